@@ -1,0 +1,1 @@
+"""Carries events from GitHub to handlers and their effects back; knows no feature."""

@@ -1,0 +1,72 @@
+"""What an effect is: one write, described as data, that may be applied any number of times and happens once."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from bot.config import RepositoryConfig
+    from bot.engine.records import Records
+    from bot.events import Repository
+    from bot.github.app import AppIdentity
+    from bot.github.client import GitHub
+    from bot.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of an effect: `text` for the audit record, `changed` false when the world was already so."""
+
+    text: str
+    changed: bool = True
+    then: tuple[Effect, ...] = ()
+    """Effects that follow from how this one went, such as telling who could not be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """How another effect of the same plan stands: `outcome` is None while it is still to be applied."""
+
+    key: str
+    failed: bool
+    outcome: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EffectContext:
+    """What an effect may use to apply itself."""
+
+    delivery_id: str
+    intent: str
+    repository: Repository
+    config: RepositoryConfig
+    settings: Settings
+    github: GitHub
+    me: AppIdentity
+    records: Records
+    http: aiohttp.ClientSession
+    siblings: Callable[[], Awaitable[Sequence[Sibling]]]
+
+
+class Effect(Protocol):
+    """One thing to be written to GitHub, a CI, or our own records.
+
+    Effects are frozen dataclasses of plain JSON values, so that a plan can be stored, shown and replayed.
+    """
+
+    @property
+    def target(self) -> str:
+        """Name what is written, unique within a plan: with the plan's intent it makes the effect's key."""
+        ...
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Look first whether it is so already, then write.
+
+        Raises `TryAgain` where another try may succeed, `UserError` with words for the person, or GitHub's refusal.
+        """
+        ...

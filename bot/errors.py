@@ -1,0 +1,32 @@
+"""The two families of error, and what the engine does about each.
+
+A `UserError` is for the person: its text is shown as it is and says what to do next. Everything else is for the
+log, and the person sees only the delivery's id. Independently of that, an error is either worth another try
+(`TryAgain`) or final.
+"""
+
+
+class UserError(Exception):
+    """Tell the person, in words that name what to do next. Final: it is never tried again."""
+
+
+class PayloadError(Exception):
+    """A webhook payload lacks what a handler needs. Final, for that handler alone.
+
+    `path` is where in the payload, as in `pull_request.head.sha`.
+    """
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path = path
+
+
+class TryAgain(Exception):
+    """The world was not ready: try the same thing again later.
+
+    `retry_in` is in seconds; None leaves the moment to the engine's back-off.
+    """
+
+    def __init__(self, reason: str, *, retry_in: float | None = None) -> None:
+        super().__init__(reason)
+        self.retry_in = retry_in

@@ -1,0 +1,101 @@
+"""Typed, tolerant reading of GitHub's webhook payloads and API answers.
+
+Only what a handler uses is read, and only when it is used, so a payload that has grown or shrunk elsewhere never
+loses an event. What is missing is named by its path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bot.errors import PayloadError
+
+Json = Mapping[str, Any]
+
+
+class Payload:
+    """Read values of a JSON object by path; every complaint names the whole path from the root."""
+
+    __slots__ = ("_at", "_data")
+
+    def __init__(self, data: Any, at: str = "") -> None:
+        self._data = data
+        self._at = at
+
+    def __repr__(self) -> str:
+        return f"Payload({self._at or '(root)'})"
+
+    @property
+    def raw(self) -> Any:
+        """The JSON value itself."""
+        return self._data
+
+    def _path(self, *keys: str) -> str:
+        return ".".join(key for key in (self._at, *keys) if key)
+
+    def _find(self, keys: tuple[str, ...]) -> Any:
+        value = self._data
+        for depth, key in enumerate(keys):
+            if value is None:
+                return None
+            if not isinstance(value, Mapping):
+                raise PayloadError(self._path(*keys[:depth]), f"is {_kind(value)} where an object was expected")
+            value = value.get(key)
+        return value
+
+    def has(self, *keys: str) -> bool:
+        """Say whether a value other than null stands at the path."""
+        value = self._data
+        for key in keys:
+            if not isinstance(value, Mapping) or value.get(key) is None:
+                return False
+            value = value[key]
+        return True
+
+    def at(self, *keys: str) -> Payload:
+        """Return the object at the path; raise `PayloadError` if there is none."""
+        value = self._find(keys)
+        if not isinstance(value, Mapping):
+            raise PayloadError(self._path(*keys), f"is {_kind(value)} where an object was expected")
+        return Payload(value, self._path(*keys))
+
+    def string(self, *keys: str) -> str:
+        """Return the text at the path; raise `PayloadError` if there is none."""
+        value = self._find(keys)
+        if not isinstance(value, str):
+            raise PayloadError(self._path(*keys), f"is {_kind(value)} where text was expected")
+        return value
+
+    def text(self, *keys: str) -> str:
+        """Return the text at the path, empty where it is missing or null (bodies often are)."""
+        return self.string(*keys) if self.has(*keys) else ""
+
+    def integer(self, *keys: str) -> int:
+        """Return the whole number at the path; raise `PayloadError` if there is none."""
+        value = self._find(keys)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise PayloadError(self._path(*keys), f"is {_kind(value)} where a whole number was expected")
+        return value
+
+    def flag(self, *keys: str) -> bool:
+        """Return the truth value at the path, false where it is missing or null."""
+        value = self._find(keys)
+        if value is not None and not isinstance(value, bool):
+            raise PayloadError(self._path(*keys), f"is {_kind(value)} where true or false was expected")
+        return bool(value)
+
+    def items(self, *keys: str) -> Iterator[Payload]:
+        """Yield the objects of the list at the path; a missing list is empty."""
+        value = self._find(keys)
+        if value is None:
+            return
+        if not isinstance(value, list):
+            raise PayloadError(self._path(*keys), f"is {_kind(value)} where a list was expected")
+        for index, item in enumerate(value):
+            yield Payload(item, f"{self._path(*keys)}[{index}]")
+
+
+def _kind(value: object) -> str:
+    names = {str: "text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return "missing" if value is None else names.get(type(value), type(value).__name__)
