@@ -1,0 +1,147 @@
+"""app.yaml -> `Config`, or everything that is wrong with it at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from bot.config import explain
+from bot.config.faults import ConfigError, Fault
+from bot.config.model import Config
+from bot.config.source import MAX_BYTES, Entry, Value, read
+
+UNREADABLE = "cannot be read: {reason}; name the file with --config"
+EMPTY = 'the file is empty; the least it can say is "repositories: {octocat/compiler: {}}"'
+MAX_UNFOLDED = 200_000
+"""Values once `defaults` stands under every repository; more is a mistake, and would take long to check."""
+UNFOLDS = f"defaults under every repository make more than {MAX_UNFOLDED:,} values, the most that are read"
+NAMED_TWICE = "the same repository as in line {line}: GitHub does not tell upper from lower case; keep one of them"
+
+
+def load_config(path: str | Path) -> Config:
+    """Read a configuration file.
+
+    Raises `ConfigError` with every fault of it, also when there is no such file.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise ConfigError([Fault(str(path), 1, 1, "", UNREADABLE.format(reason=reason))]) from None
+    return parse_config(raw, str(path))
+
+
+def parse_config(raw: bytes, file: str) -> Config:
+    """Read configuration from memory; `file` is what faults call it.
+
+    Raises `ConfigError` with every fault.
+    """
+    root, faults = read(raw, file)
+    if root is None or root.content is None:
+        raise ConfigError([*faults, Fault(file, 1, 1, "", EMPTY)])
+    faults += _named_twice(root, file)
+    if _unfolded_size(root) > MAX_UNFOLDED:
+        raise ConfigError([*faults, Fault(file, root.line, root.column, "", UNFOLDS)])
+    whole = _with_defaults(root)
+    try:
+        config = Config.model_validate(whole.plain())
+    except ValidationError as error:
+        raise ConfigError([*faults, *_faults(error, whole, file)]) from None
+    if faults:
+        raise ConfigError(faults)
+    return config
+
+
+def check(path: str | Path) -> list[Fault]:
+    """Return what is wrong with a configuration file, in the order of its lines; nothing: it can be used."""
+    try:
+        load_config(path)
+    except ConfigError as error:
+        return list(error.faults)
+    return []
+
+
+def _faults(error: ValidationError, whole: Value, file: str) -> list[Fault]:
+    """Put what pydantic found where it was written: a fault of `defaults` is one, not one in each repository."""
+    details = error.errors(include_url=False)
+    once = {(_place(detail, whole), detail["type"]): detail for detail in details}
+    return [
+        Fault(file, line, column, path, explain.message(detail)) for ((line, column, path), _), detail in once.items()
+    ]
+
+
+def _place(detail: ErrorDetails, whole: Value) -> tuple[int, int, str]:
+    value: Value = whole
+    entry: Entry | None = None
+    for step in detail["loc"]:
+        content = value.content
+        if isinstance(content, dict) and step in content:
+            entry = content[str(step)]
+            value = entry.value
+        elif isinstance(content, tuple) and isinstance(step, int):
+            value, entry = content[step], None
+        else:
+            break
+    about_the_key = detail["type"] == "extra_forbidden" or detail["loc"][-1:] == ("[key]",)
+    place = entry if entry and about_the_key else value
+    return place.line, place.column, place.path
+
+
+def _named_twice(root: Value, file: str) -> list[Fault]:
+    first: dict[str, Entry] = {}
+    faults: list[Fault] = []
+    for name, entry in _entries(root, "repositories").items():
+        known = first.setdefault(name.lower(), entry)
+        if known is not entry:
+            message = NAMED_TWICE.format(line=known.line)
+            faults.append(Fault(file, entry.line, entry.column, entry.path, message))
+    return faults
+
+
+def _unfolded_size(root: Value) -> int:
+    if not isinstance(root.content, dict) or "defaults" not in root.content:
+        return root.size()
+    return root.size() + root.content["defaults"].value.size() * len(_entries(root, "repositories"))
+
+
+def _with_defaults(root: Value) -> Value:
+    """Merge `defaults` under every repository; values keep the places where they were written."""
+    content = root.content
+    if not isinstance(content, dict) or "defaults" not in content or not _entries(root, "repositories"):
+        return root
+    default, repositories = content["defaults"].value, content["repositories"]
+    merged = {
+        name: replace(entry, value=_merged(default, entry.value, switch=False))
+        for name, entry in _entries(root, "repositories").items()
+    }
+    with_defaults = replace(repositories, value=replace(repositories.value, content=merged))
+    return replace(root, content={**content, "repositories": with_defaults})
+
+
+def _entries(root: Value, key: str) -> dict[str, Entry]:
+    """Return the mapping below a key of the file; empty when it is not there or no mapping."""
+    entry = root.content.get(key) if isinstance(root.content, dict) else None
+    return entry.value.content if entry is not None and isinstance(entry.value.content, dict) else {}
+
+
+def _merged(default: Value, own: Value, *, switch: bool = True) -> Value:
+    """Return `own` where it says something, `default` where it does not: mappings key by key, all else whole.
+
+    An empty value, and for a feature `true`, take a default mapping as it is.
+    """
+    if not isinstance(default.content, dict):
+        return own
+    if own.content is None or (switch and own.content is True):
+        return default
+    if not isinstance(own.content, dict):
+        return own
+    entries = dict(default.content)
+    for key, entry in own.content.items():
+        under = default.content.get(key)
+        value = _merged(under.value, entry.value) if under else entry.value
+        entries[key] = replace(entry, value=value)
+    return Value(own.line, own.column, own.path, entries)

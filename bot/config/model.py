@@ -1,0 +1,158 @@
+"""Every key of app.yaml, described once: the JSON schema, the docs and the error texts are made from here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.config.types import (
+    EncryptedAddress,
+    Mention,
+    Pattern,
+    RepositoryName,
+    Role,
+    Section,
+    StatusContext,
+    WebAddress,
+)
+
+LATER_KEYS = frozenset(
+    {"nightly", "last_good", "results", "merge", "teams", "skip_ci", "docs", "stale_reviews"},
+)
+"""Repository keys whose names are settled and whose features this version does not have: refused, never ignored."""
+
+
+class Keys(BaseModel):
+    """A mapping of app.yaml: unknown keys are errors, types are not guessed, nothing changes once it is read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+
+
+class SlowTests(Keys):
+    """`@ci run slow tests`: slow tests run for a pull request when someone asks, and always on some branches."""
+
+    status: StatusContext = Field(
+        default="ci/slow-tests",
+        description="Context of the commit status that tells whether slow tests are on, and why.",
+        examples=["ci/slow-tests"],
+    )
+    branches: tuple[Pattern, ...] = Field(
+        default=("main",),
+        description="Branches of this repository whose own commits always run everything, asked or not.",
+        examples=[["main", "release/*"]],
+    )
+    allow: tuple[Role, ...] = Field(
+        default=("author", "triage"),
+        min_length=1,
+        description="Who may ask: the pull request's author, and everyone with one of these roles or a higher one.",
+        examples=[["author", "triage"]],
+    )
+    rerun: tuple[Pattern, ...] = Field(
+        default=("*",),
+        description=(
+            "What is run again when slow tests are switched on after CI had already ended: "
+            "names of workflows and contexts of commit statuses. An empty list: nothing."
+        ),
+        examples=[["*/pr-head"]],
+    )
+
+
+class Jenkins(Keys):
+    """A Jenkins server whose jobs may be started."""
+
+    url: EncryptedAddress = Field(
+        description=(
+            "Where the server is. Only jobs below this address are ever called, with JENKINS_USER and JENKINS_TOKEN."
+        ),
+        examples=["https://ci.example.org"],
+    )
+
+
+class Rerun(Keys):
+    """`@ci rerun`: what failed on a pull request's head is run again."""
+
+    allow: tuple[Role, ...] = Field(
+        default=("author", "triage"),
+        min_length=1,
+        description="Who may ask: the pull request's author, and everyone with one of these roles or a higher one.",
+        examples=[["author", "triage"]],
+    )
+    jenkins: tuple[Jenkins, ...] = Field(
+        default=(),
+        description="Jenkins servers whose jobs may be started again; GitHub Actions needs no entry.",
+        examples=[[{"url": "https://ci.example.org"}]],
+    )
+
+
+class CcReviewers(Keys):
+    """`cc @hubot` in a pull request's body: those named are asked for a review."""
+
+
+class Help(Keys):
+    """`@ci help`: lists the commands that are on in this repository."""
+
+
+class RepositoryConfig(Keys):
+    """The features of one repository; None is a feature that is switched off."""
+
+    slow_tests: Annotated[SlowTests | None, Section(switch=True)] = Field(
+        default=SlowTests(),
+        description="`@ci run slow tests`: slow tests for a pull request when someone asks for them.",
+        examples=[{"status": "ci/slow-tests", "branches": ["main"]}],
+    )
+    rerun: Annotated[Rerun | None, Section(switch=True)] = Field(
+        default=Rerun(),
+        description="`@ci rerun`: what failed on a pull request's head is run again.",
+        examples=[{"jenkins": [{"url": "https://ci.example.org"}]}],
+    )
+    cc_reviewers: Annotated[CcReviewers | None, Section(switch=True)] = Field(
+        default=CcReviewers(),
+        description="`cc @hubot` in a pull request's body asks those named for a review.",
+        examples=[False],
+    )
+    help: Annotated[Help | None, Section(switch=True)] = Field(
+        default=Help(),
+        description="`@ci help` lists the commands that are on.",
+        examples=[False],
+    )
+
+    def is_on(self, feature: str) -> bool:
+        """Tell whether the feature of this key is switched on. Raises AttributeError for what is no key."""
+        return getattr(self, feature) is not None
+
+
+class Config(Keys):
+    """What app.yaml says; `defaults` is already merged into each of `repositories`."""
+
+    mentions: tuple[Mention, ...] = Field(
+        default=("@ci",),
+        min_length=1,
+        description="Names that address the bot, as in `@ci help`. Upper and lower case are the same.",
+        examples=[["@ci", "@hubot"]],
+    )
+    public_url: WebAddress | None = Field(
+        default=None,
+        description="Where people reach this server; links in comments and statuses start with it.",
+        examples=["https://ci.example.org"],
+    )
+    defaults: Annotated[RepositoryConfig, Section(switch=False)] = Field(
+        default=RepositoryConfig(),
+        description="Keys for all repositories; what a repository writes itself wins, key by key.",
+        examples=[{"cc_reviewers": False}],
+    )
+    repositories: Mapping[RepositoryName, Annotated[RepositoryConfig, Section(switch=False)]] = Field(
+        min_length=1,
+        description="The repositories that the bot works in; it leaves all others alone.",
+        examples=[{"octocat/compiler": {}}],
+    )
+
+    def repository(self, full_name: str) -> RepositoryConfig | None:
+        """Return what is set for `owner/name`, in any case of its letters; None: the bot has no business there."""
+        return self._by_lower_name.get(full_name.lower())
+
+    @cached_property
+    def _by_lower_name(self) -> dict[str, RepositoryConfig]:
+        return {name.lower(): repository for name, repository in self.repositories.items()}

@@ -1,0 +1,101 @@
+"""The kinds of value that keys take, each with the words that errors and docs use for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, GetCoreSchemaHandler, GetJsonSchemaHandler, StringConstraints, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from bot.urls import encrypted_url, http_url
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """Say in words what a type allows, so that "must be …" reads well."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A mapping of keys that may be left empty; `switch`: also true, for its defaults, or false, for off (None)."""
+
+    switch: bool
+
+    @property
+    def words(self) -> str:
+        """Say what may be written."""
+        return "true, false or a mapping of keys" if self.switch else "a mapping of keys"
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Read an empty value as an empty mapping, and a switch as its two states."""
+        return core_schema.no_info_before_validator_function(self._mapping, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe what may be written, not what comes of it."""
+        inner = handler(schema)
+        options = inner.get("anyOf", [inner])
+        options = [option for option in options if option.get("type") != "null"]
+        extra = [{"type": "boolean"}] if self.switch else []
+        return {"anyOf": [*options, {"type": "null"}, *extra]}
+
+    def _mapping(self, written: object) -> object:
+        if written is None or (self.switch and written is True):
+            return {}
+        if self.switch and written is False:
+            return None
+        return written
+
+
+RepositoryName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}/\.{0,99}[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$"),
+    Says("a repository's owner/name, as in octocat/compiler"),
+]
+
+Mention = Annotated[
+    str,
+    StringConstraints(pattern=r"^@[A-Za-z0-9][A-Za-z0-9_-]{0,99}$"),
+    Says('a name with its @, in quotes, as in "@ci"'),
+]
+
+Pattern = Annotated[
+    str,
+    StringConstraints(
+        min_length=1,
+        max_length=255,
+        pattern=r"^(?:[^\[\]\x00-\x1f\x7f]|\[!?[^\[\]!\x00-\x1f\x7f][^\[\]\x00-\x1f\x7f]*\])+$",
+    ),
+    Says("a name or a pattern of *, ? and [letters], as in release/*"),
+]
+"""A shell pattern as in `fnmatch`: `*` also matches `/`. Regular expressions are not offered, for matching those that
+people write can take for ever; a pattern's time grows with its length times the name's."""
+
+StatusContext = Annotated[
+    str,
+    StringConstraints(pattern=r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,98}[^\s\x00-\x1f\x7f])?$"),
+    Says("a name of up to 100 characters in one line, as in ci/slow-tests"),
+]
+
+_URI: JsonSchemaValue = {"type": "string", "format": "uri", "pattern": "^https?://"}
+
+WebAddress = Annotated[
+    str, AfterValidator(http_url), WithJsonSchema(_URI), Says("a web address, as in https://ci.example.org")
+]
+
+EncryptedAddress = Annotated[
+    str, AfterValidator(encrypted_url), WithJsonSchema(_URI), Says("an https address, as in https://ci.example.org")
+]
+
+Role = Literal["author", "triage", "write", "maintain", "admin"]
+"""The pull request's author, or a role in the repository or any higher one."""
+
+
+def matches(patterns: Iterable[str], name: str) -> bool:
+    """Tell whether a name matches any of the patterns; upper and lower case differ, as in Git."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
