@@ -1,0 +1,45 @@
+# Both targets set up everything they need in .venv on a machine that has Python 3.11 or newer, and make.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+ARGS   ?=
+
+.PHONY: demo test check types tests lock docs clean
+
+demo: $(VENV)/.ready
+	$(BIN)/python -m sandbox.demo $(ARGS)
+
+test: $(VENV)/.ready
+	@scripts/postgres-for-tests
+	$(MAKE) --no-print-directory check types tests
+
+check: $(VENV)/.ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/hadolint Dockerfile
+	$(BIN)/python -m bot.docs --check
+
+types: $(VENV)/.ready
+	$(BIN)/mypy
+
+tests: $(VENV)/.ready
+	$(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report= $(ARGS)
+	$(BIN)/coverage report
+
+docs: $(VENV)/.ready
+	$(BIN)/python -m bot.docs
+
+lock: $(VENV)/.ready
+	scripts/lock
+
+$(VENV)/.ready: requirements.txt requirements-dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Nightjar needs Python 3.11 or newer; name one with: make PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
