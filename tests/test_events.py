@@ -1,0 +1,133 @@
+"""How deliveries are told apart and put in order."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.errors import PayloadError
+from bot.events import Delivery, PullRequestEvent, intent_key, lock_key, remark_of
+from bot.payload import Payload
+
+EXAMPLES = Path(__file__).parent / "data" / "webhook-examples.json.xz"
+
+
+def delivery(event: str, body: dict[str, Any], guid: str = "g-1") -> Delivery:
+    return Delivery(guid=guid, event=event, payload=Payload(body), received_at=0.0)
+
+
+def comment_body(**changes: Any) -> dict[str, Any]:
+    comment = {
+        "id": 7,
+        "node_id": "IC_7",
+        "html_url": "https://github.example/c7",
+        "body": "@ci rerun",
+        "updated_at": "2026-11-20T05:10:00Z",
+        "user": {"id": 2, "login": "hubot", "type": "User"},
+    }
+    return {
+        "action": "created",
+        "issue": {"number": 42, "pull_request": {}},
+        "comment": comment | changes,
+        "sender": {"id": 2, "login": "hubot", "type": "User"},
+        "repository": {"id": 1, "full_name": "octocat/compiler"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("event", "body", "expected"),
+    [
+        ("pull_request", {"repository": {"id": 1}, "pull_request": {"number": 42}}, "pr:1#42"),
+        ("issue_comment", {"repository": {"id": 1}, "issue": {"number": 42}}, "pr:1#42"),
+        ("status", {"repository": {"id": 1}, "sha": "abc"}, "sha:1:abc"),
+        ("check_run", {"repository": {"id": 1}, "check_run": {"head_sha": "abc"}}, "sha:1:abc"),
+        ("workflow_run", {"repository": {"id": 1}, "workflow_run": {"head_sha": "abc"}}, "sha:1:abc"),
+        ("push", {"repository": {"id": 1}, "ref": "refs/heads/main"}, "ref:1:refs/heads/main"),
+        ("star", {"repository": {"id": 1}}, "repo:1"),
+        ("installation", {"installation": {"id": 9}}, "inst:9"),
+        ("ping", {}, "inst:0"),
+        ("pull_request", {"repository": "no object", "pull_request": [1]}, "inst:0"),
+        ("status", {"repository": {"id": 1}, "sha": {"not": "text"}}, "repo:1"),
+    ],
+)
+def test_what_a_delivery_is_kept_in_order_with(event: str, body: dict[str, Any], expected: str) -> None:
+    assert lock_key(event, body) == expected
+
+
+def test_one_comment_told_by_two_hooks_is_one_intent() -> None:
+    """The App's hook adds `installation`, a repository's hook does not; the GUIDs differ."""
+    by_app = comment_body() | {"installation": {"id": 9}}
+    assert intent_key(delivery("issue_comment", by_app, "a")) == intent_key(
+        delivery("issue_comment", comment_body(), "b")
+    )
+
+
+def test_an_edit_is_another_intent_than_the_comment_and_than_the_next_edit() -> None:
+    created = intent_key(delivery("issue_comment", comment_body()))
+    edited = intent_key(delivery("issue_comment", comment_body() | {"action": "edited"}))
+    again = intent_key(
+        delivery("issue_comment", comment_body(updated_at="2026-11-20T05:11:00Z") | {"action": "edited"})
+    )
+    assert len({created, edited, again}) == 3
+
+
+def test_two_labels_put_on_in_one_second_are_two_intents() -> None:
+    def labeled(name: str) -> dict[str, Any]:
+        pull = {"id": 5, "updated_at": "2026-11-20T05:10:00Z", "head": {"sha": "abc"}}
+        return {"action": "labeled", "pull_request": pull, "label": {"name": name}}
+
+    assert intent_key(delivery("pull_request", labeled("hold"))) != intent_key(
+        delivery("pull_request", labeled("hexagon"))
+    )
+
+
+def test_what_has_no_identity_of_its_own_is_named_by_its_guid() -> None:
+    assert intent_key(delivery("star", {"action": "created"}, "g-9")) == "guid:g-9"
+    assert intent_key(delivery("issue_comment", {"action": "created"}, "g-9")) == "guid:g-9"
+    assert intent_key(delivery("pull_request", {"action": 3, "pull_request": {}}, "g-9")) == "guid:g-9"
+
+
+def test_a_comment_on_an_issue_is_no_remark_on_a_pull_request() -> None:
+    body = comment_body() | {"issue": {"number": 42}}
+    assert remark_of(delivery("issue_comment", body)) is None
+
+
+def test_an_edit_carries_what_stood_there_before() -> None:
+    body = comment_body() | {"action": "edited", "changes": {"body": {"from": "hello"}}}
+    remark = remark_of(delivery("issue_comment", body))
+    assert remark is not None
+    assert (remark.created, remark.old_text, remark.text) == (False, "hello", "@ci rerun")
+
+
+def test_a_deleted_account_is_the_ghost() -> None:
+    remark = remark_of(delivery("issue_comment", comment_body(user=None)))
+    assert remark is not None
+    assert remark.author.login == "ghost"
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({"action": "opened"}, "pull_request"),
+        ({"action": "opened", "pull_request": {"number": 1, "head": {}}}, "pull_request.head.sha"),
+        ({"action": "opened", "pull_request": {"number": "1"}}, "pull_request.number"),
+        ({"action": "opened", "pull_request": {"number": 1, "head": "main"}}, "pull_request.head"),
+    ],
+)
+def test_a_payload_that_lacks_a_field_names_its_path(body: dict[str, Any], path: str) -> None:
+    with pytest.raises(PayloadError) as caught:
+        PullRequestEvent.of(Payload(body))
+    assert caught.value.path == path
+
+
+def test_every_example_of_github_has_a_lock_and_an_intent() -> None:
+    examples = json.loads(lzma.decompress(EXAMPLES.read_bytes()))
+    bodies = [(event["name"], body) for event in examples for body in event["examples"]]
+    assert len(bodies) == 329
+    for event, body in bodies:
+        assert ":" in lock_key(event, body)
+        assert ":" in intent_key(delivery(event, body))
