@@ -1,0 +1,123 @@
+"""The seam between the engine, which knows jobs, and the part that knows handlers and GitHub."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from bot.effects.base import Sibling
+from bot.events import Delivery, Repository
+
+JsonObject = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """Which handlers want a delivery; `reason` says why nobody does, where `handlers` is empty."""
+
+    handlers: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEffect:
+    """One effect as data: `target` names it within its plan, `effect` is what the processor reads back."""
+
+    target: str
+    effect: JsonObject
+
+    @property
+    def kind(self) -> str:
+        """What sort of effect it is, for metrics; the processor keeps it under `kind`."""
+        return str(self.effect.get("kind", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEffects:
+    """What a handler decided: effects in their order, the one that is applied when they have ended, and why."""
+
+    effects: tuple[PlannedEffect, ...] = ()
+    why: str = ""
+    closing: PlannedEffect | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EffectJob:
+    """An effect that is to be applied now."""
+
+    guid: str
+    handler: str
+    intent: str
+    repository: Repository
+    target: str
+    effect: JsonObject
+    siblings: Callable[[], Awaitable[Sequence[Sibling]]]
+    """How the other effects of the plan ended; complete for a closing effect, which runs after them."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedEffect:
+    """What became of an effect: `text` for the audit record, `changed` false when the world was already so."""
+
+    text: str
+    changed: bool = True
+    then: tuple[PlannedEffect, ...] = ()
+    """Effects that follow from how this one went; they become jobs of the same plan."""
+
+
+class Processor(Protocol):
+    """What the engine calls. Any method but `told` may raise; `bot/engine/retry.py` says what comes of which error."""
+
+    def handlers_for(self, delivery: Delivery) -> Routing:
+        """Name the handlers that want a delivery, or say why nobody does."""
+        ...
+
+    async def note(self, delivery: Delivery) -> None:
+        """Keep books on every delivery, wanted or not, in the order of its pull request."""
+        ...
+
+    async def plan(self, delivery: Delivery, handler: str, intent: str) -> PlannedEffects:
+        """Let one handler decide; nothing is written to GitHub."""
+        ...
+
+    async def plan_failure(self, delivery: Delivery, handler: str, intent: str, error: Exception) -> PlannedEffects:
+        """Decide what people are told now that planning has failed for good."""
+        ...
+
+    async def apply(self, job: EffectJob) -> AppliedEffect:
+        """Apply one effect: look, then write. It may be called again after a crash at any point."""
+        ...
+
+    def told(self, error: Exception, guid: str) -> str:
+        """Put a failure into words that may be shown to people."""
+        ...
+
+
+class Observer(Protocol):
+    """Hears what the engine does, for metrics; it must neither block nor raise."""
+
+    def delivery(self, event: str, outcome: str, seconds: float) -> None:
+        """Hear that a delivery was routed, ignored, retrying or failed, `seconds` after it was received."""
+        ...
+
+    def handler(self, name: str, outcome: str, seconds: float) -> None:
+        """Hear that a handler ran for `seconds`: planned, retrying or failed."""
+        ...
+
+    def effect(self, kind: str, outcome: str, seconds: float) -> None:
+        """Hear that an effect ran for `seconds`: applied, unchanged, retrying or failed."""
+        ...
+
+
+class NobodyWatches:
+    """The observer where nothing is measured."""
+
+    def delivery(self, event: str, outcome: str, seconds: float) -> None:
+        """Do nothing."""
+
+    def handler(self, name: str, outcome: str, seconds: float) -> None:
+        """Do nothing."""
+
+    def effect(self, kind: str, outcome: str, seconds: float) -> None:
+        """Do nothing."""
