@@ -94,10 +94,14 @@ class PullRequest:
     draft: bool
     is_open: bool
     updated_at: str
+    head_ref: str = ""
+    """The branch it comes from, where that is a branch of this repository; empty for a fork's."""
 
     @classmethod
     def of(cls, pull: Payload) -> Self:
         """Read a pull request object."""
+        both = pull.has("head", "repo", "id") and pull.has("base", "repo", "id")
+        ours = both and pull.integer("head", "repo", "id") == pull.integer("base", "repo", "id")
         return cls(
             number=pull.integer("number"),
             head_sha=pull.string("head", "sha"),
@@ -108,6 +112,7 @@ class PullRequest:
             draft=pull.flag("draft"),
             is_open=pull.string("state") == "open",
             updated_at=pull.text("updated_at"),
+            head_ref=pull.text("head", "ref") if ours else "",
         )
 
 

@@ -29,11 +29,10 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """How another effect of the same plan stands: `outcome` is None while it is still to be applied."""
+    """How another effect of the same plan ended; `text` is fit to be shown to people."""
 
-    key: str
+    target: str
     failed: bool
-    outcome: str | None
     text: str
 
 

@@ -1,0 +1,51 @@
+"""Effects as JSON and back: the form in which plans are stored, shown and replayed."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from pydantic import TypeAdapter
+
+from bot.ci.actions import RerunJob, RerunWorkflow
+from bot.ci.jenkins import JenkinsBuild
+from bot.effects.base import Effect
+from bot.effects.comments import Reply, UpsertSection
+from bot.effects.conclude import Conclude
+from bot.effects.reactions import React
+from bot.effects.remember import Remember
+from bot.effects.reviewers import RequestReviewers
+from bot.effects.statuses import SetStatus
+from bot.payload import Json
+
+KINDS: dict[str, type[Effect]] = {
+    kind.__name__: kind
+    for kind in (
+        Conclude,
+        JenkinsBuild,
+        React,
+        Remember,
+        Reply,
+        RequestReviewers,
+        RerunJob,
+        RerunWorkflow,
+        SetStatus,
+        UpsertSection,
+    )
+}
+
+_ADAPTERS: dict[str, TypeAdapter[Effect]] = {name: TypeAdapter(kind) for name, kind in KINDS.items()}
+
+
+def encode(effect: Effect) -> dict[str, Any]:
+    """Return the effect as JSON values, its kind under `kind`."""
+    kind = type(effect).__name__
+    return {"kind": kind, **_ADAPTERS[kind].dump_python(effect, mode="json")}
+
+
+def decode(stored: Json) -> Effect:
+    """Return the effect that was stored; raises `ValueError` for one that this version does not know."""
+    fields = dict(stored)
+    kind = cast("str", fields.pop("kind"))
+    if kind not in _ADAPTERS:
+        raise ValueError(f"this version knows no effect {kind}; one of {', '.join(KINDS)} was expected")
+    return _ADAPTERS[kind].validate_python(fields)

@@ -1,0 +1,103 @@
+"""Comments: the one sticky comment, and answers to what people asked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from gidgethub import HTTPException
+
+from bot.effects.base import Applied, EffectContext
+from bot.github import sticky
+from bot.payload import Payload
+
+ISSUE_COMMENTS = "/repos/{+repo}/issues/{number}/comments"
+ONE_COMMENT = "/repos/{+repo}/issues/comments/{id}"
+
+
+@dataclass(frozen=True, slots=True)
+class UpsertSection:
+    """Make one section of the pull request's sticky comment say this; an empty text takes the section away.
+
+    The comment is found by its marker and our author id over all pages. Twins that a race left are merged into the
+    oldest and deleted, and with nothing left to say the comment goes.
+    """
+
+    number: int
+    section: str
+    text: str
+
+    @property
+    def target(self) -> str:
+        """The pull request's section."""
+        return f"section:{self.number}:{self.section}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Read all comments, then create, edit or delete at most what must change."""
+        repo = context.repository.full_name
+        mine = [c async for c in _comments(context, self.number) if sticky.is_sticky(c, context.me.user_id)]
+        mine.sort(key=lambda comment: comment.id)
+        wanted = sticky.render(sticky.with_section(sticky.merged(mine), self.section, self.text))
+        extra = mine[1:] if wanted else mine
+        if wanted and not mine:
+            where = {"repo": repo, "number": str(self.number)}
+            await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": wanted})
+        elif wanted and mine[0].body != wanted:
+            where = {"repo": repo, "id": str(mine[0].id)}
+            await context.github.patch(ONE_COMMENT, url_vars=where, data={"body": wanted})
+        elif not extra:
+            return Applied(f"section {self.section} said so already", changed=False)
+        for twin in extra:
+            await _delete(context, twin.id)
+        return Applied(f"section {self.section} {'written' if self.text else 'taken away'}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Answer on a pull request with a comment of its own, once for each intent.
+
+    `since` (ISO 8601) is when that was written which is answered: no older comment can be the answer.
+    """
+
+    number: int
+    text: str
+    since: str
+
+    @property
+    def target(self) -> str:
+        """The pull request."""
+        return f"reply:{self.number}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Look for the answer by its marker and our author id, and write it if it is not there."""
+        digest = hashlib.sha256(f"{context.repository.id}:{context.intent}".encode()).hexdigest()[:24]
+        marker = f"<!-- nightjar:answer:{digest} -->"
+        async for comment in _comments(context, self.number, since=self.since):
+            if comment.author_id == context.me.user_id and comment.body.startswith(marker):
+                return Applied("answered already", changed=False)
+        body = f"{marker}\n{self.text}"[: sticky.SIZE_LIMIT]
+        where = {"repo": context.repository.full_name, "number": str(self.number)}
+        await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": body})
+        return Applied("answered")
+
+
+async def _comments(context: EffectContext, number: int, since: str = "") -> AsyncIterator[sticky.Comment]:
+    where = {"repo": context.repository.full_name, "number": str(number)}
+    url = ISSUE_COMMENTS + "{?since}"
+    async for item in context.github.getiter(url, url_vars={**where, "since": since} if since else where):
+        comment = Payload(item)
+        yield sticky.Comment(
+            id=comment.integer("id"),
+            author_id=comment.integer("user", "id") if comment.has("user", "id") else 0,
+            body=comment.text("body"),
+            updated_at=comment.text("updated_at"),
+        )
+
+
+async def _delete(context: EffectContext, comment_id: int) -> None:
+    try:
+        await context.github.delete(ONE_COMMENT, url_vars={"repo": context.repository.full_name, "id": str(comment_id)})
+    except HTTPException as error:
+        if error.status_code != 404:  # gone already: somebody was quicker
+            raise

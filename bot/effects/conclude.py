@@ -1,0 +1,89 @@
+"""The last word on a comment's commands: 👍, or 😕 and a comment that says why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.effects.base import Applied, EffectContext, Sibling
+from bot.effects.comments import Reply
+from bot.effects.reactions import CONFUSED, DONE, React
+from bot.events import Remark
+
+DONE_TEXT = "done."
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One command of the comment: as it is shown, what to say of it, and the targets of its effects."""
+
+    shown: str
+    say: str
+    done: bool
+    targets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Conclude:
+    """Look how the effects of a comment's commands ended, and tell the person. Applied when all have ended."""
+
+    remark_kind: str
+    id: int
+    node_id: str
+    number: int
+    url: str
+    written_at: str
+    items: tuple[Item, ...]
+
+    @classmethod
+    def of(cls, remark: Remark, items: Sequence[Item]) -> Conclude:
+        """Conclude a remark whose commands came to these items."""
+        return cls(
+            remark_kind=remark.kind,
+            id=React.to(remark, DONE).id,
+            node_id=remark.node_id,
+            number=remark.number,
+            url=remark.url,
+            written_at=remark.written_at,
+            items=tuple(items),
+        )
+
+    @property
+    def target(self) -> str:
+        """What is concluded."""
+        return f"conclude:{self.remark_kind}:{self.id}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Answer first and react then: the reaction is what ends the 👀, so it must not stand alone."""
+        lines, done = verdict(self.items, await context.siblings())
+        if lines:
+            text = answer_text(self.url, lines)
+            await Reply(number=self.number, text=text, since=self.written_at).apply(context)
+        reaction = React(self.remark_kind, self.id, self.node_id, DONE if done else CONFUSED)
+        await reaction.apply(context)
+        return Applied(f"{'done' if done else 'not done'}{', answered' if lines else ''}")
+
+
+def verdict(items: Sequence[Item], siblings: Sequence[Sibling]) -> tuple[list[str], bool]:
+    """Return the lines of the answer, none where 👍 says it all, and whether everything was done.
+
+    As soon as one command failed, each is named with what became of it, so that nobody has to guess.
+    """
+    failures = {sibling.target: sibling.text for sibling in siblings if sibling.failed}
+    lines: list[tuple[Item, str, bool]] = []
+    for item in items:
+        problems = [failures[target] for target in item.targets if target in failures]
+        said = " ".join(part for part in (item.say, *problems) if part)
+        lines.append((item, said, item.done and not problems))
+    all_done = all(done for _, _, done in lines)
+    return [_line(item, said, done) for item, said, done in lines if said or not all_done], all_done
+
+
+def _line(item: Item, said: str, done: bool) -> str:
+    indented = (said or DONE_TEXT).replace("\n", "\n  ")
+    return f"- {'' if done else '😕 '}{item.shown}: {indented}"
+
+
+def answer_text(url: str, lines: Sequence[str]) -> str:
+    """Write the one comment that answers, with a link to what it answers."""
+    return f"About [your comment]({url}):\n\n" + "\n".join(lines)

@@ -1,0 +1,46 @@
+"""Commit statuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.effects.base import Applied, EffectContext
+from bot.payload import Payload
+
+DESCRIPTION_LIMIT = 140
+"""Characters that GitHub takes (https://docs.github.com/en/rest/commits/statuses)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetStatus:
+    """Make a commit's newest status of a context say this."""
+
+    sha: str
+    context_name: str
+    state: str
+    description: str
+    target_url: str = ""
+
+    @property
+    def target(self) -> str:
+        """The commit and the context."""
+        return f"status:{self.sha}:{self.context_name}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Write the status unless it says so already: GitHub keeps 1,000 for a commit and context, then refuses."""
+        where = {"repo": context.repository.full_name, "sha": self.sha}
+        wanted = (self.state, self.description[:DESCRIPTION_LIMIT], self.target_url)
+        statuses = context.github.getiter(
+            "/repos/{+repo}/commits/{sha}/status", url_vars=where, iterable_key="statuses"
+        )
+        async for item in statuses:
+            status = Payload(item)
+            if status.string("context") == self.context_name:
+                if (status.string("state"), status.text("description"), status.text("target_url")) == wanted:
+                    return Applied(f"{self.context_name} said so already", changed=False)
+                break
+        body = {"state": self.state, "context": self.context_name, "description": wanted[1]}
+        if self.target_url:
+            body["target_url"] = self.target_url
+        await context.github.post("/repos/{+repo}/statuses/{sha}", url_vars=where, data=body)
+        return Applied(f"{self.context_name} on {self.sha[:7]}: {self.description}")

@@ -1,0 +1,74 @@
+"""The sticky comment: one per pull request, in sections that handlers own. This module is its text, without I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+MARKER = "<!-- nightjar:sticky -->"
+SIZE_LIMIT = 65_536
+"""Characters of a comment that GitHub takes."""
+CUT = "\n\n*(cut: this section was longer than a comment can hold)*"
+
+_SECTION = re.compile(
+    r"<!-- nightjar:section:(?P<name>[a-z0-9-]{1,40}) -->\n(?P<text>.*?)\n<!-- nightjar:end:(?P=name) -->", re.DOTALL
+)
+_ANY_MARKER = re.compile(r"<!--\s*nightjar:", re.IGNORECASE)
+SECTION_NAME = re.compile(r"[a-z0-9-]{1,40}")
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """One comment of a pull request, as much of it as matters here."""
+
+    id: int
+    author_id: int
+    body: str
+    updated_at: str
+
+
+def is_sticky(comment: Comment, author_id: int) -> bool:
+    """Say whether a comment is ours *and* marked: a marker alone can be quoted or forged by anybody."""
+    return comment.author_id == author_id and comment.body.startswith(MARKER)
+
+
+def sections_of(body: str) -> dict[str, str]:
+    """Read the sections out of a sticky comment, in their order; what is not a section is not kept."""
+    return {match["name"]: match["text"] for match in _SECTION.finditer(body)}
+
+
+def with_section(sections: Mapping[str, str], name: str, text: str) -> dict[str, str]:
+    """Return the sections with one replaced, added at the end, or, where its text is empty, left out."""
+    if not SECTION_NAME.fullmatch(name):
+        raise ValueError(f"a section is named by small letters, digits and hyphens, not {name!r}")
+    # A marker inside a section's text would end it early and tear its neighbours.
+    clean = _ANY_MARKER.sub("<!-- ", text).strip()
+    changed = {**sections, name: clean}
+    return {key: value for key, value in changed.items() if value}
+
+
+def merged(twins: Iterable[Comment]) -> dict[str, str]:
+    """Return the sections of several sticky comments that a race left behind: of each section the newest."""
+    whole: dict[str, str] = {}
+    for comment in sorted(twins, key=lambda twin: (twin.updated_at, twin.id)):
+        whole |= sections_of(comment.body)
+    return whole
+
+
+def render(sections: Mapping[str, str]) -> str:
+    """Write the comment; empty when no section has anything to say."""
+    if not sections:
+        return ""
+    frame = sum(len(_frame(name, "")) + 2 for name in sections) + len(MARKER)
+    share = (SIZE_LIMIT - frame) // len(sections)
+    parts = [_frame(name, _cut(text, share)) for name, text in sections.items()]
+    return "\n\n".join([MARKER, *parts])
+
+
+def _frame(name: str, text: str) -> str:
+    return f"<!-- nightjar:section:{name} -->\n{text}\n<!-- nightjar:end:{name} -->"
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - len(CUT)] + CUT

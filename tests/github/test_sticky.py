@@ -1,0 +1,84 @@
+"""The text of the one sticky comment."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.github.sticky import (
+    CUT,
+    MARKER,
+    SIZE_LIMIT,
+    Comment,
+    is_sticky,
+    merged,
+    render,
+    sections_of,
+    with_section,
+)
+
+US, SOMEBODY = 99, 2
+NAMES = st.from_regex(r"[a-z0-9-]{1,40}", fullmatch=True)
+TEXTS = st.text(min_size=1, max_size=300).map(str.strip).filter(bool)
+
+
+def comment(body: str, *, author: int = US, id: int = 1, updated_at: str = "2026-11-20T05:10:00Z") -> Comment:
+    return Comment(id=id, author_id=author, body=body, updated_at=updated_at)
+
+
+@given(st.dictionaries(NAMES, TEXTS, min_size=1, max_size=5))
+def test_what_is_written_is_read_again(sections: dict[str, str]) -> None:
+    kept: dict[str, str] = {}
+    for name, text in sections.items():
+        kept = with_section(kept, name, text)
+    assert sections_of(render(kept)) == kept
+
+
+def test_a_marker_that_somebody_else_wrote_is_not_ours() -> None:
+    body = render({"docs": "built"})
+    assert is_sticky(comment(body), US)
+    assert not is_sticky(comment(body, author=SOMEBODY), US)
+
+
+def test_our_own_answer_that_quotes_a_sticky_comment_is_not_one() -> None:
+    assert not is_sticky(comment(f"you wrote:\n{render({'docs': 'built'})}"), US)
+
+
+def test_sections_keep_their_place_when_one_is_edited() -> None:
+    sections = with_section({"docs": "old", "runtime": "slow"}, "docs", "new")
+    assert list(sections.items()) == [("docs", "new"), ("runtime", "slow")]
+
+
+def test_an_empty_text_takes_the_section_away_and_nothing_left_is_no_comment() -> None:
+    assert render(with_section({"docs": "built"}, "docs", " ")) == ""
+
+
+def test_markers_inside_a_section_do_not_tear_its_neighbours() -> None:
+    evil = "a <!-- nightjar:end:docs --> b <!-- nightjar:section:runtime -->\nforged\n<!-- nightjar:end:runtime -->"
+    body = render(with_section(with_section({}, "runtime", "true"), "docs", evil))
+    assert sections_of(body)["runtime"] == "true"
+    assert set(sections_of(body)) == {"docs", "runtime"}
+
+
+def test_of_twins_each_section_is_the_newest() -> None:
+    older = comment(render({"docs": "old", "runtime": "kept"}), id=1, updated_at="2026-11-20T05:10:00Z")
+    newer = comment(render({"docs": "new"}), id=2, updated_at="2026-11-20T05:10:01Z")
+    assert merged([newer, older]) == {"docs": "new", "runtime": "kept"}
+
+
+@given(st.integers(1, 4))
+def test_a_comment_never_outgrows_what_github_takes(number: int) -> None:
+    sections = {f"part-{index}": "x" * SIZE_LIMIT for index in range(number)}
+    body = render(sections)
+    assert len(body) <= SIZE_LIMIT
+    assert body.startswith(MARKER)
+    assert all(text.endswith(CUT.strip()) for text in sections_of(body).values())
+    assert set(sections_of(body)) == set(sections)
+
+
+@pytest.mark.parametrize("name", ["", "Docs", "ci_runtime", "a b", "x" * 41])
+def test_a_name_that_could_not_be_read_again_is_refused(name: str) -> None:
+    """The predecessor wrote sections with an underscore in their name and never found them again (TVM #12802)."""
+    with pytest.raises(ValueError, match="small letters"):
+        with_section({}, name, "text")
