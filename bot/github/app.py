@@ -1,0 +1,146 @@
+"""The App: it signs in, makes installation tokens and knows its own name."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime
+
+import aiohttp
+from cachetools import TTLCache
+from gidgethub import BadRequest, sansio
+
+from bot.github.auth import (
+    AppCredentials,
+    AppKey,
+    InstallationCredentials,
+    InstallationTokens,
+    SingleFlight,
+    Token,
+)
+from bot.github.client import TIMEOUT, GitHub, Observer, Unobserved, Wire
+from bot.github.errors import NotInstalled, is_forbidden, is_not_found
+from bot.github.governor import Governor, Timing
+from bot.payload import Payload
+
+MAX_REPOSITORIES = 10_000
+INSTALLATION_KEPT = 10 * 60  # seconds; an App that is taken away and installed again has a new number
+
+GONE = "installation {installation}: the App is no longer installed there, or is suspended"
+NOT_ON = "{repository}: the App is not installed on it, or it does not exist; install it from its GitHub page"
+NOWHERE = "the App is not installed anywhere yet; install it from its GitHub page"
+
+
+@dataclass(frozen=True, slots=True)
+class AppIdentity:
+    """Who the App is on GitHub. Its own comments and reactions are known by `user_id`, never by name."""
+
+    app_id: int
+    slug: str
+    login: str
+    user_id: int
+
+
+class GitHubApp:
+    """The way to every client of one process: they share the session, the governor, the tokens and the cache.
+
+    Raises `ValueError`, naming GITHUB_PRIVATE_KEY, for a malformed key. `dry_run` makes every client refuse to write.
+    """
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        *,
+        app_id: int | str,
+        private_key: str,
+        api_url: str = sansio.DOMAIN,
+        dry_run: bool = False,
+        observer: Observer | None = None,
+        timeout: aiohttp.ClientTimeout = TIMEOUT,
+        timing: Timing | None = None,
+    ) -> None:
+        timing = timing or Timing()
+        self._wire = Wire(
+            session=session,
+            api_url=api_url.rstrip("/"),
+            governor=Governor(timing),
+            observer=observer or Unobserved(),
+            timing=timing,
+            timeout=timeout,
+        )
+        self.app_id = int(app_id)
+        self.dry_run = dry_run
+        self._credentials = AppCredentials(AppKey(str(app_id), private_key, timing))
+        self._tokens = InstallationTokens(self._mint, timing)
+        self._installations: TTLCache[str, int] = TTLCache(MAX_REPOSITORIES, INSTALLATION_KEPT, timer=timing.clock)
+        self._lookups: SingleFlight[str, int] = SingleFlight()
+        self._identity: AppIdentity | None = None
+        self._identifying: SingleFlight[None, AppIdentity] = SingleFlight()
+
+    def __repr__(self) -> str:
+        return f"GitHubApp(app_id={self.app_id}, api_url={self._wire.api_url!r})"
+
+    def as_app(self, *, dry_run: bool = False) -> GitHub:
+        """Return a client for the App itself; GitHub takes its JWT under `/app` and for installations only."""
+        return GitHub(self._wire, self._credentials, dry_run=dry_run or self.dry_run)
+
+    def installation(self, installation_id: int, *, dry_run: bool = False) -> GitHub:
+        """Return a client for one installation. It is light: make one wherever it is needed.
+
+        Its methods raise `NotInstalled` once the App was taken away or suspended.
+        """
+        credentials = InstallationCredentials(self._tokens, installation_id)
+        return GitHub(self._wire, credentials, dry_run=dry_run or self.dry_run)
+
+    async def installation_for(self, repository: str) -> int:
+        """Return the number of the installation on `owner/name`, kept ten minutes; raise `NotInstalled` without one."""
+        name = repository.lower()
+        kept = self._installations.get(name)
+        return kept if kept is not None else await self._lookups.do(name, lambda: self._look_up(repository))
+
+    async def identity(self) -> AppIdentity:
+        """Return who the App is, asked once; raise `NotInstalled` as long as it is installed nowhere."""
+        if self._identity is None:
+            self._identity = await self._identifying.do(None, self._identify)
+        return self._identity
+
+    async def _mint(self, installation_id: int) -> Token:
+        # https://docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app
+        url = "/app/installations/{installation_id}/access_tokens"
+        try:
+            made = await self.as_app().post_repeatable(url, {"installation_id": str(installation_id)}, data={})
+        except BadRequest as error:
+            if not (is_not_found(error) or is_forbidden(error)):
+                raise
+            # A 404 here must not be taken for the absence of what the caller wanted to read.
+            raise NotInstalled(GONE.format(installation=installation_id)) from None
+        answer = Payload(made, "access_tokens")
+        ends = datetime.fromisoformat(answer.string("expires_at")).timestamp()
+        return Token(answer.string("token"), ends - self._wire.timing.wall())
+
+    async def _look_up(self, repository: str) -> int:
+        owner, _, name = repository.partition("/")
+        try:
+            found = await self.as_app().getitem("/repos/{owner}/{repo}/installation", {"owner": owner, "repo": name})
+        except BadRequest as error:
+            if not is_not_found(error):
+                raise
+            raise NotInstalled(NOT_ON.format(repository=repository)) from None
+        number = Payload(found, "installation").integer("id")
+        self._installations[repository.lower()] = number
+        return number
+
+    async def _identify(self) -> AppIdentity:
+        app = Payload(await self.as_app().getitem("/app"), "app")
+        login = f"{app.string('slug')}[bot]"
+        # GitHub answers 401 to a JWT on /users, so an installation has to ask; any will do.
+        reader = self.installation(await self._any_installation())
+        user = Payload(await reader.getitem("/users/{username}", {"username": login}), "user")
+        return AppIdentity(app.integer("id"), app.string("slug"), login, user.integer("id"))
+
+    async def _any_installation(self) -> int:
+        async with aclosing(self.as_app().getiter("/app/installations")) as installations:
+            async for installation in installations:
+                if installation.get("suspended_at") is None:
+                    return Payload(installation, "installation").integer("id")
+        raise NotInstalled(NOWHERE)

@@ -1,0 +1,181 @@
+"""Who we are to GitHub: the App by a JWT, an installation by a token of an hour. Secrets stay inside."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+import jwt
+from cachetools import TLRUCache
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from bot.github.governor import Timing
+
+JWT_BACKDATED = 60  # seconds, for clocks that differ
+JWT_LIFETIME = 9 * 60  # seconds from now; GitHub allows 10 minutes
+REFRESH_EARLY = 5 * 60  # seconds before a token ends
+MAX_TOKENS = 10_000
+APP = "app"
+"""The name of the App itself where others go by the number of their installation."""
+
+BAD_KEY = (
+    "GITHUB_PRIVATE_KEY is not an RSA private key in PEM form: it must hold the whole .pem file that GitHub gave, "
+    "from -----BEGIN to END-----, without a passphrase"
+)
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Credentials(Protocol):
+    """What a client shows to GitHub."""
+
+    @property
+    def name(self) -> str:
+        """Name whose limits and cached answers these are."""
+        ...
+
+    async def authorization(self) -> str:
+        """Return the value of the `Authorization` header."""
+        ...
+
+    def rejected(self, authorization: str) -> bool:
+        """Take in that GitHub answered 401; say whether another try may fare better."""
+        ...
+
+
+class AppKey:
+    """The App's private key: it signs JWTs and shows itself to nobody.
+
+    Raises `ValueError` for what is no RSA key; the text names GITHUB_PRIVATE_KEY and holds nothing of it.
+    """
+
+    def __init__(self, app_id: str, private_key: str, timing: Timing) -> None:
+        self._app_id = app_id
+        self._timing = timing
+        self._key = _rsa_key(private_key)
+
+    def jwt(self) -> str:
+        """Return a signed JWT.
+
+        https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-json-web-token-jwt-for-a-github-app
+        """
+        now = int(self._timing.wall())
+        claims = {"iat": now - JWT_BACKDATED, "exp": now + JWT_LIFETIME, "iss": self._app_id}
+        return jwt.encode(claims, self._key, algorithm="RS256")
+
+
+def _rsa_key(text: str) -> RSAPrivateKey:
+    # .env files and consoles often keep the line ends of a PEM as a backslash and an n.
+    pem = text.replace("\\n", "\n").strip().encode()
+    try:
+        key = load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if isinstance(key, RSAPrivateKey):
+        return key
+    raise ValueError(BAD_KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """An installation token, good for `lifetime` seconds from when it came."""
+
+    value: str = field(repr=False)
+    lifetime: float
+
+    @property
+    def usable(self) -> float:
+        """The seconds to use it before a fresh one is asked for."""
+        return max(self.lifetime - REFRESH_EARLY, self.lifetime / 2)
+
+
+class SingleFlight(Generic[K, V]):
+    """Let those who ask for the same thing at the same time share one answer, or one error."""
+
+    def __init__(self) -> None:
+        self._flights: dict[K, asyncio.Task[V]] = {}
+
+    async def do(self, key: K, make: Callable[[], Awaitable[V]]) -> V:
+        """Return what `make` gives; whoever comes meanwhile waits for the same. One who gives up stops nobody else."""
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = asyncio.ensure_future(_awaited(make))
+            self._flights[key] = flight
+            flight.add_done_callback(lambda done: self._land(key, done))
+        return await asyncio.shield(flight)
+
+    def _land(self, key: K, flight: asyncio.Task[V]) -> None:
+        del self._flights[key]
+        if not flight.cancelled():
+            flight.exception()  # read, so that asyncio does not complain where everybody has given up
+
+
+async def _awaited(make: Callable[[], Awaitable[V]]) -> V:
+    return await make()
+
+
+class InstallationTokens:
+    """Tokens by installation, kept until shortly before they end and made once however many ask."""
+
+    def __init__(self, mint: Callable[[int], Awaitable[Token]], timing: Timing) -> None:
+        self._mint = mint
+        self._tokens: TLRUCache[int, Token] = TLRUCache(
+            MAX_TOKENS, ttu=lambda _, token, now: now + token.usable, timer=timing.clock
+        )
+        self._flights: SingleFlight[int, Token] = SingleFlight()
+
+    async def get(self, installation: int) -> Token:
+        """Return a token that has time left."""
+        kept = self._tokens.get(installation)
+        return kept or await self._flights.do(installation, lambda: self._fresh(installation))
+
+    async def _fresh(self, installation: int) -> Token:
+        token = await self._mint(installation)
+        self._tokens[installation] = token
+        return token
+
+    def drop(self, installation: int, value: str) -> None:
+        """Forget a token that GitHub no longer takes, unless a newer one has already replaced it."""
+        kept = self._tokens.get(installation)
+        if kept is not None and kept.value == value:
+            del self._tokens[installation]
+
+
+class AppCredentials:
+    """The App itself, by JWT."""
+
+    name = APP
+
+    def __init__(self, key: AppKey) -> None:
+        self._key = key
+
+    async def authorization(self) -> str:
+        """Return a header with a fresh JWT: signing takes about a millisecond, and few requests need one."""
+        return f"Bearer {self._key.jwt()}"
+
+    def rejected(self, authorization: str) -> bool:
+        """Say that another JWT would be rejected as well: App id, key or clock are wrong."""
+        return False
+
+
+class InstallationCredentials:
+    """One installation, by its token."""
+
+    def __init__(self, tokens: InstallationTokens, installation: int) -> None:
+        self.name = str(installation)
+        self._tokens = tokens
+        self._installation = installation
+
+    async def authorization(self) -> str:
+        """Return a header with a token that has time left."""
+        return f"token {(await self._tokens.get(self._installation)).value}"
+
+    def rejected(self, authorization: str) -> bool:
+        """Forget the token; a fresh one may be taken."""
+        self._tokens.drop(self._installation, authorization.removeprefix("token "))
+        return True

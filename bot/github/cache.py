@@ -1,0 +1,44 @@
+"""Answers kept for conditional requests: GitHub's 304 costs no quota."""
+
+from __future__ import annotations
+
+from cachetools import LRUCache
+from multidict import CIMultiDict
+
+from bot.github.errors import Answer
+
+CACHE_BYTES = 32 * 1024 * 1024
+ENTRY_OVERHEAD = 1024  # bytes, roughly: key, headers and Python's own
+KEPT_HEADERS = ("content-type", "link", "etag")
+
+Key = tuple[str, str, str]
+"""Installation, URL, accept: what one installation may read another may not, and `accept` chooses the form."""
+
+
+class AnswerCache:
+    """The answers that came with an ETag, least recently used out first, bounded by bytes."""
+
+    def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
+        self._answers: LRUCache[Key, Answer] = LRUCache(max_bytes, getsizeof=_size)
+
+    def get(self, key: Key) -> Answer | None:
+        """Return the answer to ask GitHub about, if there is one."""
+        return self._answers.get(key)
+
+    def put(self, key: Key, answer: Answer) -> None:
+        """Keep a 200 that has an ETag and is not most of the cache itself."""
+        if answer.status != 200 or "etag" not in answer.headers or _size(answer) > self._answers.maxsize // 8:
+            return
+        kept = CIMultiDict({name: answer.headers[name] for name in KEPT_HEADERS if name in answer.headers})
+        self._answers[key] = Answer(answer.status, kept, answer.body)
+
+
+def revalidated(kept: Answer, answer: Answer) -> Answer:
+    """Return the kept answer with the quota that the 304 told."""
+    headers = CIMultiDict(kept.headers)
+    headers.update({name: value for name, value in answer.headers.items() if name.lower() not in KEPT_HEADERS})
+    return Answer(kept.status, headers, kept.body)
+
+
+def _size(answer: Answer) -> int:
+    return len(answer.body) + ENTRY_OVERHEAD

@@ -1,0 +1,300 @@
+"""The client that handlers and effects use: gidgethub's, with everything it leaves to us in `_request`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import aiohttp
+import structlog
+from gidgethub import sansio
+from gidgethub.abc import ITERABLE_KEY, JSON_CONTENT_TYPE, JSON_UTF_8_CHARSET, GitHubAPI
+from uritemplate.variable import VariableValue
+
+from bot.github.auth import Credentials
+from bot.github.cache import AnswerCache, revalidated
+from bot.github.errors import NOT_JSON, Answer, RateLimited, TooManyPages, Unavailable, WriteRefused, error_of
+from bot.github.governor import SHORT_WAIT, Governor, Timing, is_sweeping
+from bot.github.graphql import data_of, graphql_url, is_mutation
+from bot.github.limits import READ_POINTS, WRITE_POINTS, Demand, resource_of
+from bot.github.pages import MAX_PAGES, items_of, with_page_size
+
+USER_AGENT = "nightjar"
+API_VERSION = "2022-11-28"  # what github.com and every supported Enterprise Server know
+TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)  # seconds; GitHub itself gives up after 10
+TRIES = 3
+BACKOFF = 0.2  # seconds before the second try, doubled and with jitter before each further one
+ABSOLUTE = "(address from a payload)"
+
+# What must not be sent twice though its method says it may: a repeat adds the annotations of a check run again, or is
+# refused because the first one worked. The effects that do these look first, so they are told instead.
+_NOT_REPEATABLE = re.compile(r"/check-runs/\d+$|/pulls/\d+/(merge|update-branch)$|/contents/")
+
+UrlVars = Mapping[str, VariableValue] | None
+
+log = structlog.get_logger(__name__)
+
+
+class Observer(Protocol):
+    """Who wants to know what the client does; called for every request, so it must be quick and must not fail."""
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Take in one request: `route` is the URL's template, `status` 0 where no answer came."""
+        ...
+
+    def quota(self, installation: str, resource: str, remaining: int, limit: int, reset: int) -> None:
+        """Take in a primary quota: `installation` is its number or `app`, `reset` in seconds since the epoch."""
+        ...
+
+
+class Unobserved:
+    """Nobody wants to know."""
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Forget it."""
+
+    def quota(self, installation: str, resource: str, remaining: int, limit: int, reset: int) -> None:
+        """Forget it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """What all clients of one process share. The session must not trust the environment for proxies (the default)."""
+
+    session: aiohttp.ClientSession
+    api_url: str
+    governor: Governor
+    cache: AnswerCache = field(default_factory=AnswerCache)
+    observer: Observer = field(default_factory=Unobserved)
+    timing: Timing = field(default_factory=Timing)
+    timeout: aiohttp.ClientTimeout = TIMEOUT
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What `_request` must know of a request and cannot read from its method and URL."""
+
+    route: str
+    write: bool
+    repeatable: bool
+
+    @classmethod
+    def rest(cls, method: str, url: str) -> _Call:
+        """Return how a REST request is treated."""
+        route = ABSOLUTE if "://" in url else url.split("?")[0].split("{?")[0].split("{&")[0]
+        return cls(route, write=method != "GET", repeatable=method != "POST")
+
+
+_CALL: ContextVar[_Call] = ContextVar("call")
+
+
+@contextmanager
+def _calling(call: _Call) -> Iterator[None]:
+    token = _CALL.set(call)
+    try:
+        yield
+    finally:
+        _CALL.reset(token)
+
+
+class GitHub(GitHubAPI):
+    """A client for one installation, or for the App itself.
+
+    `getitem`, `getiter`, `post`, `patch`, `put`, `delete` take a URL template with `url_vars`, which names the metric
+    as well: never paste values into the URL. Every call may raise `RateLimited` or `Unavailable` (both `TryAgain`),
+    and gidgethub's `BadRequest` family for GitHub's refusals; `bot.github.errors` has the predicates. What is safe to
+    repeat has been repeated already. A POST is not: look whether it happened before sending it again.
+    """
+
+    def __init__(self, wire: Wire, credentials: Credentials, *, dry_run: bool = False) -> None:
+        super().__init__(USER_AGENT, base_url=wire.api_url)
+        self._wire = wire
+        self._credentials = credentials
+        self.dry_run = dry_run
+
+    def __repr__(self) -> str:
+        return f"GitHub({self._credentials.name}{', dry run' if self.dry_run else ''})"
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait; gidgethub asks for it."""
+        await self._wire.timing.sleep(seconds)
+
+    async def getiter(  # type: ignore[override]  # without jwt and oauth_token: a client has its own credentials
+        self,
+        url: str,
+        url_vars: UrlVars = None,
+        *,
+        accept: str = sansio.accept_format(),
+        extra_headers: dict[str, str] | None = None,
+        iterable_key: str | None = ITERABLE_KEY,
+        max_pages: int = MAX_PAGES,
+    ) -> AsyncGenerator[Any, None]:
+        """Yield every item of a list, over all its pages, a hundred at a time.
+
+        A wrapped list, `{"total_count": 2, "check_runs": [...]}`, is found by itself or by `iterable_key`. Raises
+        `TooManyPages` after `max_pages` rather than end early.
+        """
+        call = _Call.rest("GET", url)
+        page: str | None = with_page_size(sansio.format_url(url, url_vars, base_url=self.base_url))
+        pages = 0
+        while page:
+            if pages == max_pages:
+                raise TooManyPages(f"GET {call.route}: more than {max_pages} pages")
+            with _calling(call):
+                data, page, _ = await self._decoded("GET", page, None, b"", accept, extra_headers=extra_headers)
+            pages += 1
+            for item in items_of(data, iterable_key):
+                yield item
+
+    async def graphql(self, query: str, *, endpoint: str | None = None, **variables: Any) -> Any:
+        """Return the `data` of a GraphQL query or mutation; a mutation is treated as a POST, a query as a GET.
+
+        Raises `QueryError` for errors in a 200, and what the other methods raise.
+        """
+        headers = sansio.create_headers(self.requester, accept=JSON_UTF_8_CHARSET)
+        headers["content-type"] = JSON_UTF_8_CHARSET
+        body = json.dumps({"query": query, "variables": variables}).encode()
+        mutation = is_mutation(query)
+        with _calling(_Call("/graphql", write=mutation, repeatable=not mutation)):
+            url = endpoint or graphql_url(self._wire.api_url)
+            status, answered, content = await self._request("POST", url, headers, body)
+        response = Answer(status, answered, content).json()
+        if response is None:
+            raise Unavailable(f"POST /graphql: {NOT_JSON}", status=status)
+        return data_of(response)
+
+    async def post_repeatable(self, url: str, url_vars: UrlVars = None, *, data: Any) -> Any:
+        """POST what nobody sees and may happen twice, such as making a token: tried again as a GET would be."""
+        with _calling(_Call(_Call.rest("POST", url).route, write=False, repeatable=True)):
+            answered, _, _ = await self._decoded("POST", url, url_vars, data, sansio.accept_format())
+        return answered
+
+    async def _make_request(
+        self,
+        method: str,
+        url: str,
+        url_vars: Mapping[str, VariableValue] | None,
+        data: Any,
+        accept: str,
+        jwt: str | None = None,
+        oauth_token: str | None = None,
+        content_type: str = JSON_CONTENT_TYPE,
+        extra_headers: dict[str, str] | None = None,
+    ) -> tuple[bytes, str | None, int]:
+        # gidgethub's template is known here and gone in `_request`.
+        with _calling(_Call.rest(method, url)):
+            return await self._decoded(
+                method, url, url_vars, data, accept, jwt, oauth_token, content_type, extra_headers
+            )
+
+    async def _decoded(self, method: str, *args: Any, **kwargs: Any) -> tuple[Any, str | None, int]:
+        try:
+            answered: tuple[Any, str | None, int] = await super()._make_request(method, *args, **kwargs)
+        except (json.JSONDecodeError, UnicodeDecodeError):
+            problem = f"{method} {_CALL.get().route}: {NOT_JSON}"
+        else:
+            return answered
+        raise Unavailable(problem)
+
+    async def _request(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Send a request as often as is safe; return an answer that is a success, and raise for every other.
+
+        https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
+        """
+        call = _CALL.get()
+        what = f"{method} {call.route}"
+        if call.write and self.dry_run:
+            raise WriteRefused(f"{what}: a dry run writes nothing")
+        self._refuse_strange(url, what)
+        repeatable = call.repeatable and not (call.write and _NOT_REPEATABLE.search(urlsplit(url).path))
+        wanted = {**headers, "x-github-api-version": API_VERSION}
+        for attempt in range(1, TRIES + 1):
+            try:
+                answer = await self._attempt(method, url, wanted, body)
+            except Unavailable as error:
+                if not repeatable or attempt == TRIES or (error.retry_in or 0) > SHORT_WAIT:
+                    raise
+                log.info("github request is tried again", request=what, attempt=attempt, reason=str(error))
+                await self.sleep(error.retry_in or BACKOFF * 2 ** (attempt - 1) * (0.5 + self._wire.timing.jitter()))
+            except RateLimited as limit:
+                # A limited request had no effect, a POST neither. The governor waits as long as GitHub asked.
+                if attempt == TRIES or limit.retry_in > SHORT_WAIT:
+                    raise
+            else:
+                return answer.status, answer.headers, answer.body
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _attempt(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        authorization = await self._credentials.authorization()
+        answer = await self._exchange(method, url, {**headers, "authorization": authorization}, body)
+        if answer.status == 401 and self._credentials.rejected(authorization):
+            authorization = await self._credentials.authorization()
+            answer = await self._exchange(method, url, {**headers, "authorization": authorization}, body)
+        if not 200 <= answer.status < 300:
+            raise error_of(answer, f"{method} {_CALL.get().route}")
+        return answer
+
+    async def _exchange(self, method: str, url: str, headers: dict[str, str], body: bytes) -> Answer:
+        wire, call, name = self._wire, _CALL.get(), self._credentials.name
+        resource = resource_of(url)
+        reads = method == "GET" or (resource == "graphql" and not call.write)
+        demand = Demand(resource, READ_POINTS if reads else WRITE_POINTS, call.write, is_sweeping())
+        key = (name, url, headers["accept"])
+        kept = wire.cache.get(key) if method == "GET" else None
+        if kept is not None:
+            headers["if-none-match"] = kept.headers["etag"]
+        async with wire.governor.turn(name, demand) as sent_at:
+            answer = await self._send(method, url, headers, body)
+        quota = wire.governor.learn(name, demand, answer)
+        if quota is not None:
+            wire.observer.quota(name, quota.resource, quota.remaining, quota.limit, quota.reset)
+        wire.governor.judge(name, demand, answer, quota, sent_at)
+        if kept is not None and answer.status == 304:
+            return revalidated(kept, answer)
+        if method == "GET":
+            wire.cache.put(key, answer)
+        return answer
+
+    async def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        wire, route = self._wire, _CALL.get().route
+        started = wire.timing.clock()
+        status = 0
+        # A redirected write would arrive as a GET (301, 302); aiohttp keeps credentials from other origins.
+        follow = method == "GET"
+        try:
+            async with wire.session.request(
+                method, url, headers=headers, data=body, timeout=wire.timeout, allow_redirects=follow
+            ) as response:
+                content = await response.read()
+                status = response.status
+                return Answer(status, response.headers, content)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            problem = _problem(error)
+        finally:
+            wire.observer.request(method, route, status, wire.timing.clock() - started)
+        # Out of the `except`: aiohttp's errors hold the request's headers, and with them the token.
+        raise Unavailable(f"{method} {route}: {problem}")
+
+    def _refuse_strange(self, url: str, what: str) -> None:
+        """Keep our credentials from other hosts, and values that climb out of their place in a path."""
+        ours, theirs = urlsplit(self._wire.api_url), urlsplit(url)
+        if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc):
+            raise ValueError(f"{what}: {theirs.hostname} is not the host of GITHUB_API_URL")
+        if {".", ".."} & set(theirs.path.split("/")):
+            raise ValueError(f"{what}: a value of the path is '.' or '..'")
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"no connection to {error.host}:{error.port} ({error.strerror or type(error.os_error).__name__})"
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return f"no answer ({type(error).__name__})"

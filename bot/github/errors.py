@@ -1,0 +1,152 @@
+"""What goes wrong between us and GitHub, and how to read it.
+
+A refusal (4xx) stays one of gidgethub's `BadRequest` family and is final. What another try may cure is a `TryAgain`:
+`RateLimited` or `Unavailable`. No error carries a token, a JWT or a key: not in its text, its arguments or its cause.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from gidgethub import (
+    BadRequest,
+    GitHubException,
+    GraphQLException,
+    HTTPException,
+    InvalidField,
+    RedirectionException,
+    sansio,
+)
+
+from bot.errors import TryAgain
+
+MOVED = "what this writes to was renamed or moved: name it in app.yaml as it is called now"
+NOT_JSON = "the answer is not the JSON that it says it is"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One HTTP answer; `headers` are found in any case, `body` is as it came."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """Return the decoded body, None where it is not JSON."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            return None
+
+
+class RateLimited(TryAgain):
+    """GitHub's limits, or ours below them, forbid the request for `retry_in` seconds. Nothing was written."""
+
+    retry_in: float
+
+    def __init__(self, reason: str, *, retry_in: float) -> None:
+        super().__init__(f"{reason}; again in {retry_in:.0f} s", retry_in=retry_in)
+
+
+class Unavailable(TryAgain):
+    """GitHub failed (5xx) or could not be reached in time. A write may have happened all the same: look first.
+
+    `status` is None where no whole answer came.
+    """
+
+    def __init__(self, reason: str, *, status: int | None = None, retry_in: float | None = None) -> None:
+        super().__init__(reason, retry_in=retry_in)
+        self.status = status
+
+
+class WriteRefused(GitHubException):
+    """A dry-run client was asked to write. It is a fault of ours: what only plans never writes."""
+
+
+class NotInstalled(GitHubException):
+    """The App is not installed there (any more), or the installation is suspended."""
+
+
+class TooManyPages(GitHubException):
+    """A list has more pages than its reader allows; it is never cut short in silence."""
+
+
+def status_of(error: BaseException) -> int | None:
+    """Return the HTTP status that an error of GitHub's carries, None where there was none."""
+    status = getattr(error, "status_code", None) if isinstance(error, GitHubException) else None
+    if isinstance(error, Unavailable):
+        status = error.status
+    return None if status is None else int(status)
+
+
+def message_of(error: BaseException) -> str:
+    """Return GitHub's own words, such as `Reference does not exist`. They are text from outside."""
+    return str(error)
+
+
+def is_not_found(error: BaseException) -> bool:
+    """Say whether the thing does not exist, is gone (410), or is hidden from us, which GitHub does not tell apart."""
+    return status_of(error) in (404, 410) or "NOT_FOUND" in _graphql_types(error)
+
+
+def is_forbidden(error: BaseException) -> bool:
+    """Say whether the App lacks a permission. Rate limits are `RateLimited`, never this."""
+    return status_of(error) == 403 or "FORBIDDEN" in _graphql_types(error)
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Say whether the state of things forbids it: 405 and 409 of a merge, 409 of a ref or a file."""
+    return status_of(error) in (405, 409)
+
+
+def is_unprocessable(error: BaseException) -> bool:
+    """Say whether GitHub understood the request and refused its values (422)."""
+    return status_of(error) == 422
+
+
+def _graphql_types(error: BaseException) -> set[str]:
+    response = error.response if isinstance(error, GraphQLException) else None
+    errors = response.get("errors") if isinstance(response, Mapping) else None
+    found = (e.get("type") for e in errors if isinstance(e, Mapping)) if isinstance(errors, list) else ()
+    return {kind for kind in found if isinstance(kind, str)}
+
+
+def error_of(answer: Answer, what: str) -> Exception:
+    """Return the error that an answer outside of 2xx stands for; `what` is the method and the route.
+
+    Closes gaps of gidgethub 6.0.0: `KeyError` for a 422 with empty `errors`, `ValueError` for a status that
+    `http.HTTPStatus` does not know (Cloudflare's 520) and for a body that is not what its content type says.
+    """
+    if answer.status >= 500:
+        retry_in = seconds_in(answer.headers.get("retry-after"))
+        return Unavailable(f"{what}: GitHub answered {answer.status}", status=answer.status, retry_in=retry_in)
+    if answer.status < 400:
+        return RedirectionException(_known(answer.status), MOVED, headers=answer.headers)
+    try:
+        sansio.decipher_response(answer.status, answer.headers, answer.body)
+    except HTTPException as error:
+        return error
+    except (KeyError, TypeError, AttributeError, ValueError):
+        pass
+    data = answer.json()
+    message = data.get("message") if isinstance(data, Mapping) else None
+    if answer.status == 422:
+        return InvalidField([], message or HTTPStatus(422).phrase, headers=answer.headers)
+    return BadRequest(_known(answer.status), message or f"status {answer.status}", headers=answer.headers)
+
+
+def _known(status: int) -> HTTPStatus:
+    try:
+        return HTTPStatus(status)
+    except ValueError:
+        return HTTPStatus(status // 100 * 100)
+
+
+def seconds_in(retry_after: str | None) -> float | None:
+    """Return the seconds that a `Retry-After` header names; GitHub sends whole seconds, never a date."""
+    return float(retry_after) if retry_after is not None and retry_after.strip().isdecimal() else None

@@ -1,0 +1,115 @@
+"""The one place that every request to GitHub passes: it waits a little, or refuses at once when the wait is long."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+import structlog
+
+from bot.github.errors import Answer, RateLimited
+from bot.github.limits import LIMITED, Demand, Ledger, Quota, limit_in, quota_told
+
+IN_FLIGHT = 100  # GitHub's limit on concurrent requests, REST and GraphQL together
+SHORT_WAIT = 5.0  # seconds that are waited inside; a longer wait goes back to the queue and holds no worker
+SPREAD = 10.0  # seconds over which those who were refused together come back
+
+log = structlog.get_logger(__name__)
+
+_SWEEPING: ContextVar[bool] = ContextVar("sweeping", default=False)
+
+
+@contextmanager
+def sweeping() -> Iterator[None]:
+    """Mark the requests made inside as a sweep (a timer's, a reconciliation's), which yields to webhooks."""
+    token = _SWEEPING.set(True)
+    try:
+        yield
+    finally:
+        _SWEEPING.reset(token)
+
+
+def is_sweeping() -> bool:
+    """Say whether the running code is inside of `sweeping`."""
+    return _SWEEPING.get()
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Time and chance, so that tests need not wait: monotonic and wall clock in seconds, a sleep, and [0, 1)."""
+
+    clock: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    jitter: Callable[[], float] = random.random
+
+
+class Governor:
+    """Keep every installation within GitHub's limits. One for the process; its memory is the process's own."""
+
+    def __init__(self, timing: Timing | None = None) -> None:
+        self._timing = timing or Timing()
+        self._ledgers: dict[str, Ledger] = {}
+        self._slots = asyncio.Semaphore(IN_FLIGHT)
+
+    @asynccontextmanager
+    async def turn(self, installation: str, demand: Demand) -> AsyncIterator[float]:
+        """Hold one of the places in flight from the moment the request may be sent; gives that moment.
+
+        Raises `RateLimited` at once where the wait is longer than `SHORT_WAIT`.
+        """
+        ledger = self._ledger(installation)
+        self._wait(ledger, demand)
+        async with self._slots:
+            wait = self._wait(ledger, demand)
+            due = self._timing.clock() + wait
+            ledger.book(due, demand)
+            while (left := due - self._timing.clock()) > 0:
+                await self._timing.sleep(left)
+            # While we waited another request may have learnt that GitHub wants no more.
+            while (blocked := ledger.blocked(self._timing.clock())) > 0:
+                self._refuse_long(blocked, LIMITED)
+                await self._timing.sleep(blocked)
+            yield self._timing.clock()
+
+    def learn(self, installation: str, demand: Demand, answer: Answer) -> Quota | None:
+        """Take in the quota of an answer, a failed one's too; return it if there was one."""
+        now = self._timing.clock()
+        quota = quota_told(answer, demand.resource, now)
+        if quota is not None:
+            self._ledger(installation).learn(quota, now)
+        return quota
+
+    def judge(self, installation: str, demand: Demand, answer: Answer, quota: Quota | None, sent_at: float) -> None:
+        """Raise `RateLimited` if the answer tells of a limit, and hold the installation back until then."""
+        now = self._timing.clock()
+        ledger = self._ledger(installation)
+        limit = limit_in(answer, demand, quota, now)
+        if limit is None:
+            ledger.succeed(sent_at)
+            return
+        # A used-up quota holds back its own resource, which the ledger has learnt; anything else everything.
+        retry_in = limit.ends_in if limit.ends_in is not None else ledger.strike(now, sent_at, limit.told)
+        log.warning("github limited us", installation=installation, status=answer.status, retry_in=round(retry_in))
+        raise RateLimited(f"GitHub limited installation {installation}", retry_in=self._spread(retry_in))
+
+    def _ledger(self, installation: str) -> Ledger:
+        return self._ledgers.setdefault(installation, Ledger())
+
+    def _wait(self, ledger: Ledger, demand: Demand) -> float:
+        now = self._timing.clock()
+        at, why = ledger.earliest(now, demand)
+        self._refuse_long(at - now, why)
+        return at - now
+
+    def _refuse_long(self, seconds: float, why: str) -> None:
+        if seconds > SHORT_WAIT:
+            raise RateLimited(why, retry_in=self._spread(seconds))
+
+    def _spread(self, seconds: float) -> float:
+        return seconds + self._timing.jitter() * min(seconds, SPREAD) if seconds > SHORT_WAIT else seconds

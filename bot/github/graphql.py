@@ -1,0 +1,39 @@
+"""What GraphQL does in its own way: one address, POST for everything, errors inside of a 200."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from gidgethub import GraphQLException, QueryError
+
+_MUTATION = re.compile(r"\bmutation\b")
+
+
+def graphql_url(api_url: str) -> str:
+    """Return the GraphQL address beside a REST address: Enterprise Server has it at `/api/graphql`."""
+    if api_url.endswith("/api/v3"):
+        return f"{api_url.removesuffix('/v3')}/graphql"
+    return f"{api_url}/graphql"
+
+
+def is_mutation(query: str) -> bool:
+    """Say whether a document may write; a query that merely mentions the word is taken for one that does."""
+    return _MUTATION.search(query) is not None
+
+
+def data_of(response: Any) -> Any:
+    """Return the `data` of a GraphQL answer.
+
+    Raises `QueryError`, whose `response` is the whole answer, for errors; and `GraphQLException` for what is neither.
+    """
+    if isinstance(response, Mapping):
+        errors = response.get("errors")
+        if errors:
+            first = errors[0] if isinstance(errors, list) and isinstance(errors[0], Mapping) else {}
+            # QueryError reads the first error's message, which GitHub does not promise.
+            raise QueryError({**response, "errors": [{"message": "GraphQL error", **first}, *errors[1:]]})
+        if "data" in response:
+            return response["data"]
+    raise GraphQLException("GitHub's GraphQL answer has neither data nor errors", response)

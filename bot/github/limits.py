@@ -1,0 +1,248 @@
+"""GitHub's limits as bookkeeping: who may send what, and when at the earliest. No I/O, no clock of its own.
+
+The numbers are GitHub's, less a margin for what the web interface and other programs of the same installation do:
+https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from math import inf
+from urllib.parse import urlsplit
+
+from bot.github.errors import Answer, seconds_in
+
+WRITES_PER_MINUTE = 80
+WRITES_PER_HOUR = 450  # GitHub's own is 500
+REST_POINTS_PER_MINUTE = 900
+GRAPHQL_POINTS_PER_MINUTE = 2000
+READ_POINTS, WRITE_POINTS = 1, 5
+WRITE_SPACING = 1.0  # seconds between writes when busy ...
+WRITE_BURST = 5  # ... but what one event makes us say may be said at once
+SWEEP_SHARE = 0.8  # of quota and hourly writes; the rest is kept for people who wait for an answer
+FIRST_BACKOFF, LONGEST_BACKOFF = 60.0, 3600.0  # seconds, where GitHub names no time
+
+LIMITED = "GitHub's rate limit is reached"
+EXHAUSTED = "GitHub's hourly quota is used up"
+RESERVED = "what is left of GitHub's hourly quota is kept for webhooks"
+PACED = "too many requests in a short time"
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a request takes from the limits. `sweep`: nobody waits for it, so it yields to webhooks."""
+
+    resource: str = "core"
+    points: int = READ_POINTS
+    write: bool = False
+    sweep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """The primary limit of one resource as GitHub told it; `reset` in seconds since the epoch, `ends` on our clock."""
+
+    resource: str
+    limit: int
+    remaining: int
+    reset: int
+    ends: float
+
+
+def resource_of(url: str) -> str:
+    """Return which of GitHub's quotas a URL most likely counts against; its answer's headers know better."""
+    path = urlsplit(url).path
+    if path.endswith("/graphql"):
+        return "graphql"
+    if "/search/" in path and "/repos/" not in path:
+        return "code_search" if path.endswith("/search/code") else "search"
+    return "core"
+
+
+def quota_told(answer: Answer, resource: str, now: float) -> Quota | None:
+    """Return the quota in an answer's headers, if they tell one; `resource` is used where they name none."""
+    headers = answer.headers
+    try:
+        limit, remaining = int(headers["x-ratelimit-limit"]), int(headers["x-ratelimit-remaining"])
+        reset = int(headers["x-ratelimit-reset"])
+        # Against GitHub's own clock, so that ours may be wrong.
+        ends = now + max(0.0, reset - parsedate_to_datetime(headers["date"]).timestamp()) + 1
+    except (KeyError, ValueError):
+        return None
+    return Quota(headers.get("x-ratelimit-resource", resource), limit, remaining, reset, ends)
+
+
+class Window:
+    """A sliding window: at most `limit` in any `seconds`."""
+
+    def __init__(self, limit: int, seconds: float) -> None:
+        self.limit = limit
+        self._seconds = seconds
+        self._entries: list[tuple[float, int]] = []
+        self._total = 0
+
+    def earliest(self, now: float, cost: int = 1, *, limit: float | None = None) -> float:
+        """Return when `cost` more fits; what is booked for later counts as if it were now."""
+        gone = 0
+        while gone < len(self._entries) and self._entries[gone][0] <= now - self._seconds:
+            self._total -= self._entries[gone][1]
+            gone += 1
+        del self._entries[:gone]
+        excess = self._total + cost - (self.limit if limit is None else limit)
+        if excess <= 0:
+            return now
+        for at, spent in self._entries:
+            excess -= spent
+            if excess <= 0:
+                return at + self._seconds
+        return inf
+
+    def book(self, at: float, cost: int = 1) -> None:
+        """Count `cost` at a moment, which may lie ahead."""
+        insort(self._entries, (at, cost))
+        self._total += cost
+
+
+class Pace:
+    """A token bucket: `burst` at once, then one every `spacing` seconds."""
+
+    def __init__(self, spacing: float, burst: int) -> None:
+        self._spacing = spacing
+        self._lead = spacing * (burst - 1)
+        self._full_at = -inf
+
+    def earliest(self, now: float) -> float:
+        """Return when the next one may go."""
+        return max(now, self._full_at - self._lead)
+
+    def book(self, at: float) -> None:
+        """Count one at a moment."""
+        self._full_at = max(self._full_at, at) + self._spacing
+
+
+class Ledger:
+    """Everything we know of one installation's limits. Moments are seconds on one monotonic clock."""
+
+    def __init__(self) -> None:
+        self._points = {
+            "rest": Window(REST_POINTS_PER_MINUTE, 60),
+            "graphql": Window(GRAPHQL_POINTS_PER_MINUTE, 60),
+        }
+        self._per_minute = Window(WRITES_PER_MINUTE, 60)
+        self._per_hour = Window(WRITES_PER_HOUR, 3600)
+        self._pace = Pace(WRITE_SPACING, WRITE_BURST)
+        self._quotas: dict[str, Quota] = {}
+        self._not_before = -inf
+        self._struck_at = -inf
+        self._strikes = 0
+
+    def earliest(self, now: float, demand: Demand) -> tuple[float, str]:
+        """Return when the request may be sent, and why not sooner."""
+        waits = [(now, PACED), (self._not_before, LIMITED), self._quota_allows(now, demand)]
+        waits.append((self._points_of(demand).earliest(now, demand.points), PACED))
+        if demand.write:
+            hourly = WRITES_PER_HOUR * SWEEP_SHARE if demand.sweep else WRITES_PER_HOUR
+            waits.append((self._pace.earliest(now), PACED))
+            waits.append((self._per_minute.earliest(now), PACED))
+            waits.append((self._per_hour.earliest(now, limit=hourly), PACED))
+        return max(waits, key=lambda wait: wait[0])
+
+    def book(self, at: float, demand: Demand) -> None:
+        """Count a request that will be sent at `at`, a moment that `earliest` gave."""
+        self._points_of(demand).book(at, demand.points)
+        if demand.write:
+            for limit in (self._pace, self._per_minute, self._per_hour):
+                limit.book(at)
+
+    def learn(self, quota: Quota, now: float) -> None:
+        """Take in a quota; answers may arrive in another order than GitHub counted them."""
+        known = self._quotas.get(quota.resource)
+        if known is not None and now < known.ends:
+            if quota.reset < known.reset:
+                return
+            if quota.reset == known.reset and quota.remaining > known.remaining:
+                return
+        self._quotas[quota.resource] = quota
+
+    def blocked(self, now: float) -> float:
+        """Return for how many seconds GitHub wants nothing of this installation."""
+        return self._not_before - now
+
+    def succeed(self, sent_at: float) -> None:
+        """Take in that a request was not limited, so that the next back-off starts small again."""
+        if sent_at > self._struck_at:
+            self._strikes = 0
+
+    def strike(self, now: float, sent_at: float, told: float | None) -> float:
+        """Stop the whole installation after a limited answer; return for how many seconds.
+
+        `told` is what GitHub asked for; without it the time doubles with each answer in a row, but not for requests
+        that were under way together: they are one incident.
+        """
+        if told is None and sent_at > self._struck_at:
+            told = min(FIRST_BACKOFF * 2**self._strikes, LONGEST_BACKOFF)
+            self._strikes += 1
+            self._struck_at = now
+        elif told is None:
+            told = max(self._not_before - now, 0.0) or FIRST_BACKOFF
+        self._not_before = max(self._not_before, now + told)
+        return self._not_before - now
+
+    def _points_of(self, demand: Demand) -> Window:
+        return self._points["graphql" if demand.resource == "graphql" else "rest"]
+
+    def _quota_allows(self, now: float, demand: Demand) -> tuple[float, str]:
+        quota = self._quotas.get(demand.resource)
+        if quota is None or now >= quota.ends:
+            return now, PACED
+        if quota.remaining <= 0:
+            return quota.ends, EXHAUSTED
+        if demand.sweep and quota.remaining < quota.limit * (1 - SWEEP_SHARE):
+            return quota.ends, RESERVED
+        return now, PACED
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limited answer, times in seconds: `ends_in` of a used-up quota, or `told`, if GitHub named how long to wait."""
+
+    told: float | None = None
+    ends_in: float | None = None
+
+
+def limit_in(answer: Answer, demand: Demand, quota: Quota | None, now: float) -> Limit | None:
+    """Return the limit that an answer tells of, None where it tells of none: a plain 403 is a missing permission.
+
+    Judged by status, headers and the machine-readable fields of the body, never by its message: see
+    docs/decisions/rate-limit-answers.md.
+    """
+    # Only GraphQL tells of limits with a 200; the body of a REST answer may be anybody's file.
+    if answer.status not in (403, 429) and not (demand.resource == "graphql" and _names_a_limit(answer)):
+        return None
+    retry_after = seconds_in(answer.headers.get("retry-after"))
+    if quota is not None and quota.remaining <= 0:
+        return Limit(ends_in=max(retry_after or 0.0, quota.ends - now))
+    if retry_after is not None:
+        return Limit(told=retry_after)
+    exhausted = answer.headers.get("x-ratelimit-remaining") == "0"
+    return Limit() if answer.status != 403 or exhausted or _names_a_limit(answer) else None
+
+
+# The page that GitHub's answer points to; go-github tells secondary limits from missing permissions by the same.
+_LIMIT_PAGES = ("secondary-rate-limits", "abuse-rate-limits")
+
+
+def _names_a_limit(answer: Answer) -> bool:
+    """Say whether the body points to the page on secondary limits or, of GraphQL, has errors of type RATE_LIMITED."""
+    if b"rate-limits" not in answer.body and b"RATE_LIMITED" not in answer.body:
+        return False
+    data = answer.json()
+    if not isinstance(data, Mapping):
+        return False
+    if str(data.get("documentation_url")).endswith(_LIMIT_PAGES):
+        return True
+    errors = data.get("errors")
+    return isinstance(errors, list) and any(isinstance(e, Mapping) and e.get("type") == "RATE_LIMITED" for e in errors)
