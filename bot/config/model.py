@@ -119,9 +119,18 @@ class RepositoryConfig(Keys):
         examples=[False],
     )
 
-    def is_on(self, feature: str) -> bool:
-        """Tell whether the feature of this key is switched on. Raises AttributeError for what is no key."""
-        return getattr(self, feature) is not None
+    @cached_property
+    def features(self) -> frozenset[str]:
+        """Return the keys of the features that are switched on."""
+        return frozenset(name for name in type(self).model_fields if getattr(self, name) is not None)
+
+    def allowed(self, feature: str) -> tuple[Role, ...] | None:
+        """Return who may use a feature; None: it leaves no choice, or is off."""
+        match getattr(self, feature, None):
+            case SlowTests(allow=allow) | Rerun(allow=allow):
+                return allow
+            case _:
+                return None
 
 
 class Config(Keys):
