@@ -1,0 +1,1 @@
+"""The HTTP surface: webhook, health, metrics and the API."""

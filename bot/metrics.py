@@ -1,0 +1,134 @@
+"""What an operator can measure, in Prometheus' terms.
+
+Every label has few values: events are the ones that handlers want, routes are templates, and what came from outside
+otherwise is "other". Gauges of the queue are read from the database when they are asked for, so that they are the
+same on every replica and right after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, PlatformCollector, ProcessCollector
+from prometheus_client.exposition import choose_encoder
+
+OTHER = "other"
+ALWAYS_KNOWN = frozenset({"ping", "installation", "installation_repositories"})
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Metrics:
+    """The measurements of one process; the `Observer` of the engine and of the GitHub client."""
+
+    def __init__(self, version: str, events: Collection[str] = ()) -> None:
+        self.registry = registry = CollectorRegistry()
+        self._events = ALWAYS_KNOWN.union(events)
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        Info("nightjar_build", "Which version runs.", registry=registry).info({"version": version})
+        self._webhooks = Counter("nightjar_webhook_answers", "Answers to POST /webhook.", ["status"], registry=registry)
+        self._deliveries = Counter(
+            "nightjar_deliveries", "Deliveries by what became of them.", ["event", "outcome"], registry=registry
+        )
+        self._waiting = Gauge("nightjar_waiting_jobs", "Jobs that are not finished.", ["task"], registry=registry)
+        self._failed = Gauge("nightjar_failed_jobs", "Jobs kept as failed.", ["task"], registry=registry)
+        self._oldest = Gauge(
+            "nightjar_oldest_waiting_seconds", "Age of the oldest job that is not finished.", registry=registry
+        )
+        self._delivery_seconds = Histogram(
+            "nightjar_delivery_seconds", "Age of a delivery when it was looked at.", buckets=SECONDS, registry=registry
+        )
+        self._handler_seconds = Histogram(
+            "nightjar_handler_seconds", "Time a handler took to plan.", ["handler"], buckets=SECONDS, registry=registry
+        )
+        self._handler_runs = Counter(
+            "nightjar_handler_runs",
+            "Runs of handlers: planned, retrying, failed.",
+            ["handler", "outcome"],
+            registry=registry,
+        )
+        self._effect_seconds = Histogram(
+            "nightjar_effect_seconds", "Time an effect took.", ["kind"], buckets=SECONDS, registry=registry
+        )
+        self._effects = Counter(
+            "nightjar_effects", "Effects: applied, unchanged, retrying, failed.", ["kind", "outcome"], registry=registry
+        )
+        self._requests = Counter(
+            "nightjar_github_requests", "Requests to GitHub.", ["method", "route", "status"], registry=registry
+        )
+        self._request_seconds = Histogram(
+            "nightjar_github_request_seconds",
+            "Time GitHub took to answer.",
+            ["method", "route"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._quota = Gauge(
+            "nightjar_github_quota_remaining",
+            "Requests left until GitHub's quota is renewed.",
+            ["installation", "resource"],
+            registry=registry,
+        )
+        self._asked = Counter(
+            "nightjar_missed_deliveries_asked", "Missed deliveries that GitHub was asked for.", registry=registry
+        )
+        self._recovered = Counter(
+            "nightjar_missed_deliveries_recovered", "Missed deliveries that arrived after all.", registry=registry
+        )
+        self._missing = Gauge("nightjar_missed_deliveries", "Deliveries that are missing.", registry=registry)
+
+    def webhook_answered(self, status: int) -> None:
+        """Count an answer to a webhook."""
+        self._webhooks.labels(str(status)).inc()
+
+    def accepted(self, event: str, new: bool) -> None:
+        """Count a delivery that GitHub was told 202 for; not `new` where its GUID was known."""
+        self._deliveries.labels(self._event(event), "accepted" if new else "duplicate").inc()
+
+    def delivery(self, event: str, outcome: str, seconds: float) -> None:
+        """Count that a delivery was routed, ignored, retrying or failed, `seconds` after it was received."""
+        self._deliveries.labels(self._event(event), outcome).inc()
+        self._delivery_seconds.observe(seconds)
+
+    def handler(self, name: str, outcome: str, seconds: float) -> None:
+        """Count that a handler ran for `seconds`: planned, retrying or failed."""
+        self._handler_runs.labels(name, outcome).inc()
+        self._handler_seconds.labels(name).observe(seconds)
+
+    def effect(self, kind: str, outcome: str, seconds: float) -> None:
+        """Count that an effect ran for `seconds`: applied, unchanged, retrying or failed."""
+        self._effects.labels(kind, outcome).inc()
+        self._effect_seconds.labels(kind).observe(seconds)
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request to GitHub; `route` is the template of its URL, `status` 0 where no answer came."""
+        method = method if method in METHODS else OTHER
+        self._requests.labels(method, route, str(status) if status else "none").inc()
+        self._request_seconds.labels(method, route).observe(seconds)
+
+    def quota(self, installation: str, resource: str, remaining: int, limit: int, reset: int) -> None:
+        """Note what is left of a primary quota."""
+        self._quota.labels(installation, resource).set(remaining)
+
+    def redelivered(self, *, asked: int, recovered: int, missing: int) -> None:
+        """Count what a sweep for missed deliveries asked for and found recovered, and note what is missing still."""
+        self._asked.inc(asked)
+        self._recovered.inc(recovered)
+        self._missing.set(missing)
+
+    def queue(self, waiting: Mapping[str, int], failed: Mapping[str, int], oldest_seconds: float) -> None:
+        """Note what the database says of the queue: jobs by task, and the age of the oldest unfinished one."""
+        for gauge, counts in ((self._waiting, waiting), (self._failed, failed)):
+            gauge.clear()
+            for task, count in counts.items():
+                gauge.labels(task).set(count)
+        self._oldest.set(oldest_seconds)
+
+    def _event(self, name: str) -> str:
+        return name if name in self._events else OTHER
+
+    def exposition(self, accept: str = "") -> tuple[bytes, str]:
+        """Return the measurements as text, and its content type, in the form that the Accept header prefers."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type

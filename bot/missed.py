@@ -1,0 +1,195 @@
+"""Have GitHub send again what never reached us: it does not do so by itself.
+
+https://docs.github.com/en/webhooks/using-webhooks/automatically-redelivering-failed-deliveries-for-a-github-app-webhook
+
+A sweep reads the App's deliveries back to where the last one began, notes the GUIDs of which no attempt was answered
+with 2xx and which are not in our inbox either, and asks for them again: the oldest first, each after a pause that
+doubles. What is still missing is kept with the records, so that it survives restarts and moves between replicas.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any, Protocol
+
+import structlog
+from gidgethub import BadRequest
+
+from bot.errors import TryAgain
+from bot.github.client import GitHub
+from bot.github.errors import TooManyPages
+from bot.github.governor import sweeping
+from bot.metrics import Metrics
+from bot.payload import Payload
+
+EVERY = 300.0
+"""Seconds between sweeps."""
+WINDOW = 3 * 86400.0
+"""Seconds for which GitHub keeps a delivery and offers it again."""
+OVERLAP = 600.0
+"""Seconds that a sweep looks back behind the newest attempt of the last one: the list's order is not strict."""
+IN_FLIGHT = 60.0
+"""Seconds after an attempt in which GitHub, or the road from it, may still be at work on it."""
+FIRST_PAUSE, LONGEST_PAUSE = 300.0, 6 * 3600.0
+"""Seconds before a GUID is asked for again; doubled each time."""
+PER_SWEEP = 25
+"""Redeliveries asked for by one sweep, within what the governor allows sweeps to write in an hour."""
+MAX_PAGES = 1_000
+MOST_MISSING = 10_000
+"""GUIDs that are remembered as missing; the oldest of them, should there be more."""
+RECORD = "missed-deliveries"
+
+DELIVERIES = "/app/hook/deliveries"
+ATTEMPTS = "/app/hook/deliveries/{delivery_id}/attempts"
+
+Known = Callable[[Sequence[str]], Awaitable[Collection[str]]]
+"""Returns those of the GUIDs that are in our inbox, in one query."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Memory(Protocol):
+    """Where a sweep leaves what the next one must know: the engine's records."""
+
+    async def get(self, key: str) -> Mapping[str, Any] | None:
+        """Return what was put, or None."""
+        ...
+
+    async def put(self, key: str, value: Mapping[str, Any]) -> object:
+        """Keep a value."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try of GitHub's to deliver; `at` is GitHub's time in seconds since the epoch."""
+
+    id: int
+    guid: str
+    at: float
+    arrived: bool
+
+    @classmethod
+    def of(cls, item: Payload) -> Attempt:
+        """Read an item of GitHub's list; a status code other than 2xx is one that we, or a proxy, did not accept."""
+        code = item.integer("status_code") if item.has("status_code") else 0
+        at = datetime.fromisoformat(item.string("delivered_at")).timestamp()
+        return cls(id=item.integer("id"), guid=item.string("guid"), at=at, arrived=200 <= code < 300)
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A delivery that has not reached us: its newest attempt, when it was first tried, how often we asked for it."""
+
+    guid: str
+    id: int
+    first: float
+    last: float
+    asked: int = 0
+
+    @property
+    def due(self) -> float:
+        """When it may be asked for, in seconds since the epoch."""
+        pause = min(FIRST_PAUSE * 2 ** (self.asked - 1), LONGEST_PAUSE) if self.asked else IN_FLIGHT
+        return self.last + pause
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What one sweep did: GUIDs asked for again, GUIDs that have arrived since we asked, GUIDs still missing."""
+
+    asked: int
+    recovered: int
+    missing: int
+
+
+def still_missing(
+    before: Mapping[str, Missing], attempts: Iterable[Attempt], known: Collection[str], now: float
+) -> dict[str, Missing]:
+    """Return what has not reached us, by GUID: what was missing before and what newly failed, less what arrived."""
+    missing = dict(before)
+    arrived = set(known)
+    for attempt in attempts:
+        if attempt.arrived:
+            arrived.add(attempt.guid)
+        entry = missing.get(attempt.guid) or Missing(attempt.guid, attempt.id, attempt.at, attempt.at)
+        missing[attempt.guid] = replace(
+            entry,
+            id=max(entry.id, attempt.id),
+            first=min(entry.first, attempt.at),
+            last=max(entry.last, attempt.at),
+        )
+    kept = [m for m in missing.values() if m.guid not in arrived and m.first > now - WINDOW]
+    return {m.guid: m for m in sorted(kept, key=lambda m: m.first)[:MOST_MISSING]}
+
+
+class MissedDeliveries:
+    """Finds what never reached us and has GitHub send it again; one replica at a time."""
+
+    def __init__(self, github: GitHub, memory: Memory, known: Known, metrics: Metrics) -> None:
+        self._github = github
+        self._memory = memory
+        self._known = known
+        self._metrics = metrics
+
+    async def sweep(self) -> Swept:
+        """Look for missed deliveries once.
+
+        Raises `TryAgain` or gidgethub's errors where GitHub cannot be asked; then nothing is forgotten.
+        """
+        now = time.time()
+        kept = await self._memory.get(RECORD) or {}
+        before = {entry["guid"]: Missing(**entry) for entry in kept.get("missing", ())}
+        with sweeping():
+            attempts = await self._read(max(float(kept.get("since", 0)), now - WINDOW))
+            suspects = before.keys() | {attempt.guid for attempt in attempts if not attempt.arrived}
+            known = await self._known(sorted(suspects)) if suspects else ()
+            missing = still_missing(before, attempts, known, now)
+            recovered = sum(1 for m in before.values() if m.asked and m.guid not in missing and m.first > now - WINDOW)
+            for lost in before.values():
+                if lost.first <= now - WINDOW and lost.guid not in known:
+                    log.error("missed delivery is lost", delivery=lost.guid, reason="GitHub no longer offers it")
+            asked = await self._ask([m for m in missing.values() if m.due <= now][:PER_SWEEP], missing, now)
+        newest = max((attempt.at for attempt in attempts), default=None)
+        since = newest - OVERLAP if newest is not None else float(kept.get("since", 0))
+        await self._memory.put(RECORD, {"since": since, "missing": [asdict(m) for m in missing.values()]})
+        self._metrics.redelivered(asked=asked, recovered=recovered, missing=len(missing))
+        if asked or recovered:
+            log.info("missed deliveries", asked=asked, recovered=recovered, missing=len(missing))
+        return Swept(asked, recovered, len(missing))
+
+    async def _read(self, since: float) -> list[Attempt]:
+        """Return the attempts since then; GitHub lists the newest first."""
+        attempts = []
+        try:
+            async with aclosing(self._github.getiter(DELIVERIES, max_pages=MAX_PAGES)) as items:
+                async for item in items:
+                    attempt = Attempt.of(Payload(item, "delivery"))
+                    if attempt.at < since:
+                        break
+                    attempts.append(attempt)
+        except TooManyPages as error:
+            log.warning("older deliveries are not looked at", reason=str(error))
+        return attempts
+
+    async def _ask(self, due: Sequence[Missing], missing: dict[str, Missing], now: float) -> int:
+        """Ask for each once, note that in `missing`, and return for how many; stop where GitHub wants no more."""
+        asked = 0
+        for one in due:
+            try:
+                await self._github.post(ATTEMPTS, {"delivery_id": str(one.id)}, data={})
+            except TryAgain as error:
+                log.warning("redelivery put off", delivery=one.guid, reason=str(error))
+                break
+            except BadRequest as error:
+                # It may be a matter of this one delivery, such as its age; its turn comes again after its pause.
+                log.warning("redelivery refused", delivery=one.guid, reason=str(error))
+            else:
+                asked += 1
+                log.info("redelivery asked for", delivery=one.guid)
+            missing[one.guid] = replace(one, asked=one.asked + 1, last=max(one.last, now))
+        return asked

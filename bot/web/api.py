@@ -1,0 +1,95 @@
+"""`GET /api/v1/…`: what programs, CI above all, may ask."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.errors import TryAgain
+from bot.web.openapi import Answer, Operation, Parameter, problem
+from bot.web.problems import Problem
+
+NO_SUCH_PULL_REQUEST = "There is no such pull request in a repository that this bot works in."
+BAD_REPOSITORY = "This is not an owner and the name of a repository."
+BAD_NUMBER = "A pull request's number is a whole number from 1 to 2147483647."
+GITHUB_UNAVAILABLE = "GitHub could not be asked just now."
+
+LARGEST_NUMBER = 2**31 - 1
+_NAME = r"[A-Za-z0-9._-]{1,100}"
+_NUMBER = re.compile(r"[1-9][0-9]{0,9}")
+
+Decide = Callable[[str, int], Awaitable[Mapping[str, object]]]
+"""(`owner/name`, number) → the members of `Decision`; raises LookupError for what does not exist or is not ours."""
+
+
+class Verdict(BaseModel):
+    """One decision, and why it was made."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    value: bool
+    reason: str = Field(description="Why, in a sentence for people.")
+
+
+class Decision(BaseModel):
+    """What CI should do for the head of a pull request."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sha: Annotated[str, Field(pattern="^[0-9a-f]{40,64}$", description="The head that this is about.")]
+    run_slow_tests: Verdict
+
+
+def operations(decide: Decide) -> list[Operation]:
+    """Return the routes of the API."""
+
+    async def decision(request: web.Request) -> web.Response:
+        return await _decision(request, decide)
+
+    return [
+        Operation(
+            method="GET",
+            path="/api/v1/repos/{owner}/{repo}/pulls/{n}/decision",
+            summary="What CI should do for the pull request's head",
+            handler=decision,
+            parameters=[
+                Parameter("owner", "Who owns the repository.", {"type": "string", "pattern": f"^{_NAME}$"}),
+                Parameter("repo", "The repository's name.", {"type": "string", "pattern": f"^{_NAME}$"}),
+                Parameter(
+                    "n", "The pull request's number.", {"type": "integer", "minimum": 1, "maximum": LARGEST_NUMBER}
+                ),
+            ],
+            answers={
+                200: Answer("The decision", Decision),
+                400: problem("Not the name of a repository, or not a number"),
+                404: problem("No such pull request, or none of ours"),
+                503: problem("GitHub could not be asked; Retry-After says when to ask again"),
+            },
+        )
+    ]
+
+
+async def _decision(request: web.Request, decide: Decide) -> web.Response:
+    path = request.match_info
+    if not all(re.fullmatch(_NAME, name) for name in (path["owner"], path["repo"])):
+        raise Problem(400, BAD_REPOSITORY)
+    if not _NUMBER.fullmatch(path["n"]) or int(path["n"]) > LARGEST_NUMBER:
+        raise Problem(400, BAD_NUMBER)
+    try:
+        members = await decide(f"{path['owner']}/{path['repo']}", int(path["n"]))
+    except TryAgain as error:
+        seconds = str(max(1, math.ceil(error.retry_in or 10)))
+        raise Problem(503, GITHUB_UNAVAILABLE, headers={"Retry-After": seconds}) from error
+    except LookupError as error:
+        # A KeyError or IndexError is a fault of ours, not an answer.
+        if isinstance(error, KeyError | IndexError):
+            raise
+        raise Problem(404, NO_SUCH_PULL_REQUEST) from None
+    body = Decision.model_validate(members).model_dump_json().encode()
+    # What is true now need not be in a moment: a comment changes it.
+    return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})

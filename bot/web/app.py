@@ -1,0 +1,93 @@
+"""The web application: every route from one table, which its OpenAPI document is made from too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict
+
+from bot.metrics import Metrics
+from bot.web import api, health
+from bot.web.openapi import Answer, Operation, Parameter, document, problem
+from bot.web.problems import answer_problems
+from bot.web.webhook import EVENT_HEADER, GUID_HEADER, MAX_BODY, SIGNATURE_HEADER, Inbox, Webhook
+
+OPENAPI_PATH = "/api/v1/openapi.json"
+
+
+class Taken(BaseModel):
+    """A delivery is durable now; "seen before" where its GUID was known."""
+
+    status: str
+
+
+class Document(BaseModel):
+    """An OpenAPI document."""
+
+    model_config = ConfigDict(extra="allow")
+
+    openapi: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the routes need of the rest of the program."""
+
+    inbox: Inbox
+    secrets: Sequence[bytes]
+    ready: health.Ready
+    refresh: Callable[[], Awaitable[None]]
+    decide: api.Decide
+    metrics: Metrics
+    version: str
+
+
+def create_app(parts: Parts) -> web.Application:
+    """Return the application; raise `ValueError` where `parts.secrets` holds no secret."""
+    app = web.Application(middlewares=[answer_problems], client_max_size=MAX_BODY)
+    described = b""
+
+    async def openapi(_: web.Request) -> web.Response:
+        return web.Response(body=described, content_type="application/json")
+
+    operations = [
+        _webhook(Webhook(parts.inbox, parts.secrets, parts.metrics)),
+        *health.operations(parts.ready, parts.refresh, parts.metrics),
+        *api.operations(parts.decide),
+        Operation("GET", OPENAPI_PATH, "This document", openapi, {200: Answer("It", Document)}),
+    ]
+    described = json.dumps(document(operations, parts.version)).encode()
+    for operation in operations:
+        if operation.method == "GET":
+            # Allows HEAD as well (RFC 9110, 9.3.2).
+            app.router.add_get(operation.path, operation.handler)
+        else:
+            app.router.add_route(operation.method, operation.path, operation.handler)
+    return app
+
+
+def _webhook(webhook: Webhook) -> Operation:
+    signature = {"type": "string", "pattern": "^sha256=[0-9a-f]{64}$"}
+    return Operation(
+        method="POST",
+        path="/webhook",
+        summary="Take a delivery from GitHub",
+        handler=webhook.answer,
+        parameters=[
+            Parameter(SIGNATURE_HEADER, "HMAC of the body with the webhook's secret.", signature, "header"),
+            Parameter(EVENT_HEADER, "The event.", {"type": "string", "pattern": "^[a-z_]{1,64}$"}, "header"),
+            Parameter(GUID_HEADER, "The delivery's GUID.", {"type": "string", "pattern": "^[!-~]{1,64}$"}, "header"),
+        ],
+        request_body={"type": "object"},
+        answers={
+            202: Answer("The delivery is durable", Taken),
+            400: problem("Not JSON, or a header is missing"),
+            401: problem("The signature is bad, missing, or SHA-1 only"),
+            408: problem("The body did not arrive in time"),
+            413: problem("The body is larger than 25 MiB"),
+            503: problem("The delivery could not be stored; Retry-After says when to try again"),
+        },
+    )

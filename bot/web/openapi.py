@@ -1,0 +1,105 @@
+"""The description of the HTTP surface, made from the same table that its routes are made from (OpenAPI 3.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import models_json_schema
+
+from bot.web.problems import PROBLEM_TYPE
+
+SCHEMAS = "#/components/schemas/"
+TITLE = "Nightjar"
+
+Schema = Mapping[str, object]
+
+
+class ProblemDetails(BaseModel):
+    """What went wrong (RFC 9457)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: str
+    title: str
+    status: int
+    detail: str = Field(description="What is wrong, and where it can be said, what to do about it.")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of an operation: a JSON `model`, or text of a media type; a problem document where it is an error."""
+
+    description: str
+    model: type[BaseModel] | None = None
+    media_type: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A part of the path, or a header; always required."""
+
+    name: str
+    description: str
+    schema: Schema
+    place: str = "path"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A route: how it is called, what it answers, and the function that answers."""
+
+    method: str
+    path: str
+    summary: str
+    handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    answers: Mapping[int, Answer]
+    parameters: Sequence[Parameter] = ()
+    request_body: Schema | None = None
+
+
+def problem(description: str) -> Answer:
+    """Return an answer that is a problem document."""
+    return Answer(description, ProblemDetails, PROBLEM_TYPE)
+
+
+def document(operations: Sequence[Operation], version: str) -> dict[str, object]:
+    """Return the OpenAPI document of the operations (https://spec.openapis.org/oas/v3.1.1)."""
+    models = {answer.model for operation in operations for answer in operation.answers.values() if answer.model}
+    ordered = sorted(models, key=lambda model: model.__name__)
+    _, schemas = models_json_schema([(model, "serialization") for model in ordered], ref_template=SCHEMAS + "{model}")
+    paths: dict[str, dict[str, object]] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": TITLE, "version": version},
+        "paths": paths,
+        "components": {"schemas": schemas.get("$defs", {})},
+    }
+
+
+def _operation(operation: Operation) -> dict[str, object]:
+    responses = {str(status): _answer(answer) for status, answer in sorted(operation.answers.items())}
+    described: dict[str, object] = {
+        "operationId": "_".join(re.findall(r"\w+", f"{operation.method.lower()} {operation.path}")),
+        "summary": operation.summary,
+        "responses": {**responses, "default": _answer(problem("Any other error"))},
+    }
+    if operation.parameters:
+        described["parameters"] = [
+            {"name": p.name, "in": p.place, "required": True, "description": p.description, "schema": p.schema}
+            for p in operation.parameters
+        ]
+    if operation.request_body is not None:
+        content = {"application/json": {"schema": operation.request_body}}
+        described["requestBody"] = {"required": True, "content": content}
+    return described
+
+
+def _answer(answer: Answer) -> dict[str, object]:
+    schema: Schema = {"$ref": SCHEMAS + answer.model.__name__} if answer.model else {"type": "string"}
+    return {"description": answer.description, "content": {answer.media_type: {"schema": schema}}}

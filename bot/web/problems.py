@@ -1,0 +1,75 @@
+"""Errors of the HTTP surface, as problem details (RFC 9457).
+
+What an answer says is written here or by the route that gives it; the text of an unforeseen exception never leaves
+the process, since nobody knows what is in it.
+"""
+
+from __future__ import annotations
+
+import http
+import json
+from collections.abc import Awaitable, Callable, Mapping
+
+import structlog
+from aiohttp import web
+
+PROBLEM_TYPE = "application/problem+json"
+INTERNAL_ERROR = "An unforeseen error. The log has its details."
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Problem(Exception):
+    """Answer with this status and explanation; raised by routes, turned into a response by `answer_problems`."""
+
+    def __init__(self, status: int, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.headers = dict(headers or {})
+
+
+def problem_body(status: int, detail: str) -> dict[str, object]:
+    """Return the members of a problem document (https://www.rfc-editor.org/rfc/rfc9457#section-3.1)."""
+    return {"type": "about:blank", "title": http.HTTPStatus(status).phrase, "status": status, "detail": detail}
+
+
+def problem_response(status: int, detail: str, headers: Mapping[str, str] | None = None) -> web.Response:
+    """Return a response that says what went wrong."""
+    return web.Response(
+        status=status,
+        body=json.dumps(problem_body(status, detail)).encode(),
+        content_type=PROBLEM_TYPE,
+        headers=headers,
+    )
+
+
+@web.middleware
+async def answer_problems(request: web.Request, handler: Answer) -> web.StreamResponse:
+    """Turn every error of a route, foreseen or not, into problem details."""
+    try:
+        return await handler(request)
+    except Problem as problem:
+        return problem_response(problem.status, problem.detail, problem.headers)
+    except web.HTTPException as error:
+        if error.status < http.HTTPStatus.BAD_REQUEST:
+            raise
+        return _routing_problem(request, error)
+    except Exception:
+        log.exception("request failed", method=request.method, path=request.path)
+        return problem_response(http.HTTPStatus.INTERNAL_SERVER_ERROR, INTERNAL_ERROR)
+
+
+def _routing_problem(request: web.Request, error: web.HTTPException) -> web.Response:
+    """Explain an error that the router or aiohttp itself raised."""
+    headers = {}
+    detail = error.reason
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        allowed = ", ".join(sorted(error.allowed_methods))
+        headers["Allow"] = allowed
+        detail = f"{request.method} is not allowed here; allowed: {allowed}."
+    elif isinstance(error, web.HTTPNotFound):
+        detail = "There is nothing at this address. /api/v1/openapi.json describes what there is."
+    return problem_response(error.status, detail, headers)
