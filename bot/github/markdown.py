@@ -1,0 +1,247 @@
+"""GitHub's Markdown, read and written: what a person says in a comment, and text from outside made harmless."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from markdown_it import MarkdownIt
+from markdown_it.parser_inline import RuleFuncInlineType
+from markdown_it.rules_inline import StateInline, backtick, html_inline, image, link
+from markdown_it.token import Token
+
+TEXT_LIMIT = 65_536
+"""Characters of a comment or a body that GitHub takes."""
+
+HOLE = "\N{OBJECT REPLACEMENT CHARACTER}"
+"""Stands in a line's text where something was taken out; no text from outside can hold it."""
+
+ELLIPSIS = "…"
+BREAK = "\N{ZERO WIDTH SPACE}"
+
+_QUIET_BLOCKS = frozenset({"blockquote_open", "blockquote_close", "table_open", "table_close"})
+_QUIET_SPANS = frozenset({"link_open", "link_close", "s_open", "s_close"})
+_QUIET_HTML = re.compile(r"<(/?)(blockquote|pre|code|tt|samp|kbd|del|s|strike|details|table)(?=[\s/>])", re.IGNORECASE)
+_NESTING = 20
+"""Deeper lists, quotes and brackets are not read. It bounds the cost, and nobody commands from in there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line in which a person speaks.
+
+    `number` counts the lines of the comment from 1. `text` has no markup; each HOLE in it stands for one of
+    `holes`, in order: the text of inline code, or None for a link, an image or an escaped `@`.
+    """
+
+    number: int
+    text: str
+    holes: tuple[str | None, ...] = ()
+
+
+def visible_lines(text: str) -> list[Line]:
+    r"""Return the lines in which a person speaks, as GitHub shows the text.
+
+    Paragraphs, list items and headings are speech (a `---` under a line makes it a heading by accident). Not speech:
+    code, block quotes with their lazy continuations, tables (they show things), HTML blocks and comments, what
+    stands inside HTML that quotes, hides or strikes, and text struck out with `~~`. Inline code, links and
+    images become a HOLE. An `@` that was escaped (`\@`, `&commat;`) was written to address nobody: a HOLE too.
+
+    A text over TEXT_LIMIT cannot come from GitHub and has no lines: cut short, it could mean something else.
+    Rules: https://github.github.com/gfm/
+    """
+    if len(text) > TEXT_LIMIT:
+        return []
+    reader = _Reader()
+    quiet = 0
+    for token in _PARSER.parse(text.replace(HOLE, "\N{REPLACEMENT CHARACTER}")):
+        if token.type in _QUIET_BLOCKS:
+            quiet += token.nesting
+        elif token.type == "html_block" and not quiet:
+            reader.html(token.content)
+        elif token.type == "inline" and not quiet and token.map:
+            reader.inline(token.children or (), first_line=token.map[0] + 1)
+    return reader.lines
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Collects lines from the inline tokens of a document."""
+
+    lines: list[Line] = field(default_factory=list)
+    _open_html: Counter[str] = field(default_factory=Counter)
+    _text: list[str] = field(default_factory=list)
+    _holes: list[str | None] = field(default_factory=list)
+
+    def html(self, source: str) -> None:
+        """Note which quoting elements are open after this HTML."""
+        for match in _QUIET_HTML.finditer(_without_comments(source)):
+            name = match[2].lower()
+            self._open_html[name] = max(0, self._open_html[name] + (-1 if match[1] else 1))
+
+    def inline(self, tokens: Sequence[Token], first_line: int) -> None:
+        """Read one block's inline tokens."""
+        number = next_number = first_line
+        links = struck = 0
+        for token in tokens:
+            if token.type in ("softbreak", "hardbreak"):
+                # Inside a link the closing token counts all lines; a link's text is one thing, however long.
+                if not links:
+                    self._flush(number)
+                    number = next_number = next_number + 1
+                continue
+            if token.type in _QUIET_SPANS:
+                links += token.nesting if token.type.startswith("link") else 0
+                struck += token.nesting if token.type.startswith("s_") else 0
+            if not links:
+                next_number += token.meta.get(_LINES, 0)
+                self._take(token, quiet=struck > 0)
+        self._flush(number)
+
+    def _take(self, token: Token, *, quiet: bool) -> None:
+        if token.type == "html_inline":
+            self.html(token.content)
+            self._text.append(" ")
+        elif quiet or any(self._open_html.values()):
+            if token.content.strip() and self._text[-1:] != [HOLE]:
+                self._hole(None)
+        elif token.type == "code_inline":
+            self._hole(token.content)
+        elif token.type in ("link_close", "image") or (token.type == "text_special" and "@" in token.content):
+            self._hole(None)
+        else:
+            self._text.append(token.content.replace("\n", " "))
+
+    def _hole(self, content: str | None) -> None:
+        self._text.append(HOLE)
+        self._holes.append(content)
+
+    def _flush(self, number: int) -> None:
+        text = "".join(self._text).strip()
+        if text.strip(HOLE + " "):
+            self.lines.append(Line(number, text, tuple(self._holes)))
+        self._text.clear()
+        self._holes.clear()
+
+
+def _without_comments(source: str) -> str:
+    parts = []
+    start = 0
+    while (comment := source.find("<!--", start)) >= 0:
+        parts.append(source[start:comment])
+        end = source.find("-->", comment)
+        if end < 0:
+            return "".join(parts)
+        start = end + len("-->")
+    return "".join([*parts, source[start:]])
+
+
+_LINES = "nightjar_lines"
+
+
+def _counting_lines(rule: RuleFuncInlineType) -> RuleFuncInlineType:
+    """Wrap a rule of the parser so that its last token knows over how many line ends it went.
+
+    Tokens inside a paragraph have no positions of their own.
+    """
+
+    def counted(state: StateInline, silent: bool) -> bool:
+        start = state.pos
+        matched = rule(state, silent)
+        if matched and not silent and (lines := state.src.count("\n", start, state.pos)):
+            state.tokens[-1].meta[_LINES] = lines
+        return matched
+
+    return counted
+
+
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": True, "maxNesting": _NESTING})
+    parser.enable(["table", "strikethrough"])
+    # Joined, what was escaped could no longer be told from what was not.
+    parser.disable("text_join")
+    for name, rule in (("backticks", backtick), ("link", link), ("image", image), ("html_inline", html_inline)):
+        parser.inline.ruler.at(name, _counting_lines(rule))
+    return parser
+
+
+_PARSER = _parser()
+
+_ACTIVE = re.compile(r"@|#(?=\d|$)|\bgh-(?=\d)|:(?=//)|www(?=\.)|:(?=[\w+-]{1,40}:)", re.IGNORECASE)
+"""What GitHub acts on *after* Markdown's own escapes are undone: people, issues, web addresses, emoji."""
+
+_ESCAPES = str.maketrans(
+    {character: f"\\{character}" for character in "`*_[]~#$"}
+    # Entities, for a backslash before a table's bar is read differently by different parsers.
+    | {"\\": "&#92;", "|": "&#124;", "<": "&lt;", ">": "&gt;", "&": "&amp;", BREAK: "&#8203;"}
+)
+_AT_START = re.compile(r"^(?:([-+=:])|(\d{1,9})([.)]))")
+_AT_END = re.compile(r"!$")
+
+
+def escape(text: str) -> str:
+    """Return text from outside as Markdown that shows it, in one line, and does nothing.
+
+    No mention, issue link, web address, HTML, emphasis, code, list, heading or table can come of it. Escapes alone do
+    not stop mentions: GitHub looks for those in the finished page, so they are broken by a zero-width space, as
+    Renovate and Dependabot do. Escape once, and `truncate` before: a cut could fall into an escape.
+    """
+    broken = _ACTIVE.sub(lambda match: match[0] + BREAK, _one_line(text))
+    escaped = broken.translate(_ESCAPES)
+    return _AT_END.sub(r"\\!", _AT_START.sub(_escape_start, escaped))
+
+
+def _escape_start(match: re.Match[str]) -> str:
+    return f"\\{match[1]}" if match[1] else f"{match[2]}\\{match[3]}"
+
+
+def code(text: str) -> str:
+    """Return text from outside as inline code, in one line: GitHub links and mentions nothing in there.
+
+    Back-ticks survive by longer fences. A `|` would end a table's cell even in code, so such text becomes `<code>`.
+    """
+    line = _one_line(text)
+    if not line or "|" in line:
+        return f"<code>{escape(line)}</code>"
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
+    padding = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{padding}{line}{padding}{fence}"
+
+
+def truncate(text: str, limit: int) -> str:
+    """Return at most `limit` characters of the text, ending in `…` where something was cut off."""
+    if len(text) <= limit:
+        return text
+    return (text[: max(0, limit - 1)].rstrip() + ELLIPSIS)[:limit]
+
+
+def truncate_bytes(text: str, limit: int) -> str:
+    """Return at most `limit` bytes of UTF-8 of the text, ending in `…` where something was cut off."""
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) <= limit:
+        return encoded.decode()
+    room = limit - len(ELLIPSIS.encode())
+    return encoded[:room].decode("utf-8", "ignore").rstrip() + ELLIPSIS if room >= 0 else ""
+
+
+def _one_line(text: str) -> str:
+    """Join lines and drop what cannot be seen but changes what is: control characters and directions of writing."""
+    kept = "".join(_shown(character) for character in text.replace(HOLE, "\N{REPLACEMENT CHARACTER}"))
+    return " ".join(kept.split())
+
+
+def _shown(character: str) -> str:
+    if character.isspace():
+        return " "
+    category = unicodedata.category(character)
+    if category == "Cs":  # half of a surrogate pair: GitHub takes UTF-8 only
+        return "\N{REPLACEMENT CHARACTER}"
+    changes_direction = unicodedata.bidirectional(character) in _DIRECTIONS
+    return "" if category == "Cc" or changes_direction else character
+
+
+_DIRECTIONS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+"""Controls that make text read in another order than it is written (https://www.unicode.org/reports/tr9/)."""
