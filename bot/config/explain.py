@@ -65,9 +65,9 @@ def words(annotation: Any) -> str:
     if origin is Literal:
         return "one of " + ", ".join(map(str, arguments))
     if origin is tuple:
-        return f"a list, each of it {words(arguments[0])}"
+        return f"a list, each item {words(arguments[0])}"
     if origin is Mapping:
-        return f"a mapping, each key of it {words(arguments[0])}"
+        return f"a mapping, each key {words(arguments[0])}"
     if origin in (Union, types.UnionType):
         return words(next(option for option in arguments if option is not type(None)))
     return _SIMPLE.get(annotation, "a mapping of keys")
@@ -135,7 +135,7 @@ def _unknown(location: Location) -> str:
 
 
 def _remedy(written: object, field: FieldInfo | None, annotation: Any) -> str:
-    if get_origin(annotation) is Annotated and get_args(annotation)[0] is str:
+    if _unwrapped(annotation) is str:
         return "" if isinstance(written, tuple | dict | None) else QUOTE_IT
     if field is None or not field.examples:
         return ""

@@ -67,7 +67,8 @@ def check(path: str | Path) -> list[Fault]:
 
 def _faults(error: ValidationError, whole: Value, file: str) -> list[Fault]:
     """Put what pydantic found where it was written: a fault of `defaults` is one, not one in each repository."""
-    details = error.errors(include_url=False)
+    # A list whose items are all faulty counts as empty with pydantic; for a reader it is not.
+    details = [d for d in error.errors(include_url=False) if d["type"] != "too_short" or not d["input"]]
     once = {(_place(detail, whole), detail["type"]): detail for detail in details}
     return [
         Fault(file, line, column, path, explain.message(detail)) for ((line, column, path), _), detail in once.items()

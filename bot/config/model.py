@@ -96,7 +96,9 @@ class Help(Keys):
 
 
 class RepositoryConfig(Keys):
-    """The features of one repository; None is a feature that is switched off."""
+    """What the bot does in one repository."""
+
+    # None is a feature that is switched off.
 
     slow_tests: Annotated[SlowTests | None, Section(switch=True)] = Field(
         default=SlowTests(),

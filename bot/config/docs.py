@@ -1,0 +1,111 @@
+"""Write what docs/ says of app.yaml and the environment: `python -m bot.config.docs [--check]`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from bot.config.explain import key_types, model_of, words
+from bot.config.model import Config
+from bot.config.schema import schema_text
+from bot.docs import replace_block, table
+from bot.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = Path("docs/app.schema.json")
+GUIDE = Path("docs/configuration.md")
+
+STALE = "{path} is not what the code says; run: python -m bot.config.docs"
+KEYS_HEADER = ("key", "what it does", "must be", "when left out")
+VARIABLES_HEADER = ("variable", "meaning", "when left out")
+
+
+def documents(root: Path) -> dict[Path, str]:
+    """Return what the generated files should hold, by their path below the root of the checkout."""
+    guide = (root / GUIDE).read_text(encoding="utf-8")
+    guide = replace_block(guide, "keys", keys_table())
+    guide = replace_block(guide, "variables", variables_table())
+    return {SCHEMA: schema_text(), GUIDE: guide}
+
+
+def stale(root: Path) -> list[Path]:
+    """Return the generated files that differ from what the code says."""
+    return [path for path, text in documents(root).items() if not _holds(root / path, text)]
+
+
+def keys_table() -> str:
+    """Return the table of every key of app.yaml."""
+    return table(KEYS_HEADER, _rows(Config, ""))
+
+
+def variables_table() -> str:
+    """Return the table of every environment variable."""
+    fields = Settings.model_fields.values()
+    return table(VARIABLES_HEADER, [(f"`{f.alias}`", f.description or "", _unset(f)) for f in fields])
+
+
+def keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[tuple[str, FieldInfo, Any]]:
+    """Yield every key with its path, such as `repositories.OWNER/NAME.rerun.jenkins[].url`, description and type."""
+    for name, annotation in key_types(model).items():
+        path = f"{prefix}{name}"
+        yield path, model.model_fields[name], annotation
+        inner = model_of(annotation)
+        if inner is not None and path != "defaults":
+            yield from keys(inner, f"{path}{_below(name, annotation)}.")
+
+
+def _below(name: str, annotation: Any) -> str:
+    if name == "repositories":
+        return ".OWNER/NAME"
+    return "[]" if words(annotation).startswith("a list") else ""
+
+
+def _rows(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str, str]]:
+    for path, field, annotation in keys(model, prefix):
+        yield f"`{path}`", field.description or "", words(annotation), _left_out(field, annotation)
+
+
+def _left_out(field: FieldInfo, annotation: Any) -> str:
+    if field.is_required():
+        return "an error: it is needed"
+    default = field.get_default()
+    if words(annotation).startswith("true"):
+        return "nothing" if default is None else "on"
+    return (
+        "nothing"
+        if default in (None, ()) or isinstance(default, BaseModel)
+        else f"`{json.dumps(default, ensure_ascii=False)}`"
+    )
+
+
+def _unset(field: FieldInfo) -> str:
+    if field.is_required():
+        return "an error: it is needed"
+    default = field.get_default()
+    text = default.get_secret_value() if hasattr(default, "get_secret_value") else default
+    return f"`{text}`" if text else ""
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Write nothing; fail where a file is not what the code says.")
+def main(check: bool) -> None:
+    """Write the generated parts of docs/."""
+    for path in stale(ROOT):
+        if check:
+            raise click.ClickException(STALE.format(path=path))
+        (ROOT / path).write_text(documents(ROOT)[path], encoding="utf-8")
+        click.echo(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from bot.config import ConfigError, parse_config
+from bot.config.docs import documents, keys, stale
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_committed_schema_and_tables_are_what_the_code_says() -> None:
+    assert stale(ROOT) == [], "run: python -m bot.config.docs"
+
+
+def test_a_table_that_is_out_of_date_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for path, text in documents(ROOT).items():
+        (tmp_path / path).write_text(text.replace("Names that address the bot", "Names"), encoding="utf-8")
+    assert sorted(map(str, stale(tmp_path))) == ["docs/app.schema.json", "docs/configuration.md"]
+
+
+def test_every_key_is_described_with_an_example() -> None:
+    for path, field, _ in keys():
+        assert field.description, path
+        assert field.examples, path
+
+
+def test_the_sample_shows_every_key_and_comments_each_where_it_first_stands() -> None:
+    lines = (ROOT / "app.yaml").read_text(encoding="utf-8").splitlines()
+    for path, _, _ in keys():
+        name = path.rpartition(".")[2]
+        written = [n for n, line in enumerate(lines) if re.match(rf"\s*(- )?{name}:", line)]
+        assert written, f"{path} is not in the sample"
+        assert lines[written[0] - 1].lstrip().startswith("#"), f"{path} has no comment above it"
+
+
+def test_the_errors_that_the_guide_shows_are_the_errors_of_the_file_that_it_shows() -> None:
+    guide = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
+    example = re.search(r"Given\n\n```yaml\n(.*?)```\n\nit says\n\n```\n(.*?)\n```", guide, re.DOTALL)
+    assert example is not None
+    with pytest.raises(ConfigError) as caught:
+        parse_config(example[1].encode(), "app.yaml")
+    assert str(caught.value) == example[2]

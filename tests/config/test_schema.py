@@ -1,0 +1,53 @@
+"""Editors must accept what the bot accepts, and mark what it refuses."""
+
+import json
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+from ruamel.yaml import YAML
+
+from bot.config import ConfigError, parse_config
+from bot.config.schema import schema_text
+
+SCHEMA = json.loads(schema_text())
+
+
+def test_the_schema_is_one_of_draft_2020_12() -> None:
+    assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    jsonschema_rs.meta.validate(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        (Path(__file__).parents[2] / "app.yaml").read_text(encoding="utf-8"),
+        "repositories: {octocat/compiler: }",
+        "repositories: {octocat/compiler: {help: , rerun: true, slow_tests: false, cc_reviewers: {}}}",
+        "{repositories: {octocat/compiler: }, defaults: }",
+    ],
+)
+def test_what_the_bot_reads_the_schema_allows(text: str) -> None:
+    parse_config(text.encode(), "app.yaml")
+    jsonschema_rs.Draft202012Validator(SCHEMA).validate(YAML(typ="safe", pure=True).load(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "repositories: {}",
+        "repositories: {octocat/compiler: true}",
+        "repositories: {octocat/compiler: {help: off}}",
+        "repositories: {octocat/compiler: {nightly: {}}}",
+        "repositories: {octocat/compiler: {slow_tests: {branches: ['[']}}}",
+        "repositories: {octocat/compiler: {rerun: {allow: []}}}",
+        "repositories: {octocat/compiler: {rerun: {jenkins: [{}]}}}",
+        "{repositories: {octocat/compiler: }, mentions: [ci]}",
+        "{repositories: {octocat/compiler: }, public_url: ci.example.org}",
+    ],
+)
+def test_what_the_bot_refuses_the_schema_marks(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_config(text.encode(), "app.yaml")
+    assert not jsonschema_rs.Draft202012Validator(SCHEMA).is_valid(YAML(typ="safe", pure=True).load(text))

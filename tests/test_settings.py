@@ -1,0 +1,200 @@
+"""What an operator reads when the environment is not right, and that no value is ever in it."""
+
+import traceback
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from bot.settings import DatabaseSettings, Environment, Settings, SettingsError
+
+RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+PEM = RSA.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
+LOCKED = RSA.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"sesame-key")).decode()
+OTHER_KIND = (
+    ec.generate_private_key(ec.SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+)
+GOOD = {"GITHUB_APP_ID": "12345", "GITHUB_PRIVATE_KEY": PEM, "GITHUB_WEBHOOK_SECRET": "sesame-sesame-01"}
+
+NOT_A_KEY = (
+    "is not an RSA private key in PEM form; it must be the whole .pem file that GitHub gave, "
+    "from -----BEGIN to END-----, without a passphrase"
+)
+SHORT = (
+    "GITHUB_WEBHOOK_SECRET has a secret of fewer than 16 characters; each of them, separated by white space, "
+    "must have at least 16"
+)
+DATABASE = "DATABASE_URL must be sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/NAME"
+APP_ID = (
+    "GITHUB_APP_ID is malformed; it must be: the App's ID, a number (or its client ID), from the App's page on GitHub"
+)
+MEMORY = "DATABASE_URL must name a file: what is only in memory is lost when the server ends"
+JENKINS = "JENKINS_TOKEN and JENKINS_USER belong together; set both or neither"
+
+
+def problems(environ: dict[str, str], settings: type[Environment] = Settings) -> tuple[str, ...]:
+    try:
+        settings.from_environment(environ)
+    except SettingsError as error:
+        return tuple(str(error).splitlines())
+    return ()
+
+
+def test_the_least_that_works_has_the_usual_places() -> None:
+    settings = Settings.from_environment(GOOD)
+    assert settings.app_id == "12345"
+    assert settings.private_key.get_secret_value() == PEM
+    assert [secret.get_secret_value() for secret in settings.webhook_secrets] == ["sesame-sesame-01"]
+    assert settings.api_url == "https://api.github.com"
+    assert settings.database_url.get_secret_value() == "sqlite:///nightjar.db"
+    assert (settings.jenkins_user, settings.jenkins_token) == (None, None)
+
+
+def test_everything_that_is_missing_is_told_at_once_one_line_each() -> None:
+    assert problems({"GITHUB_APP_ID": "  ", "UNRELATED": "x"}) == (
+        "GITHUB_APP_ID is not set; "
+        "it is needed: the App's ID, a number (or its client ID), from the App's page on GitHub",
+        "GITHUB_PRIVATE_KEY is not set, and GITHUB_PRIVATE_KEY_FILE is not either; "
+        "set one of them to the App's private key",
+        "GITHUB_WEBHOOK_SECRET is not set; it is needed: the App's webhook secret, at least 16 characters; "
+        "more than one, separated by white space, while rotating",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("GITHUB_APP_ID", "sesame", APP_ID),
+        ("GITHUB_APP_ID", "-5", APP_ID),
+        ("GITHUB_APP_ID", "012", APP_ID),
+        ("GITHUB_PRIVATE_KEY", "sesame", f"GITHUB_PRIVATE_KEY {NOT_A_KEY}"),
+        ("GITHUB_PRIVATE_KEY", PEM[:200], f"GITHUB_PRIVATE_KEY {NOT_A_KEY}"),
+        ("GITHUB_PRIVATE_KEY", LOCKED, f"GITHUB_PRIVATE_KEY {NOT_A_KEY}"),
+        ("GITHUB_PRIVATE_KEY", OTHER_KIND, f"GITHUB_PRIVATE_KEY {NOT_A_KEY}"),
+        ("GITHUB_PRIVATE_KEY", "sesame\udcff", f"GITHUB_PRIVATE_KEY {NOT_A_KEY}"),
+        ("GITHUB_WEBHOOK_SECRET", "sesame", SHORT),
+        ("GITHUB_WEBHOOK_SECRET", "sesame-sesame-01 sesame", SHORT),
+        (
+            "GITHUB_API_URL",
+            "sesame",
+            "GITHUB_API_URL must be a web address that starts with https:// or http:// and names a host",
+        ),
+        ("GITHUB_API_URL", "https://o:sesame@x.org", "GITHUB_API_URL must not hold a user name or password"),
+        ("DATABASE_URL", "mysql://octocat:sesame@localhost/x", DATABASE),
+        ("DATABASE_URL", "postgresql+psycopg://octocat:sesame@localhost/x", DATABASE),
+        ("DATABASE_URL", "postgresql://octocat:sesame%zz@localhost", DATABASE),
+        ("DATABASE_URL", "sqlite://sesame.db", DATABASE),
+        ("DATABASE_URL", "sesame", DATABASE),
+        ("DATABASE_URL", "host=localhost password=sesame", DATABASE),
+        ("DATABASE_URL", "sqlite://", MEMORY),
+        ("DATABASE_URL", "sqlite:///:memory:", MEMORY),
+        ("JENKINS_USER", "sesame", JENKINS),
+        ("JENKINS_TOKEN", "sesame", JENKINS),
+    ],
+)
+def test_a_malformed_variable_is_named_and_its_value_is_not_shown(name: str, value: str, expected: str) -> None:
+    assert problems({**GOOD, name: value}) == (expected,)
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_environment({**GOOD, name: value})
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "sesame" not in shown
+    assert caught.value.__context__ is None
+
+
+def test_several_malformed_variables_are_told_one_line_each() -> None:
+    environ = {**GOOD, "GITHUB_APP_ID": "x", "GITHUB_WEBHOOK_SECRET": "x", "DATABASE_URL": "x", "JENKINS_USER": "x"}
+    assert sorted(problems(environ)) == sorted([APP_ID, SHORT, DATABASE, JENKINS])
+
+
+@pytest.mark.parametrize(
+    "pem",
+    [PEM, PEM.replace("\n", "\\n"), PEM.replace("\n", "\r\n"), f"\n  {PEM}\n\n"],
+    ids=["as is", "\\n", "CRLF", "padded"],
+)
+def test_a_key_is_read_in_every_form_that_env_files_give_it(pem: str) -> None:
+    key = Settings.from_environment({**GOOD, "GITHUB_PRIVATE_KEY": pem}).private_key.get_secret_value()
+    assert key.replace("\r", "") == PEM
+
+
+def test_a_key_may_be_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "app.pem"
+    file.write_text(PEM)
+    environ = {**GOOD, "GITHUB_PRIVATE_KEY": "", "GITHUB_PRIVATE_KEY_FILE": str(file)}
+    assert Settings.from_environment(environ).private_key.get_secret_value() == PEM
+
+
+def test_a_key_twice_is_one_too_many(tmp_path: Path) -> None:
+    file = tmp_path / "app.pem"
+    file.write_text(PEM)
+    expected = "GITHUB_PRIVATE_KEY and GITHUB_PRIVATE_KEY_FILE are both set; remove one of them"
+    assert problems({**GOOD, "GITHUB_PRIVATE_KEY_FILE": str(file)}) == (expected,)
+
+
+def test_a_key_file_that_cannot_be_used_is_told_by_its_variable(tmp_path: Path) -> None:
+    without = {name: value for name, value in GOOD.items() if name != "GITHUB_PRIVATE_KEY"}
+    unreadable = "GITHUB_PRIVATE_KEY_FILE names a file that cannot be read: "
+    assert problems({**without, "GITHUB_PRIVATE_KEY_FILE": str(tmp_path / "no.pem")}) == (
+        unreadable + "no such file or directory",
+    )
+    assert problems({**without, "GITHUB_PRIVATE_KEY_FILE": str(tmp_path)}) == (unreadable + "is a directory",)
+    (tmp_path / "app.pem").write_bytes(b"\xff" * 100_000)
+    assert problems({**without, "GITHUB_PRIVATE_KEY_FILE": str(tmp_path / "app.pem")}) == (
+        f"GITHUB_PRIVATE_KEY_FILE {NOT_A_KEY}",
+    )
+
+
+def test_two_webhook_secrets_are_read_while_rotating() -> None:
+    settings = Settings.from_environment({**GOOD, "GITHUB_WEBHOOK_SECRET": " sesame-sesame-01\n\tsésame-sesame-02 "})
+    assert [s.get_secret_value() for s in settings.webhook_secrets] == ["sesame-sesame-01", "sésame-sesame-02"]
+
+
+def test_enterprise_has_its_own_address() -> None:
+    settings = Settings.from_environment({**GOOD, "GITHUB_API_URL": "https://github.example.org/api/v3/"})
+    assert settings.api_url == "https://github.example.org/api/v3"
+
+
+def test_what_only_looks_at_the_database_needs_nothing_else() -> None:
+    assert DatabaseSettings.from_environment({}).database_url.get_secret_value() == "sqlite:///nightjar.db"
+    url = "postgresql://octocat:sesame@localhost:5432/nightjar"
+    settings = DatabaseSettings.from_environment({"DATABASE_URL": url})
+    assert settings.database_url.get_secret_value() == url
+    assert settings.secrets() == ("sesame",)
+    assert problems({"DATABASE_URL": "x"}, DatabaseSettings) == (DATABASE,)
+
+
+def test_no_secret_is_in_any_text_of_the_settings() -> None:
+    environ = {
+        **GOOD,
+        "DATABASE_URL": "postgresql://octocat:ses%20ame@localhost/nightjar",
+        "JENKINS_USER": "hubot",
+        "JENKINS_TOKEN": "sesame-jenkins",
+    }
+    settings = Settings.from_environment(environ)
+    for text in (repr(settings), str(settings), settings.model_dump_json(), f"{settings!r}"):
+        assert not any(secret in text for secret in settings.secrets())
+        assert "ses%20ame" not in text
+    assert set(settings.secrets()) == {PEM, "sesame-sesame-01", "ses ame", "sesame-jenkins"}
+
+
+def test_settings_can_be_made_by_name_and_are_checked_likewise() -> None:
+    settings = Settings(app_id="1", private_key=SecretStr(PEM), webhook_secrets=(SecretStr("s" * 16),))
+    assert settings.private_key.get_secret_value() == PEM
+    with pytest.raises(ValueError, match="fewer than 16"):
+        Settings(app_id="1", private_key=SecretStr(PEM), webhook_secrets=(SecretStr("short"),))
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([field.alias or "" for field in Settings.model_fields.values()]),
+        st.text(st.characters(exclude_characters="\0"), min_size=1).map(lambda text: f"sesame{text}"),
+    )
+)
+def test_no_environment_makes_anything_but_settings_or_lines_without_values(environ: dict[str, str]) -> None:
+    for problem in problems(environ):
+        assert problem.split()[0].isupper()
+        assert problem.isprintable()
+        assert "sesame" not in problem

@@ -1,0 +1,47 @@
+import pytest
+
+from bot.urls import NO_CREDENTIALS, NO_QUERY, NOT_AN_ADDRESS, NOT_ENCRYPTED, encrypted_url, http_url
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("https://api.github.com", "https://api.github.com"),
+        ("https://api.github.com/", "https://api.github.com"),
+        ("HTTPS://GitHub.Example.ORG:8443/Api/v3//", "https://github.example.org:8443/Api/v3"),
+        ("http://127.0.0.1:5000", "http://127.0.0.1:5000"),
+        ("http://[::1]:5000/x", "http://[::1]:5000/x"),
+        ("http://localhost", "http://localhost"),
+    ],
+)
+def test_addresses_are_brought_into_one_form(text: str, expected: str) -> None:
+    assert http_url(text) == expected
+    assert encrypted_url(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *((text, NOT_AN_ADDRESS) for text in ("", "ci.example.org", "ftp://ci.example.org", "https://", "https:///x")),
+        *(
+            (text, NOT_AN_ADDRESS)
+            for text in ("https://a b", "https://a\\@b", "https://a:99999", "https://a:0", "https://[::1")
+        ),
+        *((text, NOT_AN_ADDRESS) for text in ("https://é.example.org", "https://a\n.b", "https://-a", "https://a/<x>")),
+        ("https://octocat:sesame@ci.example.org", NO_CREDENTIALS),
+        ("https://@ci.example.org", NO_CREDENTIALS),
+        ("https://ci.example.org?token=sesame", NO_QUERY),
+        ("https://ci.example.org/#", NO_QUERY),
+    ],
+)
+def test_what_is_no_plain_address_is_refused_without_repeating_it(text: str, expected: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        http_url(text)
+    assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize("text", ["http://ci.example.org", "http://10.0.0.1", "http://localhost.example.org"])
+def test_a_password_is_never_sent_unencrypted_to_another_machine(text: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        encrypted_url(text)
+    assert str(caught.value) == NOT_ENCRYPTED
