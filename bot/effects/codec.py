@@ -6,11 +6,11 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter
 
-from bot.ci.actions import RerunJob, RerunWorkflow
-from bot.ci.jenkins import JenkinsBuild
+from bot.effects.actions import RerunJob, RerunWorkflow
 from bot.effects.base import Effect
 from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude
+from bot.effects.jenkins import JenkinsBuild
 from bot.effects.reactions import React
 from bot.effects.remember import Remember
 from bot.effects.reviewers import RequestReviewers

@@ -1,0 +1,162 @@
+"""From what a person wrote to what is done about it: commands, permission, plans, and the one answer.
+
+This is a handler like the others, except that features lend it their commands: a declaration and a function for each.
+However many commands a comment has, it gets one 👀, then one 👍, or one 😕 and one answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+from bot import texts
+from bot.commands import BadCommand, Command, CommandSpec, Registry, new_commands, parse
+from bot.effects.base import Effect
+from bot.effects.conclude import Conclude, Item
+from bot.effects.reactions import EYES, React
+from bot.errors import TryAgain, UserError
+from bot.events import Person, PullRequest, Remark, remark_of
+from bot.heads import known_head
+from bot.payload import Payload
+from bot.plan import NOTHING, Context, Handler, Plan
+from bot.told import refusal, told
+
+if TYPE_CHECKING:
+    from bot.github.permissions import Permissions
+
+NAME = "commands"
+WANTS = frozenset(
+    {
+        ("issue_comment", "created"),
+        ("issue_comment", "edited"),
+        ("pull_request_review", "submitted"),
+        ("pull_request_review", "edited"),
+        ("pull_request_review_comment", "created"),
+        ("pull_request_review_comment", "edited"),
+        ("pull_request", "opened"),
+        ("pull_request", "edited"),
+    }
+)
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a command is given: who asked what where, and the pull request as GitHub has it at this moment."""
+
+    context: Context
+    pull: PullRequest
+    known_head: str | None
+    """The head by our own record; where it differs from `pull.head_sha`, the head moved after the asking."""
+    by: Person
+    remark: Remark
+    registry: Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command comes to: effects, what to say (Markdown; empty where 👍 says it all), and whether it is done."""
+
+    effects: tuple[Effect, ...] = ()
+    say: str = ""
+    done: bool = True
+
+
+CommandFunction = Callable[[Asked, Command], Awaitable[Answer]]
+
+
+class Dialogue:
+    """The handler that answers commands."""
+
+    def __init__(self, commands: Sequence[tuple[CommandSpec, CommandFunction]], permissions: Permissions) -> None:
+        self.registry = Registry(spec for spec, _ in commands)
+        self._run: Mapping[str, CommandFunction] = {spec.name: function for spec, function in commands}
+        self._permissions = permissions
+
+    @property
+    def handler(self) -> Handler:
+        """The dialogue as the router takes it."""
+        return Handler(name=NAME, wants=WANTS, plan=self.plan, on_failure=self.plan_failure)
+
+    async def plan(self, context: Context) -> Plan:
+        """Work out every command of a comment, review or body; an edit runs only what was not there before."""
+        remark = remark_of(context.delivery)
+        if remark is None or (asked := self._asked(context, remark)) is None:
+            return NOTHING
+        url_vars = {"repo": context.repository.full_name, "number": str(remark.number)}
+        pull = PullRequest.of(Payload(await context.github.getitem("/repos/{+repo}/pulls/{number}", url_vars=url_vars)))
+        role = await self._permissions.role(context.github, context.repository.full_name, remark.sender)
+        may = self._may(context, remark.sender, role, pull)
+        if not any(isinstance(item, Command) for item in asked) and not any(may.values()):
+            return Plan(why="nothing that could be run, from somebody who may run nothing")
+        ask = Asked(
+            context=context,
+            pull=pull,
+            known_head=await known_head(context.records, context.repository.id, remark.number),
+            by=remark.sender,
+            remark=remark,
+            registry=self.registry,
+        )
+        effects: list[Effect] = [React.to(remark, EYES)]
+        items = []
+        for command in asked:
+            if isinstance(command, BadCommand):
+                if any(may.values()):
+                    items.append(Item(texts.shown(command), texts.bad_command(command), done=False))
+                continue
+            answer = await self._answer(ask, command, may)
+            effects += answer.effects
+            targets = tuple(effect.target for effect in answer.effects)
+            items.append(Item(texts.shown(command), answer.say, done=answer.done, targets=targets))
+        closing = Conclude.of(remark, items)
+        return Plan(tuple(effects), why=f"{len(items)} command(s) by {remark.sender.login}", closing=closing)
+
+    async def plan_failure(self, context: Context, told: str) -> Plan:
+        """Answer a comment whose commands could not be worked out at all."""
+        remark = remark_of(context.delivery)
+        if remark is None or (asked := self._asked(context, remark)) is None:
+            return NOTHING
+        items = tuple(Item(texts.shown(command), told, done=False) for command in asked)
+        return Plan(closing=Conclude.of(remark, items), why="the commands could not be worked out")
+
+    def _asked(self, context: Context, remark: Remark) -> Sequence[Command | BadCommand] | None:
+        """Return the commands to answer; None where there are none, or nobody whom we answer wrote them."""
+        if remark.sender.id == context.me.user_id or remark.sender.is_bot or remark.author.is_bot:
+            return None
+        mentions = context.app_config.mentions
+        if remark.created:
+            found = parse(remark.text, registry=self.registry, mentions=mentions)
+        elif remark.old_text is not None:
+            found = new_commands(remark.old_text, remark.text, registry=self.registry, mentions=mentions)
+        else:
+            return None
+        return found or None
+
+    def _may(self, context: Context, by: Person, role: str, pull: PullRequest) -> dict[str, bool]:
+        """Say of each command that is switched on whether this person may run it."""
+        is_author = by.id == pull.author.id
+        return {
+            spec.name: spec.allows(role=role, is_author=is_author, override=context.config.allowed(spec.feature))
+            for spec in self.registry.enabled(context.config.features)
+        }
+
+    async def _answer(self, ask: Asked, command: Command, may: Mapping[str, bool]) -> Answer:
+        spec = command.spec
+        if spec.name not in may:
+            return Answer(say=texts.switched_off(spec, ask.context.repository.full_name), done=False)
+        if not may[spec.name]:
+            return Answer(say=texts.not_allowed(spec, ask.context.config.allowed(spec.feature)), done=False)
+        try:
+            return await self._run[spec.name](ask, command)
+        except UserError as error:
+            return Answer(say=str(error), done=False)
+        except TryAgain:
+            raise
+        except Exception as error:
+            if refusal(error) is None:
+                log.exception("command failed", command=spec.name)
+            return Answer(say=told(error, ask.context.delivery.guid), done=False)

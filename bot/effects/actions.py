@@ -1,0 +1,139 @@
+"""The effects that have GitHub Actions run something again.
+
+GitHub gives a run that runs again the next attempt number, so whether it happened can be looked up: a crash after the
+request, or a second request for the same, finds the higher number and leaves it at that.
+https://docs.github.com/en/rest/actions/workflow-runs#re-run-a-workflow
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from bot.effects.base import Applied, EffectContext
+from bot.errors import UserError
+from bot.github.errors import is_conflict, is_forbidden, is_not_found, is_unprocessable
+from bot.github.markdown import code
+from bot.payload import Payload
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RUN = "/repos/{+repo}/actions/runs/{run_id}"
+JOB = "/repos/{+repo}/actions/jobs/{job_id}"
+OLDEST_DAYS = 30
+"""https://docs.github.com/en/actions/how-tos/manage-workflow-runs/re-run-workflows-and-jobs"""
+
+GONE = "{name} is gone: somebody deleted that workflow run."
+TOO_OLD = (
+    "GitHub did not run {name} again: it does that for {days} days after a run began. A new push starts a new one."
+)
+UNAPPROVED = (
+    "GitHub did not run {name} again: on the pull request's page it waits for somebody with write access to approve it."
+)
+REFUSED = (
+    "GitHub did not run {name} again (403). The App needs the permission *Actions: write*: whoever owns the App grants "
+    "it in its settings, and an owner of the repository accepts it. Where it has that, the run itself says why: {url}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RerunWorkflow:
+    """Run a workflow again, or what failed of it; `attempt` is the one that was looked at when this was decided."""
+
+    run_id: int
+    attempt: int
+    failed_only: bool
+    name: str
+
+    @property
+    def target(self) -> str:
+        """The workflow run."""
+        return f"actions-run:{self.run_id}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Run it again unless it runs, or ran, again already.
+
+        A run that ended before any job of it failed (cancelled, never started, never approved) has no failed jobs
+        to run, and GitHub refuses; then the whole of it is run again.
+        """
+        where = {"repo": context.repository.full_name, "run_id": str(self.run_id)}
+        if already := _already(await _look(context, where, self.name), self.attempt, self.name):
+            return already
+        for how in ("rerun-failed-jobs", "rerun") if self.failed_only else ("rerun",):
+            if await _asked(context, f"{RUN}/{how}", where):
+                return Applied(f"{self.name}: {'its failed jobs run' if how != 'rerun' else 'runs'} again")
+            run = await _look(context, where, self.name)
+            if already := _already(run, self.attempt, self.name):
+                return already
+        raise UserError(refusal(run, self.name, time.time()))
+
+
+@dataclass(frozen=True, slots=True)
+class RerunJob:
+    """Run one job of a workflow, and the jobs that depend on it, again."""
+
+    job_id: int
+    run_id: int
+    attempt: int
+    name: str
+
+    @property
+    def target(self) -> str:
+        """The job."""
+        return f"actions-job:{self.job_id}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Run it again unless its workflow runs, or ran, again already."""
+        repository = context.repository.full_name
+        where = {"repo": repository, "run_id": str(self.run_id)}
+        if already := _already(await _look(context, where, self.name), self.attempt, self.name):
+            return already
+        if await _asked(context, f"{JOB}/rerun", {"repo": repository, "job_id": str(self.job_id)}):
+            return Applied(f"{self.name} runs again")
+        run = await _look(context, where, self.name)
+        if already := _already(run, self.attempt, self.name):
+            return already
+        raise UserError(refusal(run, self.name, time.time()))
+
+
+async def _look(context: EffectContext, where: Mapping[str, str], name: str) -> Payload:
+    try:
+        return Payload(await context.github.getitem(RUN, url_vars=where), "workflow run")
+    except Exception as error:
+        if is_not_found(error):
+            raise UserError(GONE.format(name=code(name))) from error
+        raise
+
+
+def _already(run: Payload, attempt: int, name: str) -> Applied | None:
+    """Say that there is nothing to do where a later attempt exists or the run is on its way."""
+    if run.has("run_attempt") and run.integer("run_attempt") > attempt:
+        return Applied(f"{name} was run again already: attempt {run.integer('run_attempt')}", changed=False)
+    if run.text("status") != "completed":
+        return Applied(f"{name} is running already", changed=False)
+    return None
+
+
+async def _asked(context: EffectContext, url: str, where: Mapping[str, str]) -> bool:
+    """Ask GitHub; false where it refuses, whatever words it finds for that."""
+    try:
+        await context.github.post(url, url_vars=where, data={})
+    except Exception as error:
+        if is_forbidden(error) or is_conflict(error) or is_unprocessable(error) or is_not_found(error):
+            return False
+        raise
+    return True
+
+
+def refusal(run: Payload, name: str, now: float) -> str:
+    """Say why GitHub refuses to run something again, as far as the run itself shows; `now` in seconds since 1970."""
+    shown = code(name)
+    began = run.text("created_at")
+    if began and now - datetime.fromisoformat(began).timestamp() > OLDEST_DAYS * 86_400:
+        return TOO_OLD.format(name=shown, days=OLDEST_DAYS)
+    if run.text("conclusion") == "action_required":
+        return UNAPPROVED.format(name=shown)
+    return REFUSED.format(name=shown, url=run.text("html_url"))

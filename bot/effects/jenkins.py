@@ -1,0 +1,175 @@
+"""The effect that has a Jenkins build a job again.
+
+https://www.jenkins.io/doc/book/using/remote-access-api/, https://www.jenkins.io/doc/book/security/csrf-protection/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+from yarl import URL
+
+from bot.ci.addresses import server_of
+from bot.effects.base import Applied, EffectContext
+from bot.errors import TryAgain, UserError
+from bot.github.markdown import code
+from bot.payload import Payload
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)
+"""Seconds for one request."""
+LOOK = "?tree=inQueue,buildable,lastBuild%5Bnumber,building,timestamp%5D"
+
+NOT_ALLOWED = "I did not start {name}: its server is not named under `rerun: jenkins:` in app.yaml."
+NO_CREDENTIALS = (
+    "I cannot start {name}: whoever operates this bot must set `JENKINS_USER` and `JENKINS_TOKEN`, a Jenkins user that "
+    "may build the job and an API token of theirs."
+)
+GONE = (
+    "Jenkins has no job for {name} any more (404), or hides it from the user of `JENKINS_USER`; the job may have been "
+    "renamed or removed since it ran."
+)
+REFUSED = (
+    "Jenkins refused to start {name} ({status}): the user of `JENKINS_USER` needs the permissions *Job/Read* and "
+    "*Job/Build* on it, and `JENKINS_TOKEN` must be a valid API token of theirs. Whoever operates this bot can tell."
+)
+DISABLED = "Jenkins has the job for {name} disabled, so it was not started."
+ODD = "Jenkins answered {status} when asked to start {name}: is its address in app.yaml the one that it calls its own?"
+
+
+@dataclass(frozen=True, slots=True)
+class JenkinsBuild:
+    """Build a job again, unless it is being built or was built again since it was asked for.
+
+    `build` is the number of the build that was looked at, `asked_at` (ISO 8601) when the person asked.
+    """
+
+    job_url: str
+    build: int
+    name: str
+    asked_at: str
+
+    @property
+    def target(self) -> str:
+        """The job."""
+        return f"jenkins:{self.job_url}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Look whether it is queued or building, then start it with its parameters' defaults.
+
+        Raises `TryAgain` where Jenkins is away or broken: whether a lost request was heard is seen by looking again.
+        """
+        name = code(self.name)
+        rerun = context.config.rerun
+        server = server_of(self.job_url, [entry.url for entry in rerun.jenkins] if rerun else [])
+        if server is None:
+            raise UserError(NOT_ALLOWED.format(name=name))
+        user, token = context.settings.jenkins_user, context.settings.jenkins_token
+        if not user or token is None:
+            raise UserError(NO_CREDENTIALS.format(name=name))
+        authorization = aiohttp.encode_basic_auth(user, token.get_secret_value())
+        jenkins = _Jenkins(context.http, server, {"Authorization": authorization}, name)
+        job = await jenkins.look(self.job_url)
+        if already := self.already(job):
+            return Applied(already, changed=False)
+        if job.has("buildable") and not job.flag("buildable"):
+            raise UserError(DISABLED.format(name=name))
+        await jenkins.start(self.job_url)
+        return Applied(f"{self.name}: Jenkins builds it again")
+
+    def already(self, job: Payload) -> str:
+        """Say, of what Jenkins tells of the job, why it need not be started; empty where it must be."""
+        if job.flag("inQueue"):
+            return f"{self.name} waits in Jenkins' queue already"
+        if not job.has("lastBuild"):
+            return ""
+        last = job.at("lastBuild")
+        if last.flag("building"):
+            return f"{self.name} is being built already: build {last.integer('number')}"
+        asked = datetime.fromisoformat(self.asked_at).timestamp() * 1000  # Jenkins counts milliseconds
+        if last.integer("number") > self.build and last.integer("timestamp") >= asked:
+            return f"{self.name} was built again already: build {last.integer('number')}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Jenkins:
+    """Requests to one server. Redirects are never followed: they would carry the credentials elsewhere."""
+
+    http: aiohttp.ClientSession
+    server: str
+    headers: Mapping[str, str]
+    name: str
+
+    def __repr__(self) -> str:
+        return f"_Jenkins({self.server})"
+
+    async def look(self, job_url: str) -> Payload:
+        async with self._request("GET", f"{job_url}/api/json{LOOK}") as response:
+            self._check(response.status)
+            return Payload(await _json(response), "Jenkins job")
+
+    async def start(self, job_url: str) -> None:
+        crumb, cookies = await self._crumb()
+        # A job without parameters refuses buildWithParameters (400), one with parameters refuses build.
+        for how in ("buildWithParameters", "build"):
+            async with self._request("POST", f"{job_url}/{how}", crumb, cookies) as response:
+                if response.status == 400 and how == "buildWithParameters":
+                    continue
+                self._check(response.status)
+                return
+
+    async def _crumb(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the header that proves this is no forged request, and the session it belongs to; 404: not wanted."""
+        async with self._request("GET", f"{self.server}/crumbIssuer/api/json") as response:
+            if response.status == 404:
+                return {}, {}
+            self._check(response.status)
+            crumb = Payload(await _json(response), "Jenkins crumb")
+            cookies = {key: morsel.value for key, morsel in response.cookies.items()}
+            return {crumb.string("crumbRequestField"): crumb.string("crumb")}, cookies
+
+    def _check(self, status: int) -> None:
+        if status >= 500:
+            raise TryAgain(f"Jenkins answered {status} for {self.name}")
+        if status == 404:
+            raise UserError(GONE.format(name=self.name))
+        if status in (401, 403):
+            raise UserError(REFUSED.format(name=self.name, status=status))
+        if status not in (200, 201):
+            raise UserError(ODD.format(name=self.name, status=status))
+
+    @asynccontextmanager
+    async def _request(
+        self, method: str, url: str, extra: Mapping[str, str] | None = None, cookies: Mapping[str, str] | None = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        problem = None
+        try:
+            async with self.http.request(
+                method,
+                URL(url, encoded=True),
+                headers={**self.headers, **(extra or {})},
+                cookies=cookies,
+                allow_redirects=False,
+                timeout=TIMEOUT,
+            ) as response:
+                yield response
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            problem = type(error).__name__
+        # Out of the `except`: aiohttp's errors hold the request's headers, and with them the token.
+        if problem is not None:
+            raise TryAgain(f"Jenkins did not answer for {self.name} ({problem})")
+
+
+async def _json(response: aiohttp.ClientResponse) -> Any:
+    try:
+        return await response.json(content_type=None)
+    except ValueError:
+        return None

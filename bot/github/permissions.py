@@ -1,0 +1,49 @@
+"""What a person may do in a repository, asked of GitHub and remembered for less than a minute."""
+
+from __future__ import annotations
+
+from cachetools import TTLCache
+from gidgethub import HTTPException
+
+from bot.events import Person
+from bot.github.client import GitHub
+from bot.payload import Payload
+
+ROLES = ("none", "read", "triage", "write", "maintain", "admin")
+"""From least to most (https://docs.github.com/en/organizations/managing-user-access-to-your-organizations-repositories)."""
+
+REMEMBERED_SECONDS = 45
+REMEMBERED_PEOPLE = 10_000
+
+
+class Permissions:
+    """Look up roles by `GET /repos/{owner}/{repo}/collaborators/{login}/permission`."""
+
+    def __init__(self) -> None:
+        self._roles: TTLCache[tuple[str, int], str] = TTLCache(REMEMBERED_PEOPLE, REMEMBERED_SECONDS)
+
+    async def role(self, github: GitHub, repository: str, person: Person) -> str:
+        """Return the person's role, one of `ROLES`.
+
+        The answer's user id must be the person's: a login that somebody else has taken over gives `none`.
+        """
+        key = (repository.lower(), person.id)
+        role = self._roles.get(key)
+        if role is None:
+            role = self._roles[key] = await _ask(github, repository, person)
+        return role
+
+
+async def _ask(github: GitHub, repository: str, person: Person) -> str:
+    url = "/repos/{+repo}/collaborators/{login}/permission"
+    try:
+        answer = Payload(await github.getitem(url, url_vars={"repo": repository, "login": person.login}))
+    except HTTPException as error:
+        if error.status_code == 404:
+            return "none"
+        raise
+    if answer.has("user", "id") and answer.integer("user", "id") != person.id:
+        return "none"
+    role = answer.text("role_name")
+    # An organization's own role has a name of its own; `permission` is then the nearest of the old four.
+    return role if role in ROLES else answer.string("permission")

@@ -1,0 +1,139 @@
+"""What the engine calls: the one place that knows handlers, effects and GitHub together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+from bot.effects.base import Effect, EffectContext
+from bot.effects.codec import decode, encode
+from bot.engine.processor import AppliedEffect, EffectJob, PlannedEffect, PlannedEffects, Routing
+from bot.errors import PayloadError, UserError
+from bot.events import Delivery, Repository
+from bot.heads import note_head
+from bot.plan import Context, Handler, Plan, Router
+from bot.told import told
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from bot.config import Config, RepositoryConfig
+    from bot.engine.records import Records
+    from bot.github.app import GitHubApp
+    from bot.github.client import GitHub
+    from bot.settings import Settings
+
+NOBODY = "no handler wants {event}"
+NO_REPOSITORY = "it concerns no repository"
+NOT_CONFIGURED = "{repository} is not in app.yaml"
+SWITCHED_OFF = "what wants it is switched off in app.yaml"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """The engine's `Processor`."""
+
+    config: Config
+    settings: Settings
+    app: GitHubApp
+    records: Records
+    http: aiohttp.ClientSession
+    router: Router
+
+    def handlers_for(self, delivery: Delivery) -> Routing:
+        """Name the handlers that want a delivery, or say why nobody does."""
+        wanting = self.router.wanting(delivery.event, delivery.action)
+        if not wanting:
+            name = f"{delivery.event}.{delivery.action}" if delivery.action else delivery.event
+            return Routing(reason=NOBODY.format(event=name))
+        if not delivery.repository:
+            return Routing(reason=NO_REPOSITORY)
+        config = self.config.repository(delivery.repository)
+        if config is None:
+            return Routing(reason=NOT_CONFIGURED.format(repository=delivery.repository))
+        names = tuple(handler.name for handler in wanting if not handler.feature or handler.feature in config.features)
+        return Routing(handlers=names, reason="" if names else SWITCHED_OFF)
+
+    async def note(self, delivery: Delivery) -> None:
+        """Remember where a pull request's head is, as far as the payload tells it."""
+        try:
+            await note_head(self.records, delivery)
+        except PayloadError as error:
+            log.warning("the payload does not tell where the head is", path=error.path, problem=str(error))
+
+    async def plan(self, delivery: Delivery, handler: str, intent: str) -> PlannedEffects:
+        """Let one handler decide."""
+        return _as_data(await self._handler(handler).plan(await self._context(delivery, intent)))
+
+    async def plan_failure(self, delivery: Delivery, handler: str, intent: str, error: Exception) -> PlannedEffects:
+        """Let a handler that failed for good tell people so, where it has somebody to tell."""
+        on_failure = self._handler(handler).on_failure
+        if on_failure is None:
+            return PlannedEffects()
+        return _as_data(await on_failure(await self._context(delivery, intent), self.told(error, delivery.guid)))
+
+    async def apply(self, job: EffectJob) -> AppliedEffect:
+        """Apply one effect."""
+        context = EffectContext(
+            delivery_id=job.guid,
+            intent=job.intent,
+            repository=job.repository,
+            config=self._config_of(job.repository),
+            settings=self.settings,
+            github=await self._github(job.repository),
+            me=await self.app.identity(),
+            records=self.records,
+            http=self.http,
+            siblings=job.siblings,
+        )
+        applied = await decode(job.effect).apply(context)
+        return AppliedEffect(applied.text, applied.changed, then=tuple(map(_effect_as_data, applied.then)))
+
+    def told(self, error: Exception, guid: str) -> str:
+        """Put a failure into words that may be shown to people."""
+        return told(error, guid)
+
+    def _handler(self, name: str) -> Handler:
+        return next(handler for handler in self.router.handlers if handler.name == name)
+
+    def _config_of(self, repository: Repository) -> RepositoryConfig:
+        config = self.config.repository(repository.full_name)
+        if config is None:
+            raise UserError(NOT_CONFIGURED.format(repository=repository.full_name))
+        return config
+
+    async def _context(self, delivery: Delivery, intent: str) -> Context:
+        repository = Repository.of(delivery.payload)
+        return Context(
+            delivery=delivery,
+            intent=intent,
+            repository=repository,
+            config=self._config_of(repository),
+            app_config=self.config,
+            # Handlers decide and effects write: a handler that tried to write would be refused here.
+            github=await self._github(repository, dry_run=True),
+            me=await self.app.identity(),
+            records=self.records,
+        )
+
+    async def _github(self, repository: Repository, *, dry_run: bool = False) -> GitHub:
+        installation = repository.installation_id
+        if installation is None:
+            installation = await self.app.installation_for(repository.full_name)
+        return self.app.installation(installation, dry_run=dry_run)
+
+
+def _as_data(plan: Plan) -> PlannedEffects:
+    return PlannedEffects(
+        effects=tuple(map(_effect_as_data, plan.effects)),
+        why=plan.why,
+        closing=_effect_as_data(plan.closing) if plan.closing else None,
+    )
+
+
+def _effect_as_data(effect: Effect) -> PlannedEffect:
+    return PlannedEffect(target=effect.target, effect=encode(effect))

@@ -1,0 +1,47 @@
+"""Failures in words that may be shown to people: what to do next, never a traceback, never GitHub's text unescaped."""
+
+from __future__ import annotations
+
+from gidgethub import BadRequest
+
+from bot.errors import TryAgain, UserError
+from bot.github.errors import NotInstalled, is_forbidden, message_of
+from bot.github.markdown import code
+
+OUR_FAULT = "something went wrong on my side. The maintainers find it in the log under delivery {guid}."
+NOT_REACHED = (
+    "GitHub or the CI did not answer in spite of many tries, so I gave up. Nothing was lost: please ask again, "
+    "or have a maintainer run `nightjar replay {guid}`."
+)
+LACKS_PERMISSION = (
+    "GitHub does not let me: the App lacks the permission {permission} for this repository. "
+    "An owner can grant it in the settings of the installation."
+)
+UNNAMED_PERMISSION = "for this"
+REFUSED = "GitHub refused, saying {message}."
+NOT_INSTALLED = "the App is not installed here any more."
+
+# The header in which GitHub names what a request would have needed, as in `actions=write`
+# (https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api).
+PERMISSIONS_HEADER = "x-accepted-github-permissions"
+
+
+def told(error: Exception, guid: str) -> str:
+    """Say what an error means to the person whose wish it ended; `guid` is the delivery's, for the maintainers."""
+    if isinstance(error, UserError):
+        return str(error)
+    if isinstance(error, TryAgain):
+        return NOT_REACHED.format(guid=code(guid))
+    return refusal(error) or OUR_FAULT.format(guid=code(guid))
+
+
+def refusal(error: Exception) -> str | None:
+    """Say what GitHub refused and why; None for an error that is no refusal."""
+    if isinstance(error, NotInstalled):
+        return NOT_INSTALLED
+    if not isinstance(error, BadRequest):
+        return None
+    if is_forbidden(error):
+        needed = {key.lower(): value for key, value in (error.headers or {}).items()}.get(PERMISSIONS_HEADER)
+        return LACKS_PERMISSION.format(permission=code(needed) if needed else UNNAMED_PERMISSION)
+    return REFUSED.format(message=code(message_of(error)))
