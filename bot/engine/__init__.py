@@ -1,0 +1,1 @@
+"""Deliveries and timers as durable work, on SQLite or PostgreSQL."""

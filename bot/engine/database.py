@@ -1,0 +1,199 @@
+"""Open the database that DATABASE_URL names, or say in one line why not.
+
+Nothing here ever shows a password: messages name the server, never the URL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+from collections.abc import Collection, Generator
+from importlib.metadata import version
+from pathlib import Path
+from urllib.parse import unquote
+
+import psycopg
+import psycopg_pool
+from procrastinate import sql
+from procrastinate.exceptions import ConnectorException
+from psycopg.conninfo import conninfo_to_dict
+
+from bot.engine.postgres import PostgresConnector
+from bot.engine.sqlite import ANSWERED, SqliteConnector
+
+SQLITE = "sqlite:///"
+POSTGRES = ("postgresql://", "postgres://")
+KNOWN_QUERIES = ANSWERED | {"listen_queue"}
+
+FORMS = "sqlite:///FILE (sqlite:////FILE for an absolute path) or postgresql://USER:PASSWORD@HOST:PORT/NAME"
+UNKNOWN_URL = f"DATABASE_URL: expected {FORMS}"
+NO_FILE = f"DATABASE_URL: it names no file; expected {FORMS}"
+BAD_POSTGRES_URL = (
+    "DATABASE_URL: not a valid PostgreSQL URL; expected postgresql://USER:PASSWORD@HOST:PORT/NAME, "
+    "with special characters of its parts percent-encoded"
+)
+NO_FOLDER = "DATABASE_URL: the folder {folder} does not exist; create it or name another one"
+A_FOLDER = "DATABASE_URL: {path} is a folder; name a file in it"
+NOT_WRITABLE = "DATABASE_URL: {path} cannot be written: {error}; make the file and its folder writable for this user"
+NOT_SQLITE = "DATABASE_URL: {path} is not a SQLite database; name another file"
+DISK_FULL = "DATABASE_URL: no space left on the disk of {path}"
+NOT_OPENED = "DATABASE_URL: {name} could not be opened: {error}"
+WRONG_ENCODING = "DATABASE_URL: {name} holds text as {encoding}; create the database with ENCODING 'UTF8'"
+IN_USE = (
+    "the database {path} is in use by another nightjar (process {pid}); stop that one first. "
+    "Several processes can share a PostgreSQL database: DATABASE_URL=postgresql://…"
+)
+OTHER_QUERIES = (
+    "procrastinate {found} has other queries than the ones this release knows ({names}); "
+    "install procrastinate>=3.10,<3.11"
+)
+
+
+class DatabaseError(Exception):
+    """The database cannot be used; the text says why in one line, fit for the operator."""
+
+
+class Database:
+    """The database of a URL: `connector` is what everything runs its queries on, once `open` has returned.
+
+    Raises DatabaseError for a URL of another kind.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.connector: SqliteConnector | PostgresConnector
+        if url.startswith(SQLITE):
+            self.connector = SqliteConnector(_path(url))
+            self.name = str(self.connector.path)
+        elif url.startswith(POSTGRES):
+            try:
+                self.connector = PostgresConnector(url)
+            except psycopg.ProgrammingError:
+                # Not chained: libpq's own message repeats the URL with its password.
+                raise DatabaseError(BAD_POSTGRES_URL) from None
+            self.name = _server(self.connector.conninfo)
+        else:
+            raise DatabaseError(UNKNOWN_URL)
+
+    @property
+    def embedded(self) -> bool:
+        """Whether it is a file, which one process serves at a time."""
+        return isinstance(self.connector, SqliteConnector)
+
+    async def open(self) -> None:
+        """Connect, and make the tables or bring them up to date.
+
+        Raises DatabaseError.
+        """
+        check_queries(sql.queries)
+        if isinstance(self.connector, SqliteConnector):
+            await _open_file(self.connector)
+        else:
+            await _open_server(self.connector, self.name)
+
+    async def close(self) -> None:
+        """Store what was asked before, then disconnect."""
+        await self.connector.close_async()
+
+    @contextlib.contextmanager
+    def sole(self) -> Generator[None]:
+        """Hold a database that is a file against a second server; hold nothing on PostgreSQL.
+
+        Only then may every running job be returned to the queue at start. The lock ends with the process, however
+        it ends. Commands beside a running server do without it. Raises DatabaseError.
+        """
+        if isinstance(self.connector, SqliteConnector):
+            with _held(self.connector.path):
+                yield
+        else:
+            yield
+
+
+def check_queries(names: Collection[str]) -> None:
+    """Raise DatabaseError unless Procrastinate has exactly the queries that are answered here."""
+    if other := KNOWN_QUERIES.symmetric_difference(names):
+        raise DatabaseError(OTHER_QUERIES.format(found=version("procrastinate"), names=", ".join(sorted(other))))
+
+
+def _path(url: str) -> Path:
+    name = unquote(url.removeprefix(SQLITE))
+    if not name.strip("/") or name.startswith(":"):
+        raise DatabaseError(NO_FILE)
+    return Path(name).absolute()
+
+
+def _server(conninfo: str) -> str:
+    parts = conninfo_to_dict(conninfo)
+    return f"PostgreSQL at {parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
+
+
+async def _open_file(connector: SqliteConnector) -> None:
+    path = connector.path
+    if not path.parent.is_dir():
+        raise DatabaseError(NO_FOLDER.format(folder=path.parent))
+    if path.is_dir():
+        raise DatabaseError(A_FOLDER.format(path=path))
+    try:
+        await connector.open_async()
+    except ConnectorException as error:
+        raise DatabaseError(_what_is_wrong(path, error)) from error
+
+
+def _what_is_wrong(path: Path, error: ConnectorException) -> str:
+    match getattr(error.__cause__, "sqlite_errorcode", None):
+        case sqlite3.SQLITE_NOTADB:
+            return NOT_SQLITE.format(path=path)
+        case sqlite3.SQLITE_FULL:
+            return DISK_FULL.format(path=path)
+        case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
+            return NOT_WRITABLE.format(path=path, error=error)
+        case _:
+            return NOT_OPENED.format(name=path, error=error)
+
+
+async def _open_server(connector: PostgresConnector, name: str) -> None:
+    try:
+        # A first connection of its own: the pool would only say that it has waited in vain, and log each attempt.
+        async with await psycopg.AsyncConnection.connect(connector.conninfo) as connection:
+            encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise DatabaseError(WRONG_ENCODING.format(name=name, encoding=encoding))
+        await connector.open_async()
+    except (psycopg.Error, ConnectorException) as error:
+        raise DatabaseError(_in_one_line(name, connector, error)) from None
+    try:
+        await connector.upgrade()
+    except (psycopg.Error, psycopg_pool.PoolTimeout, ConnectorException) as error:
+        await connector.close_async()
+        raise DatabaseError(_in_one_line(name, connector, error)) from None
+
+
+def _in_one_line(name: str, connector: PostgresConnector, error: Exception) -> str:
+    text = " ".join(str(error).split())
+    password = conninfo_to_dict(connector.conninfo).get("password")
+    if password:
+        text = text.replace(str(password), "***")
+    return NOT_OPENED.format(name=name, error=text)
+
+
+@contextlib.contextmanager
+def _held(path: Path) -> Generator[None]:
+    lock = path.with_name(path.name + ".lock")
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        raise DatabaseError(NO_FOLDER.format(folder=path.parent)) from None
+    except OSError as error:
+        raise DatabaseError(NOT_WRITABLE.format(path=lock, error=error.strerror)) from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = os.read(descriptor, 20).decode(errors="replace").strip() or "unknown"
+            raise DatabaseError(IN_USE.format(path=path, pid=pid)) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)  # which lets the lock go; the file stays, for removing it would race with the next one

@@ -1,0 +1,92 @@
+"""Defer jobs that are to exist once, however often somebody asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+from procrastinate.connector import BaseAsyncConnector
+from procrastinate.types import JSONDict
+
+ONCE = "once:"
+"""What a queueing lock begins with that is unique for ever, finished jobs included (the index `nightjar_once`)."""
+
+QUEUE = "default"
+FIELDS = ("queue_name", "task_name", "priority", "lock", "queueing_lock", "args", "scheduled_at")
+TRIES = 5
+
+FIND = "SELECT id, status, queueing_lock FROM procrastinate_jobs WHERE queueing_lock = ANY(%(keys)s)"
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job to insert. `key` is what it is known by for ever, without the `once:` that is put before it."""
+
+    key: str
+    task: str
+    args: JSONDict
+    lock: str | None = None
+    priority: int = 0
+    scheduled_at: datetime | None = None
+    queue: str = QUEUE
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """The job of a key: inserted just now (`new`) or before, by us or another; its status when we looked."""
+
+    job_id: int
+    status: str
+    new: bool
+
+
+async def defer_once(connector: BaseAsyncConnector, jobs: Sequence[NewJob]) -> list[Deferred]:
+    """Insert those jobs whose keys are new, in one statement, and return the job of each key in the order asked.
+
+    They are inserted in that order, and workers are told. A key that occurs twice in `jobs` is new the first time.
+    At most some thousand jobs at once: a statement has at most 32,766 parameters on SQLite, seven for each job.
+
+    Raises ConnectorException if nothing could be stored.
+    """
+    found: dict[str, Deferred] = {}
+    new: set[str] = set()
+    for _ in range(TRIES):
+        missing = [job for job in jobs if ONCE + job.key not in found]
+        if not missing:
+            break
+        inserted = await _insert(connector, missing)
+        new |= inserted.keys()
+        found |= inserted
+        known = [ONCE + job.key for job in missing if ONCE + job.key not in found]
+        if known:
+            found |= await _find(connector, known)
+    answers = []
+    for job in jobs:
+        key = ONCE + job.key
+        deferred = found[key]
+        answers.append(Deferred(deferred.job_id, deferred.status, key in new))
+        new.discard(key)
+    return answers
+
+
+async def _insert(connector: BaseAsyncConnector, jobs: Sequence[NewJob]) -> dict[str, Deferred]:
+    rows = ", ".join(f"({', '.join(f'%({field}_{n})s' for field in FIELDS)})" for n in range(len(jobs)))
+    statement = (
+        f"INSERT INTO procrastinate_jobs ({', '.join(FIELDS)}) VALUES {rows}"  # noqa: S608  # parameters' names
+        " ON CONFLICT DO NOTHING RETURNING id, status, queueing_lock"
+    )
+    values: dict[str, object] = {}
+    for n, job in enumerate(jobs):
+        row = (job.queue, job.task, job.priority, job.lock, ONCE + job.key, job.args, job.scheduled_at)
+        values |= {f"{field}_{n}": value for field, value in zip(FIELDS, row, strict=True)}
+    return _by_key(await connector.execute_query_all_async(statement, **values), new=True)
+
+
+async def _find(connector: BaseAsyncConnector, keys: list[str]) -> dict[str, Deferred]:
+    return _by_key(await connector.execute_query_all_async(FIND, keys=keys), new=False)
+
+
+def _by_key(rows: list[dict[str, object]], *, new: bool) -> dict[str, Deferred]:
+    return {str(row["queueing_lock"]): Deferred(cast(int, row["id"]), str(row["status"]), new) for row in rows}

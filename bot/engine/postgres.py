@@ -1,0 +1,171 @@
+"""Procrastinate's own PostgreSQL connector, with what replicas and people's texts need beyond it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from typing import Any, LiteralString
+
+import procrastinate
+import psycopg
+from procrastinate import connector, schema, sql
+from procrastinate.exceptions import UniqueViolation
+from procrastinate.manager import QUEUEING_LOCK_CONSTRAINT
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.types.json import set_json_dumps, set_json_loads
+
+from bot.engine import text
+from bot.engine.portable import Row, check_version
+from bot.engine.postgres_schema import LOCK_ID, VERSIONS
+
+CONNECTIONS = 10
+"""Of one process, at most; one more listens."""
+
+PATIENCE = 5.0
+"""Seconds to wait for a connection: GitHub waits ten for our answer, and an error within them is a better one."""
+
+CONNECTION_DEFAULTS = {
+    "application_name": "nightjar",
+    "connect_timeout": "5",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+}
+"""What a URL may set otherwise: a database that vanished without a word is noticed in seconds, not hours."""
+
+ONCE_INDEX = "nightjar_once"
+LOCK_INDEX = "procrastinate_jobs_lock_idx_v1"
+WAKE = json.dumps({"type": "job_inserted", "job_id": 0})
+_FETCH = sql.queries["fetch_job"]
+
+
+async def _configure(connection: psycopg.AsyncConnection) -> None:
+    set_json_dumps(text.dumps, connection)
+    set_json_loads(text.loads, connection)
+    # Every query is one statement: BEGIN and COMMIT around it would be two more journeys to the server.
+    await connection.set_autocommit(True)
+
+
+class PostgresConnector(procrastinate.PsycopgConnector):
+    """Answer Procrastinate and our own SQL from PostgreSQL.
+
+    Beyond Procrastinate's: any text is stored unharmed (`bot.engine.text`); a duplicate `once:` key is the same
+    UniqueViolation whether its first job waits or has ended; no notification is lost between two looks at the queue.
+    """
+
+    def __init__(self, database_url: str) -> None:
+        """Take a URL that libpq understands; raises psycopg.ProgrammingError for others."""
+        self.conninfo = make_conninfo(database_url, **_defaults_for(database_url))
+        super().__init__(
+            conninfo=self.conninfo,
+            min_size=1,
+            max_size=CONNECTIONS,
+            timeout=PATIENCE,
+            configure=_configure,
+        )
+        self._listeners: list[connector.Notify] = []
+        self._heard = 0
+        self._waking: set[asyncio.Task[None]] = set()
+
+    async def execute_query_async(self, query: LiteralString, **arguments: Any) -> None:
+        """Run a query for its effect."""
+        try:
+            await super().execute_query_async(query, **arguments)
+        except UniqueViolation as error:
+            raise _uniform(error) from error
+
+    async def execute_query_all_async(self, query: LiteralString, **arguments: Any) -> list[Row]:
+        """Run a query and return its rows."""
+        try:
+            rows = await super().execute_query_all_async(query, **arguments)
+        except UniqueViolation as error:
+            raise _uniform(error) from error
+        return [_original(row) for row in rows]
+
+    async def execute_query_one_async(self, query: LiteralString, **arguments: Any) -> Row:
+        """Run a query and return its first row."""
+        if query == _FETCH:
+            return await self._fetch(arguments)
+        try:
+            return _original(await super().execute_query_one_async(query, **arguments))
+        except UniqueViolation as error:
+            raise _uniform(error) from error
+
+    async def _fetch(self, arguments: dict[str, Any]) -> Row:
+        """Fetch a job, and have the worker look again if something happened while it looked in vain.
+
+        The worker forgets what it was told during a fetch, and then sleeps until its next poll; and two replicas that
+        reach for jobs of one lock at one moment are told apart by the unique index, which is no fault of either.
+        """
+        heard = self._heard
+        try:
+            row = _original(await super().execute_query_one_async(_FETCH, **arguments))
+        except UniqueViolation as error:
+            if error.constraint_name != LOCK_INDEX:
+                raise
+            row, heard = {"id": None}, -1
+        if row["id"] is None and heard != self._heard:
+            waking = asyncio.create_task(self._wake())  # runs after the worker has gone to sleep
+            self._waking.add(waking)
+            waking.add_done_callback(self._waking.discard)
+        return row
+
+    async def _wake(self) -> None:
+        for listener in tuple(self._listeners):
+            await listener(channel="procrastinate_any_queue_v1", payload=WAKE)
+
+    async def listen_notify(self, on_notification: connector.Notify, channels: Iterable[str]) -> None:
+        """Call back for every notification on these channels, until cancelled."""
+
+        async def hear(*, channel: str, payload: str) -> None:
+            self._heard += 1
+            await on_notification(channel=channel, payload=payload)
+
+        self._listeners.append(on_notification)
+        try:
+            await super().listen_notify(hear, list(channels))
+        finally:
+            self._listeners.remove(on_notification)
+
+    def _wrap_value(self, value: object) -> object:
+        if isinstance(value, str):
+            return text.storable(value)
+        return super()._wrap_value(value)
+
+    async def upgrade(self) -> None:
+        """Make the schema, or bring it to the newest version; replicas that start together take turns."""
+        async with self.pool.connection() as connection, connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_ID,))
+            if not await _exists(connection, "procrastinate_jobs"):
+                await connection.execute(schema.SchemaManager.get_schema())
+            version = 0
+            if await _exists(connection, "nightjar_schema"):
+                found = await (await connection.execute("SELECT version FROM nightjar_schema")).fetchone()
+                version = int(found[0]) if found else 0
+            check_version(version, len(VERSIONS))
+            for step in VERSIONS[version:]:
+                await connection.execute(step)
+            if version < len(VERSIONS):
+                await connection.execute("UPDATE nightjar_schema SET version = %s", (len(VERSIONS),))
+
+
+def _defaults_for(database_url: str) -> dict[str, str]:
+    given = conninfo_to_dict(database_url)
+    return {name: value for name, value in CONNECTION_DEFAULTS.items() if name not in given}
+
+
+async def _exists(connection: psycopg.AsyncConnection, table: str) -> bool:
+    found = await (await connection.execute("SELECT to_regclass(%s) IS NOT NULL", (table,))).fetchone()
+    return bool(found and found[0])
+
+
+def _original(row: dict[str, Any]) -> Row:
+    return {name: text.original(value) if isinstance(value, str) else value for name, value in row.items()}
+
+
+def _uniform(error: UniqueViolation) -> UniqueViolation:
+    if error.constraint_name != ONCE_INDEX:
+        return error
+    return UniqueViolation(constraint_name=QUEUEING_LOCK_CONSTRAINT, queueing_lock=error.queueing_lock)

@@ -1,0 +1,60 @@
+"""What we add to Procrastinate's schema on PostgreSQL; see `bot.engine.sqlite_schema` for its twin."""
+
+# A worker sleeps until it is told of a new job. Procrastinate tells when a job is inserted, and not when one becomes
+# free to run: its lock was let go, or it returned to the queue. Without this, jobs of one lock are as far apart as
+# the workers' polling interval.
+WAKE = """
+CREATE FUNCTION nightjar_wake() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    payload text := json_build_object('type', 'job_inserted', 'job_id', OLD.id)::text;
+BEGIN
+    PERFORM pg_notify('procrastinate_queue_v1#' || OLD.queue_name, payload);
+    PERFORM pg_notify('procrastinate_any_queue_v1', payload);
+    RETURN NULL;
+END;
+$$;
+CREATE TRIGGER nightjar_wake_changed AFTER UPDATE OF status ON procrastinate_jobs FOR EACH ROW
+    WHEN (OLD.status <> NEW.status AND NEW.status <> 'doing' AND (NEW.status = 'todo' OR NEW.lock IS NOT NULL))
+    EXECUTE FUNCTION nightjar_wake();
+CREATE TRIGGER nightjar_wake_deleted AFTER DELETE ON procrastinate_jobs FOR EACH ROW
+    WHEN (OLD.status IN ('todo', 'doing') AND OLD.lock IS NOT NULL)
+    EXECUTE FUNCTION nightjar_wake();
+"""
+
+# Procrastinate leaves the last worker's id on a job that ended, and deleting a worker sets it to null on every job that
+# it ever ran: minutes of work after some months. A job that nobody runs names nobody.
+FORGET_WORKER = """
+CREATE FUNCTION nightjar_forget_worker() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.worker_id := NULL;
+    RETURN NEW;
+END;
+$$;
+CREATE TRIGGER nightjar_forget_worker BEFORE UPDATE OF status ON procrastinate_jobs FOR EACH ROW
+    WHEN (OLD.status = 'doing' AND NEW.status <> 'doing')
+    EXECUTE FUNCTION nightjar_forget_worker();
+CREATE INDEX nightjar_worker ON procrastinate_jobs (worker_id) WHERE worker_id IS NOT NULL;
+"""
+
+OURS = """
+CREATE UNIQUE INDEX nightjar_once ON procrastinate_jobs (queueing_lock) WHERE substr(queueing_lock, 1, 5) = 'once:';
+CREATE INDEX nightjar_ended ON procrastinate_events (type, at)
+    WHERE type IN ('succeeded', 'failed', 'cancelled', 'aborted');
+CREATE INDEX nightjar_guid ON procrastinate_jobs ((args ->> 'guid')) WHERE task_name <> 'deliver';
+CREATE INDEX nightjar_failed ON procrastinate_jobs (id) WHERE status = 'failed';
+CREATE TABLE nightjar_notes (
+    job_id bigint PRIMARY KEY REFERENCES procrastinate_jobs (id) ON DELETE CASCADE,
+    at double precision NOT NULL,
+    outcome text NOT NULL,
+    text text NOT NULL
+);
+CREATE TABLE nightjar_records (key text PRIMARY KEY, value text NOT NULL, at double precision NOT NULL);
+CREATE TABLE nightjar_schema (version integer NOT NULL);
+INSERT INTO nightjar_schema (version) VALUES (1);
+"""
+
+VERSIONS = (WAKE + FORGET_WORKER + OURS,)
+"""What brings our part of the schema from each version to the next. Released ones never change."""
+
+LOCK_ID = 6_517_280_312
+"""The advisory lock under which one of the replicas that start together makes the schema: any number of our own."""

@@ -1,0 +1,214 @@
+"""Procrastinate's database in one SQLite file.
+
+The engine stays Procrastinate's: this connector answers its named queries, runs SQL of ours (`bot.engine.portable`)
+and tells listeners of the same process what PostgreSQL would tell by NOTIFY. Other processes on the file find work
+by polling. The file belongs on a local disk: SQLite's locks and its write-ahead log do not work over a network
+(https://sqlite.org/wal.html).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from procrastinate import connector, schema, sql
+from procrastinate.exceptions import ConnectorException, NoResult, UniqueViolation
+from procrastinate.manager import QUEUEING_LOCK_CONSTRAINT
+
+from bot.engine import portable
+from bot.engine.portable import Row, check_version
+from bot.engine.sqlite_lists import LISTS
+from bot.engine.sqlite_queries import CHANGES
+from bot.engine.sqlite_schema import VERSIONS, WAKE_TRIGGERS
+from bot.engine.sqlite_writer import Notices, Writer
+
+BUSY_TIMEOUT = 10.0
+"""Seconds to wait for another process that writes; GitHub itself waits ten for our answer."""
+
+OLDEST_SQLITE = (3, 38, 0)
+"""`RETURNING` came with 3.35, `->>` with 3.38."""
+
+TOO_OLD = "this Python has SQLite {found}; 3.38 or newer is needed"
+NO_WAL = "{path} is on a file system where SQLite cannot keep a write-ahead log; use a local disk"
+
+ANY_QUEUE = "procrastinate_any_queue_v1"
+QUEUE = "procrastinate_queue_v1#"
+
+_NAMED = {sql.queries[name]: answer for name, answer in (CHANGES | LISTS).items() if name in sql.queries}
+_SCHEMA = schema.SchemaManager.get_schema().replace("%", "%%")
+
+ANSWERED = frozenset(CHANGES | LISTS)
+"""The names of Procrastinate's queries that are answered here."""
+
+
+@dataclass(slots=True, eq=False)
+class _Listener:
+    channels: frozenset[str]
+    loop: asyncio.AbstractEventLoop
+    heard: asyncio.Queue[tuple[str, str]]
+
+
+class SqliteConnector(connector.BaseAsyncConnector):
+    """Answer Procrastinate and our own SQL from one file, made if it is not there.
+
+    It may be used from any event loop. Errors are ConnectorException, with SQLite's as the cause; a duplicate
+    queueing lock is UniqueViolation.
+    """
+
+    def __init__(self, path: Path, *, synchronous: str = "FULL") -> None:
+        """Take the file's path; `synchronous` other than FULL is for tests: a power cut could take answered work."""
+        self.path = path
+        self._synchronous = synchronous
+        self._writer: Writer | None = None
+        self._listeners: list[_Listener] = []
+
+    def get_sync_connector(self) -> connector.BaseConnector:
+        """Return itself: synchronous calls are asynchronous ones that are waited for."""
+        return self
+
+    async def open_async(self, pool: connector.Pool | None = None) -> None:
+        """Open the file and bring its schema up to date."""
+        if self._writer is not None:
+            return
+        writer = Writer(self._connect, self._publish)
+        try:
+            await writer.start()
+        except sqlite3.Error as error:
+            raise ConnectorException(str(error)) from error
+        self._writer = writer
+
+    async def close_async(self) -> None:
+        """Store what was asked before, then close the file."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            await writer.stop()
+
+    async def execute_query_async(self, query: str, **arguments: object) -> None:
+        """Run a query for its effect."""
+        await self._run(query, arguments, has_rows=False)
+
+    async def execute_query_one_async(self, query: str, **arguments: object) -> Row:
+        """Run a query and return its first row; raise NoResult if it has none."""
+        rows = await self.execute_query_all_async(query, **arguments)
+        if not rows:
+            raise NoResult
+        return rows[0]
+
+    async def execute_query_all_async(self, query: str, **arguments: object) -> list[Row]:
+        """Run a query and return its rows."""
+        return await self._run(query, arguments, has_rows=True)
+
+    async def _run(self, query: str, arguments: dict[str, object], *, has_rows: bool) -> list[Row]:
+        if self._writer is None:
+            raise ConnectorException("the database is not open")
+        if query == _SCHEMA:
+            return []  # opening made it
+        try:
+            return await self._writer.run(_operation(query, arguments, has_rows=has_rows))
+        except sqlite3.IntegrityError as error:
+            if "procrastinate_jobs.queueing_lock" in str(error):
+                raise UniqueViolation(constraint_name=QUEUEING_LOCK_CONSTRAINT, queueing_lock=None) from error
+            raise ConnectorException(str(error)) from error
+        except sqlite3.Error as error:
+            raise ConnectorException(str(error)) from error
+
+    async def listen_notify(self, on_notification: connector.Notify, channels: Iterable[str]) -> None:
+        """Call back for every job of these channels that may now run or is to stop, until cancelled."""
+        listener = _Listener(frozenset(channels), asyncio.get_running_loop(), asyncio.Queue())
+        self._listeners.append(listener)
+        try:
+            while True:
+                channel, payload = await listener.heard.get()
+                await on_notification(channel=channel, payload=payload)
+        finally:
+            self._listeners.remove(listener)
+
+    def _publish(self, notices: Notices) -> None:
+        for listener in tuple(self._listeners):
+            heard = [
+                (channel, payload)
+                for queue_name, payload in notices
+                for channel in (ANY_QUEUE, QUEUE + queue_name)
+                if channel in listener.channels
+            ]
+            if heard:
+                with contextlib.suppress(RuntimeError):  # the listener's event loop was closed
+                    listener.loop.call_soon_threadsafe(_hear, listener, heard)
+
+    def _connect(self, notices: Notices) -> sqlite3.Connection:
+        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+            raise ConnectorException(TOO_OLD.format(found=sqlite3.sqlite_version))
+        connection = sqlite3.connect(self.path, isolation_level=None, timeout=BUSY_TIMEOUT)
+        try:
+            self._prepare(connection, notices)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection, notices: Notices) -> None:
+        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != "wal":
+            raise ConnectorException(NO_WAL.format(path=self.path))
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+        connection.row_factory = portable.row
+        portable.add_functions(connection)
+
+        def wake(queue_name: str, kind: str, job_id: int) -> None:
+            notices.append((queue_name, json.dumps({"type": kind, "job_id": job_id})))
+
+        connection.create_function("nightjar_wake", 3, wake)
+        _upgrade(connection)
+        for statement in statements(WAKE_TRIGGERS):
+            connection.execute(statement)
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """Bring the schema to the newest version, in one transaction."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        there = connection.execute("SELECT name FROM sqlite_schema WHERE name = 'nightjar_schema'").fetchone()
+        version = connection.execute("SELECT version FROM nightjar_schema").fetchone()["version"] if there else 0
+        check_version(version, len(VERSIONS))
+        for step in VERSIONS[version:]:
+            for statement in statements(step):
+                connection.execute(statement)
+        if version < len(VERSIONS):
+            connection.execute("UPDATE nightjar_schema SET version = ?", (len(VERSIONS),))
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def statements(script: str) -> Iterable[str]:
+    """Split a script, for `executescript` would commit the transaction that it should be part of."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _operation(
+    query: str, arguments: dict[str, object], *, has_rows: bool
+) -> Callable[[sqlite3.Connection], list[Row]]:
+    if answer := _NAMED.get(query):
+        return partial(answer, **arguments)
+    return partial(portable.execute, sql=query, arguments=arguments, has_rows=has_rows)
+
+
+def _hear(listener: _Listener, heard: list[tuple[str, str]]) -> None:
+    for notice in heard:
+        listener.heard.put_nowait(notice)

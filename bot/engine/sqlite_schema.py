@@ -1,0 +1,141 @@
+"""The tables of Procrastinate 3.10 and ours, in SQLite.
+
+Tables, indices and triggers say what `procrastinate/sql/schema.sql` says for PostgreSQL, by the same names; a moment is
+a number of seconds since 1970. Two things differ, here and in our PostgreSQL schema alike:
+
+- a job that no worker runs names no worker, so that taking a worker off the list touches its running jobs alone;
+- listeners are also told when a job becomes free to run because another one let go of their common lock.
+"""
+
+NOW = "((julianday('now') - 2440587.5) * 86400.0)"
+
+TABLES = f"""
+CREATE TABLE procrastinate_workers (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    last_heartbeat REAL NOT NULL DEFAULT {NOW}
+);
+CREATE TABLE procrastinate_jobs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    queue_name TEXT NOT NULL CHECK (length(queue_name) <= 128),
+    task_name TEXT NOT NULL CHECK (length(task_name) <= 128),
+    priority INTEGER NOT NULL DEFAULT 0,
+    lock TEXT,
+    queueing_lock TEXT,
+    args TEXT NOT NULL DEFAULT '{{}}',
+    status TEXT NOT NULL DEFAULT 'todo'
+        CHECK (status IN ('todo', 'doing', 'succeeded', 'failed', 'cancelled', 'aborting', 'aborted')),
+    scheduled_at REAL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    abort_requested INTEGER NOT NULL DEFAULT 0,
+    worker_id INTEGER REFERENCES procrastinate_workers (id) ON DELETE SET NULL,
+    CHECK (NOT (status = 'todo' AND abort_requested))
+);
+CREATE TABLE procrastinate_periodic_defers (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    task_name TEXT NOT NULL,
+    defer_timestamp INTEGER,
+    job_id INTEGER REFERENCES procrastinate_jobs (id) ON DELETE SET NULL,
+    periodic_id TEXT NOT NULL DEFAULT '',
+    UNIQUE (task_name, periodic_id, defer_timestamp)
+);
+CREATE TABLE procrastinate_events (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    job_id INTEGER NOT NULL REFERENCES procrastinate_jobs (id) ON DELETE CASCADE,
+    type TEXT,
+    at REAL DEFAULT {NOW}
+);
+"""
+
+# The columns after `priority` and `id` let a fetch pass over jobs that cannot run without reading the jobs themselves,
+# whose arguments hold whole payloads.
+INDICES = """
+CREATE UNIQUE INDEX procrastinate_jobs_queueing_lock_idx_v1 ON procrastinate_jobs (queueing_lock) WHERE status = 'todo';
+CREATE UNIQUE INDEX procrastinate_jobs_lock_idx_v1 ON procrastinate_jobs (lock) WHERE status = 'doing';
+CREATE INDEX procrastinate_jobs_priority_idx_v1
+    ON procrastinate_jobs (priority DESC, id, lock, scheduled_at, queue_name) WHERE status = 'todo';
+CREATE INDEX procrastinate_jobs_lock_head ON procrastinate_jobs (lock, priority DESC, id) WHERE status = 'todo';
+CREATE INDEX procrastinate_jobs_doing ON procrastinate_jobs (id, abort_requested) WHERE status = 'doing';
+CREATE INDEX procrastinate_jobs_worker ON procrastinate_jobs (worker_id) WHERE worker_id IS NOT NULL;
+CREATE INDEX procrastinate_jobs_status ON procrastinate_jobs (status);
+CREATE INDEX procrastinate_events_job_id_fkey_v1 ON procrastinate_events (job_id);
+CREATE INDEX procrastinate_periodic_defers_job_id_fkey_v1 ON procrastinate_periodic_defers (job_id);
+"""
+
+EVENT_TRIGGERS = """
+CREATE TRIGGER procrastinate_trigger_status_events_insert_v1
+AFTER INSERT ON procrastinate_jobs WHEN NEW.status = 'todo'
+BEGIN
+    INSERT INTO procrastinate_events (job_id, type) VALUES (NEW.id, 'deferred');
+END;
+CREATE TRIGGER procrastinate_trigger_status_events_update_v1
+AFTER UPDATE OF status ON procrastinate_jobs
+WHEN (OLD.status, NEW.status) IN (
+    VALUES ('todo', 'doing'), ('doing', 'todo'), ('doing', 'failed'), ('doing', 'succeeded'), ('todo', 'cancelled'),
+           ('todo', 'failed'), ('todo', 'succeeded'), ('doing', 'aborted'), ('failed', 'todo'))
+BEGIN
+    INSERT INTO procrastinate_events (job_id, type) VALUES (NEW.id, CASE
+        WHEN NEW.status = 'doing' THEN 'started'
+        WHEN OLD.status = 'failed' THEN 'retried'
+        WHEN NEW.status = 'todo' THEN 'deferred_for_retry'
+        WHEN OLD.status = 'todo' THEN 'cancelled'
+        ELSE NEW.status END);
+END;
+CREATE TRIGGER procrastinate_trigger_scheduled_events_insert
+AFTER INSERT ON procrastinate_jobs WHEN NEW.scheduled_at IS NOT NULL AND NEW.status = 'todo'
+BEGIN
+    INSERT INTO procrastinate_events (job_id, type, at) VALUES (NEW.id, 'scheduled', NEW.scheduled_at);
+END;
+CREATE TRIGGER procrastinate_trigger_scheduled_events_update
+AFTER UPDATE ON procrastinate_jobs WHEN NEW.scheduled_at IS NOT NULL AND NEW.status = 'todo'
+BEGIN
+    INSERT INTO procrastinate_events (job_id, type, at) VALUES (NEW.id, 'scheduled', NEW.scheduled_at);
+END;
+CREATE TRIGGER procrastinate_trigger_abort_requested_events_v1
+AFTER UPDATE OF abort_requested ON procrastinate_jobs WHEN NEW.abort_requested
+BEGIN
+    INSERT INTO procrastinate_events (job_id, type) VALUES (NEW.id, 'abort_requested');
+END;
+"""
+
+OURS = """
+CREATE UNIQUE INDEX nightjar_once ON procrastinate_jobs (queueing_lock) WHERE substr(queueing_lock, 1, 5) = 'once:';
+CREATE INDEX nightjar_ended ON procrastinate_events (type, at)
+    WHERE type IN ('succeeded', 'failed', 'cancelled', 'aborted');
+CREATE INDEX nightjar_guid ON procrastinate_jobs ((args ->> 'guid')) WHERE task_name <> 'deliver';
+CREATE INDEX nightjar_failed ON procrastinate_jobs (id) WHERE status = 'failed';
+CREATE TABLE nightjar_notes (
+    job_id INTEGER PRIMARY KEY REFERENCES procrastinate_jobs (id) ON DELETE CASCADE,
+    at REAL NOT NULL,
+    outcome TEXT NOT NULL,
+    text TEXT NOT NULL
+);
+CREATE TABLE nightjar_records (key TEXT PRIMARY KEY, value TEXT NOT NULL, at REAL NOT NULL);
+CREATE TABLE nightjar_schema (version INTEGER NOT NULL);
+INSERT INTO nightjar_schema (version) VALUES (1);
+"""
+
+VERSIONS = (TABLES + INDICES + EVENT_TRIGGERS + OURS,)
+"""What brings the schema from each version to the next; the first makes it. Released ones never change."""
+
+WAKE_TRIGGERS = """
+CREATE TEMP TRIGGER wake_inserted AFTER INSERT ON main.procrastinate_jobs WHEN NEW.status = 'todo'
+BEGIN
+    SELECT nightjar_wake(NEW.queue_name, 'job_inserted', NEW.id);
+END;
+CREATE TEMP TRIGGER wake_changed AFTER UPDATE OF status ON main.procrastinate_jobs
+WHEN OLD.status <> NEW.status AND NEW.status <> 'doing' AND (NEW.status = 'todo' OR NEW.lock IS NOT NULL)
+BEGIN
+    SELECT nightjar_wake(NEW.queue_name, 'job_inserted', NEW.id);
+END;
+CREATE TEMP TRIGGER wake_deleted AFTER DELETE ON main.procrastinate_jobs
+WHEN OLD.status IN ('todo', 'doing') AND OLD.lock IS NOT NULL
+BEGIN
+    SELECT nightjar_wake(OLD.queue_name, 'job_inserted', OLD.id);
+END;
+CREATE TEMP TRIGGER wake_to_abort AFTER UPDATE OF abort_requested ON main.procrastinate_jobs
+WHEN NEW.abort_requested AND NOT OLD.abort_requested AND NEW.status = 'doing'
+BEGIN
+    SELECT nightjar_wake(NEW.queue_name, 'abort_job_requested', NEW.id);
+END;
+"""
+"""The connection's own: what PostgreSQL's triggers send by NOTIFY, given to a function of the process."""

@@ -1,0 +1,206 @@
+"""One thread that owns a SQLite connection and commits what waits together.
+
+A commit that survives a power cut costs an fsync, milliseconds on many disks; so all operations that arrive while
+one commit is under way share the next (group commit). Each runs in a savepoint of its own: one that fails takes
+nothing along. Nobody is answered before the commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from procrastinate.exceptions import ConnectorException
+
+MAX_BATCH = 200
+"""Operations per commit: bounds how long the first of them waits for the last."""
+
+NOT_OPEN = "the database is not open"
+ENDED = "the database was closed before this was stored"
+STOPPED = "the database can no longer be written: {error}"
+
+Result = TypeVar("Result")
+Notices = list[tuple[str, str]]
+"""What listeners are told once it is committed: (queue name, payload)."""
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    operation: Callable[[sqlite3.Connection], object]
+    future: asyncio.Future[object]
+    result: object = None
+    error: Exception | None = None
+    committed: bool = False
+
+    def settle(self) -> None:
+        """Answer the caller, who may have gone; on the caller's own event loop."""
+        if self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        elif self.committed:
+            self.future.set_result(self.result)
+        else:
+            self.future.set_exception(ConnectorException(ENDED))
+
+
+class Writer:
+    """Run operations from any event loop on one connection.
+
+    `connect` makes the connection, in the writer's thread; what it and the operations append to `notices` goes to
+    `publish` after the commit, and nowhere if the operation or the commit failed.
+    """
+
+    def __init__(self, connect: Callable[[Notices], sqlite3.Connection], publish: Callable[[Notices], None]) -> None:
+        self._connect = connect
+        self._publish = publish
+        self._notices: Notices = []
+        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._gate = threading.Lock()
+        self._accepting = False
+        self._why_not = NOT_OPEN
+        self._thread: threading.Thread | None = None
+
+    async def start(self) -> None:
+        """Connect; raise what `connect` raised."""
+        opened: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._thread = threading.Thread(target=self._run, args=(opened,), name="nightjar-sqlite", daemon=True)
+        self._accepting = True
+        self._thread.start()
+        try:
+            await opened
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Do what was asked before, then close the connection."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        with self._gate:
+            self._accepting = False
+            self._calls.put(None)
+        await asyncio.to_thread(thread.join)
+
+    async def run(self, operation: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Return what the operation returned, once it is committed.
+
+        A caller that is cancelled before its turn came has asked for nothing; after that, it is done all the same.
+        Raises ConnectorException when the writer is stopped, and what the operation or the commit raised.
+        """
+        call = _Call(operation, asyncio.get_running_loop().create_future())
+        with self._gate:
+            if not self._accepting:
+                raise ConnectorException(self._why_not)
+            self._calls.put(call)
+        return cast(Result, await call.future)
+
+    def _run(self, opened: asyncio.Future[object]) -> None:
+        first = _Call(lambda _: None, opened)
+        try:
+            connection = self._connect(self._notices)
+        except Exception as error:  # whatever it is, the one who opens must hear it
+            first.error = error
+            self._end([first])
+            return
+        first.committed = True
+        calls: list[_Call] = [first]
+        more = True
+        try:
+            _settle(calls)
+            while more:
+                calls, more = self._next()
+                self._commit_together(connection, calls)
+                _settle(calls)
+                if self._notices:
+                    published = self._notices.copy()
+                    self._notices.clear()
+                    self._publish(published)
+        except BaseException as error:
+            self._why_not = STOPPED.format(error=error)
+            raise
+        finally:
+            self._end(calls)
+            connection.close()
+
+    def _next(self) -> tuple[list[_Call], bool]:
+        """Wait for an operation; return it with those that wait as well, and whether more may come."""
+        calls: list[_Call] = []
+        item = self._calls.get()
+        while item is not None:
+            calls.append(item)
+            if len(calls) == MAX_BATCH:
+                return calls, True
+            try:
+                item = self._calls.get_nowait()
+            except queue.Empty:
+                return calls, True
+        return calls, False
+
+    def _commit_together(self, connection: sqlite3.Connection, calls: list[_Call]) -> None:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for call in calls:
+                self._attempt(connection, call)
+            connection.execute("COMMIT")
+            for call in calls:
+                call.committed = True
+        except Exception as error:  # a full disk, a lock held too long: nothing of the batch is stored
+            self._notices.clear()
+            for call in calls:
+                call.error = error
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+    def _attempt(self, connection: sqlite3.Connection, call: _Call) -> None:
+        if call.future.cancelled():
+            return
+        noticed = len(self._notices)
+        connection.execute("SAVEPOINT operation")
+        try:
+            call.result = call.operation(connection)
+        except Exception as error:
+            # A full disk may have made SQLite give up the whole transaction (https://sqlite.org/lang_transaction.html).
+            if not connection.in_transaction:
+                raise
+            connection.execute("ROLLBACK TO operation")
+            del self._notices[noticed:]
+            call.error = error
+        connection.execute("RELEASE operation")
+
+    def _end(self, unanswered: list[_Call]) -> None:
+        """Let nobody wait for a thread that is gone: refuse new operations and answer every old one."""
+        with self._gate:
+            self._accepting = False
+        left = list(unanswered)
+        while True:
+            try:
+                item = self._calls.get_nowait()
+            except queue.Empty:
+                break
+            if item is not None:
+                left.append(item)
+        _settle(left)
+
+
+def _settle(calls: Iterable[_Call]) -> None:
+    """Answer callers, waking each event loop once; a loop that was closed waits for nothing."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Call]] = {}
+    for call in calls:
+        by_loop.setdefault(call.future.get_loop(), []).append(call)
+    for loop, theirs in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_settle_each, theirs)
+        except RuntimeError:
+            continue
+
+
+def _settle_each(calls: list[_Call]) -> None:
+    for call in calls:
+        call.settle()

@@ -1,0 +1,117 @@
+"""Keep the jobs' table in order: return what died with its worker to the queue, forget what is long done.
+
+Every statement is atomic and safe to run by several replicas at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import time
+from typing import LiteralString, cast
+
+from procrastinate.connector import BaseAsyncConnector
+
+DONE_DAYS = 7.0
+"""Longer than the three days in which GitHub offers a delivery again, or one could be done twice."""
+
+FAILED_DAYS = 30.0
+"""What did not end well is kept longer, to be looked at and replayed."""
+
+DAY = 86400.0
+BATCH = 1000
+
+# A job that was asked to stop fails instead of running again, and so does one whose queueing lock a newer job has by
+# now: the index allows one of them in the queue, and one refused row would keep all others from returning.
+_REQUEUE: LiteralString = """
+UPDATE procrastinate_jobs AS job
+   SET status = (CASE
+           WHEN abort_requested OR EXISTS (
+               SELECT 1 FROM procrastinate_jobs AS newer
+                WHERE newer.queueing_lock = job.queueing_lock AND newer.id <> job.id
+                  AND (newer.status = 'todo' OR (newer.status = 'doing' AND newer.id > job.id)))
+           THEN 'failed' ELSE 'todo' END)::procrastinate_job_status,
+       abort_requested = FALSE, attempts = attempts + 1, worker_id = NULL
+ WHERE status = 'doing'
+"""
+_RETURNING: LiteralString = " RETURNING id, task_name, status, attempts"
+
+REQUEUE_ALL: LiteralString = _REQUEUE + _RETURNING
+_OF_STALLED: LiteralString = """
+   AND (worker_id IS NULL OR worker_id IN (
+        SELECT id FROM procrastinate_workers
+         WHERE last_heartbeat < to_timestamp(date_part('epoch', now()) - %(seconds)s)))
+"""
+REQUEUE_STALLED: LiteralString = _REQUEUE + _OF_STALLED + _RETURNING
+FORGET_WORKERS: LiteralString = """
+DELETE FROM procrastinate_workers WHERE last_heartbeat < to_timestamp(date_part('epoch', now()) - %(seconds)s)
+"""
+FORGET_ALL_WORKERS: LiteralString = "DELETE FROM procrastinate_workers"
+
+# From the events that are old enough, which the index `nightjar_ended` finds without a look at the others. A job
+# that ended, was tried again and ended again has an old event and a newer one.
+_REMOVE_OLD: LiteralString = """
+DELETE FROM procrastinate_jobs WHERE id IN (
+    SELECT ended.job_id FROM procrastinate_events AS ended JOIN procrastinate_jobs AS job ON job.id = ended.job_id
+     WHERE ended.at < to_timestamp(%(before)s)
+       AND NOT EXISTS (SELECT 1 FROM procrastinate_events AS later
+                        WHERE later.job_id = ended.job_id AND later.type <> 'scheduled'
+                          AND later.at >= to_timestamp(%(before)s))
+"""
+_LIMIT: LiteralString = " LIMIT %(batch)s) RETURNING id"
+REMOVE_DONE: LiteralString = (
+    _REMOVE_OLD + " AND ended.type IN ('succeeded', 'cancelled') AND job.status IN ('succeeded', 'cancelled')" + _LIMIT
+)
+REMOVE_FAILED: LiteralString = (
+    _REMOVE_OLD
+    + " AND ended.type IN ('failed', 'aborted', 'cancelled') AND job.status IN ('failed', 'aborted')"
+    + _LIMIT
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Requeued:
+    """A job whose worker is gone: `todo` again, or `failed` if it is not to run again; `attempts` counts this one."""
+
+    job_id: int
+    task: str
+    status: str
+    attempts: int
+
+
+async def requeue_stalled(connector: BaseAsyncConnector, *, seconds: float) -> list[Requeued]:
+    """Return the jobs of workers that have been silent for so long, or are gone, to the queue."""
+    rows = await connector.execute_query_all_async(REQUEUE_STALLED, seconds=float(seconds))
+    await connector.execute_query_async(FORGET_WORKERS, seconds=float(seconds))
+    return _requeued(rows)
+
+
+async def requeue_all(connector: BaseAsyncConnector) -> list[Requeued]:
+    """Return every running job to the queue: for the one process that holds the database, before its worker starts."""
+    rows = await connector.execute_query_all_async(REQUEUE_ALL)
+    await connector.execute_query_async(FORGET_ALL_WORKERS)
+    return _requeued(rows)
+
+
+async def remove_old(
+    connector: BaseAsyncConnector, *, done_days: float = DONE_DAYS, failed_days: float = FAILED_DAYS
+) -> int:
+    """Delete jobs that ended long ago, with their notes; return how many.
+
+    It goes in batches, so that nobody who wants to store a delivery waits for long.
+    """
+    removed = 0
+    for statement, days in ((REMOVE_DONE, done_days), (REMOVE_FAILED, failed_days)):
+        before = time() - days * DAY
+        while True:
+            rows = await connector.execute_query_all_async(statement, before=before, batch=BATCH)
+            removed += len(rows)
+            if len(rows) < BATCH:
+                break
+    return removed
+
+
+def _requeued(rows: list[dict[str, object]]) -> list[Requeued]:
+    return [
+        Requeued(cast(int, row["id"]), str(row["task_name"]), str(row["status"]), cast(int, row["attempts"]))
+        for row in rows
+    ]

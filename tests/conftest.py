@@ -1,0 +1,3 @@
+"""Fixtures of the whole suite."""
+
+pytest_plugins = ["tests.postgres"]

@@ -1,0 +1,98 @@
+"""SQL written once means the same on both databases."""
+
+import datetime
+
+import pytest
+from procrastinate.exceptions import ConnectorException
+
+from bot.engine.database import Database
+from bot.engine.portable import translate
+
+
+@pytest.mark.parametrize(
+    ("written", "sqlite"),
+    [
+        ("SELECT %(a)s", "SELECT :a"),
+        ("SELECT '50%%'", "SELECT '50%'"),
+        ("SELECT 7 %% 4", "SELECT 7 % 4"),
+        ("SELECT %(a)s::text, '::text'", "SELECT :a, '::text'"),
+        ("SELECT %(a)s::double precision", "SELECT :a"),
+        ("SELECT 'it''s %%' || %(a)s", "SELECT 'it''s %' || :a"),
+        ("x = ANY(%(ids)s)", "x IN (SELECT value FROM json_each(:ids))"),
+        ("x = any( %(ids)s::text[] )", "x IN (SELECT value FROM json_each(:ids))"),
+        ('SELECT "a::b"', 'SELECT "a::b"'),
+        ("SELECT 1 -- 100% of %(a)s\n, 2", "SELECT 1 \n, 2"),
+    ],
+)
+def test_translation(written: str, sqlite: str) -> None:
+    assert translate(written) == sqlite
+
+
+@pytest.mark.parametrize("wrong", ["SELECT 7 % 4", "SELECT %s", "SELECT '%(a)s'"])
+def test_what_the_two_would_read_differently_is_refused(wrong: str) -> None:
+    with pytest.raises(ValueError, match=r"%|quotes"):
+        translate(wrong)
+
+
+async def test_insert_select_update_and_delete(database: Database) -> None:
+    run = database.connector.execute_query_all_async
+    put = (
+        "INSERT INTO nightjar_records (key, value, at) VALUES (%(key)s, %(value)s, %(at)s)"
+        " ON CONFLICT (key) DO UPDATE SET value = excluded.value RETURNING key, value, at"
+    )
+    assert await run(put, key="a", value="1", at=1.5) == [{"key": "a", "value": "1", "at": 1.5}]
+    assert await run(put, key="a", value="2", at=9.0) == [{"key": "a", "value": "2", "at": 1.5}]
+    await database.connector.execute_query_async(put, key="b%", value="3", at=2.5)
+    assert await run("SELECT key FROM nightjar_records WHERE key LIKE 'b%%'") == [{"key": "b%"}]
+    assert await run("SELECT key FROM nightjar_records WHERE key = ANY(%(k)s) ORDER BY key", k=["a", "x"]) == [
+        {"key": "a"}
+    ]
+    assert await run("SELECT key FROM nightjar_records WHERE key = ANY(%(k)s)", k=[]) == []
+    assert await run("UPDATE nightjar_records SET value = 'x' WHERE at > %(at)s RETURNING key", at=2) == [{"key": "b%"}]
+    assert await run("SELECT key FROM nightjar_records WHERE CAST(%(v)s AS text) IS NULL OR value = %(v)s", v="x") == [
+        {"key": "b%"}
+    ]
+    assert await run("DELETE FROM nightjar_records RETURNING key, date_part('epoch', to_timestamp(at)) AS at") in (
+        [{"key": "a", "at": 1.5}, {"key": "b%", "at": 2.5}],
+        [{"key": "b%", "at": 2.5}, {"key": "a", "at": 1.5}],
+    )
+
+
+async def test_rows_are_not_asked_of_a_statement_that_has_none(database: Database) -> None:
+    with pytest.raises(ConnectorException):
+        await database.connector.execute_query_all_async("DELETE FROM nightjar_records")
+
+
+async def test_a_jobs_columns_have_one_type_on_both(database: Database) -> None:
+    due = datetime.datetime(2026, 11, 20, 21, 0, 0, 250_000, tzinfo=datetime.UTC)
+    run = database.connector.execute_query_all_async
+    (inserted,) = await run(
+        "INSERT INTO procrastinate_jobs (queue_name, task_name, args, scheduled_at)"
+        " VALUES ('q', 't', %(args)s, %(due)s) RETURNING id, args, scheduled_at, abort_requested",
+        args={"guid": "42", "n": [1, None]},
+        due=due,
+    )
+    expected = {"id": inserted["id"], "args": {"guid": "42", "n": [1, None]}, "scheduled_at": due}
+    assert inserted == expected | {"abort_requested": False}
+    (read,) = await run(
+        "SELECT id, args->>'guid' AS guid, date_part('epoch', scheduled_at) AS due,"
+        " date_part('epoch', now()) > 1700000000 AS after FROM procrastinate_jobs"
+    )
+    assert (read["guid"], read["due"], bool(read["after"])) == ("42", due.timestamp(), True)
+
+
+async def test_any_text_is_stored_unharmed(database: Database) -> None:
+    run = database.connector.execute_query_all_async
+    for key in ("nul \x00", "lone \ud800", "noncharacter \ufdd0", "emoji \U0001f600", "\\u0000"):
+        await database.connector.execute_query_async(
+            "INSERT INTO nightjar_records (key, value, at) VALUES (%(key)s, %(key)s, 0)", key=key
+        )
+        assert await run("SELECT key, value FROM nightjar_records WHERE key = %(key)s", key=key) == [
+            {"key": key, "value": key}
+        ]
+        assert await run(
+            "INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args)"
+            " VALUES ('q', 't', %(key)s, %(args)s) RETURNING lock, args",
+            key=key,
+            args={key: [key]},
+        ) == [{"lock": key, "args": {key: [key]}}]

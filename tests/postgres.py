@@ -1,0 +1,189 @@
+"""A real PostgreSQL server of the tests' own, and fixtures that give each test a database.
+
+The server lives in a folder of its own, on a free port of 127.0.0.1, and ends with the tests, however they end. Each
+worker of pytest-xdist has one. It does not wait for the disk, for no test here cuts the power.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import itertools
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+PLACES = "/usr/lib/postgresql"
+NOT_INSTALLED = (
+    "these tests need a PostgreSQL server: install one (on Debian and Ubuntu: `apt-get install postgresql`); "
+    f"initdb and postgres are looked for in {PLACES}/*/bin and on PATH"
+)
+OWNER = "nightjar"
+STARTING = 60.0
+SETTINGS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    "max_connections": "100",
+    "shared_buffers": "32MB",
+    "log_min_messages": "fatal",
+}
+PR_SET_PDEATHSIG = 1
+
+
+def program(name: str) -> Path:
+    """Find a program of the newest PostgreSQL that is installed."""
+    folders = sorted(Path(PLACES).glob("*/bin"), key=lambda folder: float(folder.parent.name), reverse=True)
+    for folder in folders:
+        if (folder / name).exists():
+            return folder / name
+    found = shutil.which(name)
+    if found is None:
+        pytest.fail(NOT_INSTALLED, pytrace=False)
+    return Path(found)
+
+
+def unprivileged() -> dict[str, Any]:
+    """Return how to start a program as somebody whom PostgreSQL accepts: not as root."""
+    if os.geteuid() != 0:
+        return {}
+    for name in ("postgres", "nobody"):
+        with contextlib.suppress(KeyError):
+            entry = pwd.getpwnam(name)
+            return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+    return {"user": 65534, "group": 65534, "extra_groups": []}
+
+
+def end_with_parent() -> None:
+    """Have the kernel stop this process when the tests' process ends, even by SIGKILL."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGQUIT)
+
+
+class PostgresServer:
+    """A server that can be stopped and started again, with its databases' URLs."""
+
+    def __init__(self, folder: Path, *, settings: dict[str, str] | None = None) -> None:
+        self.folder = folder
+        self.settings = SETTINGS | (settings or {})
+        self._as = unprivileged()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._numbers = itertools.count(1)
+        if self._as:
+            os.chown(folder, self._as["user"], self._as["group"])
+        subprocess.run(
+            [program("initdb"), "-D", folder / "data", "-U", OWNER, "-A", "trust", "-E", "UTF8", "--locale=C", "-N"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            cwd=folder,
+            **self._as,
+        )
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        settings = [f"--{name}={value}" for name, value in self.settings.items()]
+        place = ["-h", "127.0.0.1", "-p", str(self.port), "-k", str(self.folder)]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [program("postgres"), "-D", self.folder / "data", *place, *settings],
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                preexec_fn=end_with_parent,
+                **self._as,
+            )
+        deadline = time.monotonic() + STARTING
+        while True:
+            try:
+                psycopg.connect(self.url("postgres")).close()
+            except psycopg.OperationalError:
+                if self._process.poll() is not None or time.monotonic() > deadline:
+                    pytest.fail(f"PostgreSQL did not start:\n{(self.folder / 'log').read_text()}")
+                time.sleep(0.02)
+            else:
+                return
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Stop the server: SIGINT as `pg_ctl stop -m fast` does, SIGQUIT as `-m immediate`, which is a crash."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(STARTING)
+            self._process = None
+
+    def restart_immediately(self) -> None:
+        """Crash the server and start it again: all connections break, what was committed is there."""
+        self.stop(signal.SIGQUIT)
+        self.start()
+
+    def url(self, database: str) -> str:
+        """Return the URL of a database."""
+        return f"postgresql://{OWNER}@127.0.0.1:{self.port}/{database}"
+
+    def create_database(self) -> str:
+        """Make an empty database and return its URL."""
+        name = f"test_{next(self._numbers)}"
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE template0".encode())
+        return self.url(name)
+
+    def drop_database(self, url: str) -> None:
+        """Remove a database, whoever is still connected to it."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)".encode())
+
+
+@contextlib.contextmanager
+def running_server(settings: dict[str, str] | None = None) -> Iterator[PostgresServer]:
+    """Run a server of one's own, with settings beyond the usual ones."""
+    folder = Path(tempfile.mkdtemp(prefix="nightjar-pg-"))
+    try:
+        server = PostgresServer(folder, settings=settings)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop(signal.SIGQUIT)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """Return the session's server; a test that restarts it leaves it running."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """Return the URL of an empty PostgreSQL database."""
+    url = postgres_server.create_database()
+    yield url
+    postgres_server.drop_database(url)
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """Return the URL of a SQLite database that is not there yet."""
+    return f"sqlite:///{tmp_path}/nightjar.db"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """Return the URL of an empty database, of each kind in turn."""
+    name = "sqlite_url" if request.param == "sqlite" else "postgres_url"
+    url: str = request.getfixturevalue(name)
+    return url

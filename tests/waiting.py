@@ -1,0 +1,30 @@
+"""Wait for a condition instead of sleeping."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+DEADLINE = 20.0
+"""Seconds: far more than anything here takes, so that only a fault meets it."""
+
+PAUSE = 0.01
+
+T = TypeVar("T")
+
+
+async def until(condition: Callable[[], T | Awaitable[T]], *, deadline: float = DEADLINE) -> T:
+    """Return the condition's value as soon as it is true; fail when it is not within `deadline` seconds."""
+    end = time.monotonic() + deadline
+    while True:
+        value = condition()
+        if inspect.isawaitable(value):
+            value = await value
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {deadline} s: {condition}")
+        await asyncio.sleep(PAUSE)
