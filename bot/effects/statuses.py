@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from bot.effects.base import Applied, EffectContext
 from bot.payload import Payload
@@ -20,6 +22,10 @@ class SetStatus:
     state: str
     description: str
     target_url: str = ""
+    record: str = ""
+    """The key of the record that this was read out of, if what it says may be out of date by the time of a retry."""
+    recorded: Mapping[str, Any] | None = None
+    """What the record said; where it says otherwise by now, whoever changed it shows that themselves."""
 
     @property
     def target(self) -> str:
@@ -28,6 +34,8 @@ class SetStatus:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Write the status unless it says so already: GitHub keeps 1,000 for a commit and context, then refuses."""
+        if self.record and await context.records.get(self.record) != self.recorded:
+            return Applied(f"{self.record} was changed since, so {self.context_name} was left alone", changed=False)
         where = {"repo": context.repository.full_name, "sha": self.sha}
         wanted = (self.state, self.description[:DESCRIPTION_LIMIT], self.target_url)
         statuses = context.github.getiter(

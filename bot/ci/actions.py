@@ -1,0 +1,103 @@
+"""GitHub Actions: the workflow runs of a commit, and running them again.
+
+Three lists, however many jobs there are: workflow runs name what can be run again, the commit's check runs name their
+jobs, and the check suite that a run and its jobs share joins the two.
+https://docs.github.com/en/rest/actions/workflow-runs, https://docs.github.com/en/rest/checks/runs
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.ci.base import CiRun, Part, state_of
+from bot.ci.listing import Listing
+from bot.effects.actions import RerunJob, RerunWorkflow
+from bot.payload import Payload
+
+if TYPE_CHECKING:
+    from bot.effects.base import Effect
+    from bot.github.client import GitHub
+
+TITLE = "GitHub Actions"
+ANOTHER_APP = "belongs to another App: *Re-run* on the pull request's Checks tab asks that App"
+WORKFLOW_RUNS = Listing("/repos/{+repo}/actions/runs?head_sha={sha}", "workflow_runs", "Actions: read")
+CHECK_RUNS = Listing("/repos/{+repo}/commits/{sha}/check-runs", "check_runs", "Checks: read")
+_JOB_URL = re.compile(r"/actions/runs/\d+/job/(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """The workflow runs of a commit, and the check runs of other Apps; `own_app_id`'s are not CI and left out."""
+
+    own_app_id: int
+    title: str = TITLE
+
+    async def runs(self, github: GitHub, repository: str, sha: str) -> list[CiRun]:
+        """Return the newest run of each workflow, event and branch, and the other Apps' checks."""
+        where = {"repo": repository, "sha": sha}
+        runs = await WORKFLOW_RUNS.read(github, where)
+        checks = await CHECK_RUNS.read(github, where)
+        by_suite: dict[int, list[Payload]] = defaultdict(list)
+        for check in checks:
+            by_suite[check.integer("check_suite", "id") if check.has("check_suite", "id") else 0].append(check)
+        workflows = [_workflow_run(run, by_suite) for run in newest(runs)]
+        return workflows + [run for check in checks if (run := self._foreign(check)) is not None]
+
+    def rerun(self, run: CiRun, *, failed_only: bool, part: Part | None = None) -> Effect:
+        """Return the effect that runs a workflow, its failed jobs, or one job and what depends on it, again."""
+        if part is not None and part.id:
+            return RerunJob(job_id=part.id, run_id=int(run.key), attempt=run.attempt, name=part.name)
+        return RerunWorkflow(run_id=int(run.key), attempt=run.attempt, failed_only=failed_only, name=run.name)
+
+    def _foreign(self, check: Payload) -> CiRun | None:
+        if check.text("app", "slug") == "github-actions":
+            return None
+        if check.has("app", "id") and check.integer("app", "id") == self.own_app_id:
+            return None
+        return CiRun(
+            provider=check.text("app", "name") or "another App",
+            name=check.string("name"),
+            key=str(check.integer("id")),
+            state=state_of(check.string("status"), check.text("conclusion")),
+            conclusion=check.text("conclusion"),
+            url=check.text("html_url"),
+            untouchable=ANOTHER_APP,
+        )
+
+
+def newest(runs: Iterable[Payload]) -> list[Payload]:
+    """Return the newest run of each workflow, event and branch: an older one was superseded."""
+    found: dict[tuple[int, str, str], Payload] = {}
+    for run in runs:
+        key = (run.integer("workflow_id"), run.string("event"), run.text("head_branch"))
+        if key not in found or found[key].integer("id") < run.integer("id"):
+            found[key] = run
+    return list(found.values())
+
+
+def _workflow_run(run: Payload, by_suite: Mapping[int, Iterable[Payload]]) -> CiRun:
+    suite = run.integer("check_suite_id") if run.has("check_suite_id") else -1
+    return CiRun(
+        provider=TITLE,
+        name=run.text("name") or run.text("path").rpartition("/")[2] or f"run {run.integer('id')}",
+        key=str(run.integer("id")),
+        state=state_of(run.text("status"), run.text("conclusion")),
+        conclusion=run.text("conclusion"),
+        url=run.text("html_url"),
+        attempt=run.integer("run_attempt") if run.has("run_attempt") else 1,
+        parts=tuple(_job(check) for check in by_suite.get(suite, ())),
+    )
+
+
+def _job(check: Payload) -> Part:
+    """Read a job out of its check run, whose id and link are the job's."""
+    link = _JOB_URL.search(check.text("details_url"))
+    return Part(
+        name=check.string("name"),
+        state=state_of(check.string("status"), check.text("conclusion")),
+        id=int(link[1]) if link else check.integer("id"),
+    )

@@ -1,0 +1,83 @@
+"""Addresses of Jenkins builds: which server and job a commit status's link names, and nothing that it does not.
+
+A link is text from outside: whoever may post a status writes it. So a job is called only below an address that app.yaml
+names, and only if it is the pull request's own job of a multibranch project; a link to any other job is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+_PORTS = {"http": 80, "https": 443}
+_SEGMENT = r"[A-Za-z0-9._~!$&'()*+,;=:@%-]+"
+"""One segment of a path as RFC 3986 (section 3.3) writes it: no slash, no control character, no backslash."""
+_BUILD = re.compile(rf"(?:/view/{_SEGMENT})*(?P<job>(?:/job/{_SEGMENT})+)/(?P<number>[0-9]{{1,9}})(?:/.*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One build of a job: `job_url` is below `server`, both without a slash at the end; `number` counts builds."""
+
+    server: str
+    job_url: str
+    number: int
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The folders and the job, as Jenkins calls them; a branch's slash is `%2F` to Jenkins as well."""
+        path = self.job_url.removeprefix(self.server)
+        return tuple(unquote(part) for part in path.split("/job/")[1:])
+
+    @property
+    def name(self) -> str:
+        """The job's full name, for people."""
+        return "/".join(unquote(part) for part in self.segments)
+
+    def is_job_of(self, number: int, branch: str) -> bool:
+        """Say whether it is the multibranch job of a pull request, or of the branch the pull request comes from.
+
+        Jenkins names them `PR-12`, or `PR-12-head` and `PR-12-merge` where it builds both; `branch` is empty for a
+        pull request from a fork.
+        """
+        names: Collection[str] = {f"PR-{number}", f"PR-{number}-head", f"PR-{number}-merge"}
+        return self.segments[-1] in names or (branch != "" and unquote(self.segments[-1]) == branch)
+
+
+def parse_build(link: str, servers: Iterable[str]) -> Build | None:
+    """Return the build that a link leads to, None unless it is a build on one of the servers of app.yaml."""
+    server = server_of(link, servers)
+    if server is None:
+        return None
+    path = urlsplit(link).path[len(urlsplit(server).path) :]
+    match = _BUILD.fullmatch(path)
+    if match is None or any(_climbs(part) for part in match["job"].split("/")[1:]):
+        return None
+    return Build(server, f"{server}{match['job']}", int(match["number"]))
+
+
+def server_of(link: str, servers: Iterable[str]) -> str | None:
+    """Return the server that an address lies below: same scheme, host and port, and its path at the front."""
+    try:
+        origin, path = _origin(link), urlsplit(link).path
+    except ValueError:
+        return None
+    for server in servers:
+        if origin == _origin(server) and path.startswith(f"{urlsplit(server).path}/"):
+            return server
+    return None
+
+
+def _origin(address: str) -> tuple[str, str, int]:
+    parts = urlsplit(address)
+    if parts.scheme not in _PORTS or not parts.hostname or parts.username is not None or parts.password is not None:
+        raise ValueError("no plain web address")
+    return parts.scheme, parts.hostname, parts.port or _PORTS[parts.scheme]
+
+
+def _climbs(segment: str) -> bool:
+    """Say whether a segment means another place than where it stands, also once a server has decoded it twice."""
+    decoded = unquote(unquote(segment))
+    return decoded in ("", ".", "..") or "/../" in f"/{decoded}/" or not decoded.isprintable() or "\\" in decoded

@@ -1,0 +1,86 @@
+"""What a run of a CI is to us, whichever CI it ran on, and what a provider of such runs can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from bot.effects.base import Effect
+    from bot.github.client import GitHub
+
+
+class State(StrEnum):
+    """How a run stands; `failed` is every end that leaves somebody wanting to try again."""
+
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+FAILURES = frozenset({"failure", "error", "cancelled", "timed_out", "startup_failure", "action_required", "stale"})
+"""Conclusions of check runs and workflow runs, and states of commit statuses, that count as failed.
+
+https://docs.github.com/en/rest/checks/runs, https://docs.github.com/en/rest/commits/statuses
+"""
+
+
+def state_of(status: str, conclusion: str) -> State:
+    """Return the state of a check run or workflow run; an end without a conclusion is not told of yet."""
+    if status != "completed" or not conclusion:
+        return State.RUNNING
+    return State.FAILED if conclusion in FAILURES else State.SUCCEEDED
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One piece of a run that has a name of its own: a job of a workflow, a status of a Jenkins build.
+
+    `id` is the job's, 0 for what cannot be run again alone.
+    """
+
+    name: str
+    state: State
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CiRun:
+    """The newest run of one workflow or Jenkins job on a commit, or a check that another App owns.
+
+    `key` is what the provider knows it by; `conclusion` is the CI's own word, for people; `attempt` counts from 1.
+    """
+
+    provider: str
+    name: str
+    key: str
+    state: State
+    conclusion: str
+    url: str
+    attempt: int = 1
+    parts: tuple[Part, ...] = ()
+    untouchable: str = ""
+    """Why we cannot run it again, as the end of a sentence; empty where we can."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names by which a person may call for it."""
+        return (self.name, *(part.name for part in self.parts))
+
+
+class Provider(Protocol):
+    """A CI whose runs on a commit can be listed and run again."""
+
+    @property
+    def title(self) -> str:
+        """Its name, for people."""
+        ...
+
+    async def runs(self, github: GitHub, repository: str, sha: str) -> list[CiRun]:
+        """Return what really ran, or runs, on a commit. Raises `UserError` where GitHub does not let us see it."""
+        ...
+
+    def rerun(self, run: CiRun, *, failed_only: bool, part: Part | None = None) -> Effect:
+        """Return the effect that runs it, what failed of it, or one part of it, again."""
+        ...

@@ -1,0 +1,101 @@
+"""Jenkins: what it posted on a commit as statuses, and building those jobs again.
+
+The statuses' links say what there is to build: no list of jobs that goes stale, and none that has died since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.ci.addresses import Build, parse_build
+from bot.ci.base import FAILURES, CiRun, Part, State
+from bot.ci.listing import Listing
+from bot.effects.jenkins import JenkinsBuild
+
+if TYPE_CHECKING:
+    from bot.effects.base import Effect
+    from bot.github.client import GitHub
+    from bot.payload import Payload
+
+TITLE = "Jenkins"
+STATUSES = Listing("/repos/{+repo}/commits/{sha}/status", "statuses", "Commit statuses: read")
+ANOTHER_JOB = "links to a Jenkins job that is not this pull request's"
+NOT_OURS = "was posted by a CI that I cannot start"
+
+
+@dataclass(frozen=True, slots=True)
+class Jenkins:
+    """The Jenkins builds of one pull request's commit, and the statuses of CIs that nothing can start from here.
+
+    `servers` are the addresses that app.yaml names; `number` and `branch` (empty for a fork's) say which jobs are the
+    pull request's own; `own_contexts` are statuses of ours; `asked_at` is when the person asked, ISO 8601.
+    """
+
+    servers: tuple[str, ...]
+    number: int
+    branch: str
+    own_contexts: frozenset[str]
+    asked_at: str
+    title: str = TITLE
+
+    async def runs(self, github: GitHub, repository: str, sha: str) -> list[CiRun]:
+        """Return one run for each job that the commit's newest statuses link to, and the other statuses."""
+        statuses = await STATUSES.read(github, {"repo": repository, "sha": sha})
+        return self.runs_of([status for status in statuses if status.string("context") not in self.own_contexts])
+
+    def runs_of(self, statuses: Iterable[Payload]) -> list[CiRun]:
+        """Read runs out of the newest statuses of a commit, one of each context."""
+        jobs: dict[str, list[tuple[Build, Payload]]] = {}
+        others = []
+        for status in statuses:
+            build = parse_build(status.text("target_url"), self.servers)
+            if build is not None and build.is_job_of(self.number, self.branch):
+                jobs.setdefault(build.job_url, []).append((build, status))
+            else:
+                others.append(_other(status, ANOTHER_JOB if build else NOT_OURS))
+        return [_job(found) for found in jobs.values()] + others
+
+    def rerun(self, run: CiRun, *, failed_only: bool, part: Part | None = None) -> Effect:
+        """Return the effect that builds a job again. Jenkins knows no half builds, so it is the whole job."""
+        return JenkinsBuild(job_url=run.key, build=run.attempt, name=run.name, asked_at=self.asked_at)
+
+
+def _job(found: Sequence[tuple[Build, Payload]]) -> CiRun:
+    """Make one run of a job's statuses; those of its newest build say how it stands."""
+    latest = max((build for build, _ in found), key=lambda build: build.number)
+    current = [status for build, status in found if build.number == latest.number]
+    states = [_state(status) for status in current]
+    state = next((s for s in (State.RUNNING, State.FAILED) if s in states), State.SUCCEEDED)
+    telling = current[states.index(state)]
+    contexts = [status.string("context") for _, status in found]
+    return CiRun(
+        provider=TITLE,
+        name=contexts[0] if len(contexts) == 1 else latest.name,
+        key=latest.job_url,
+        state=state,
+        conclusion=telling.string("state"),
+        url=telling.text("target_url"),
+        attempt=latest.number,
+        parts=tuple(Part(name=name, state=state) for name in dict.fromkeys([*contexts, latest.name])),
+    )
+
+
+def _other(status: Payload, why: str) -> CiRun:
+    return CiRun(
+        provider="",
+        name=status.string("context"),
+        key=status.string("context"),
+        state=_state(status),
+        conclusion=status.string("state"),
+        url=status.text("target_url"),
+        untouchable=why,
+    )
+
+
+def _state(status: Payload) -> State:
+    state = status.string("state")
+    if state == "pending":
+        return State.RUNNING
+    return State.FAILED if state in FAILURES else State.SUCCEEDED

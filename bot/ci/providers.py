@@ -1,0 +1,66 @@
+"""All CIs of a repository at once: what ran on a commit, wherever it ran."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.ci.actions import Actions
+from bot.ci.base import CiRun, Part, Provider
+from bot.ci.jenkins import Jenkins
+from bot.errors import UserError
+
+if TYPE_CHECKING:
+    from bot.effects.base import Effect
+    from bot.events import PullRequest
+    from bot.plan import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What ran on a commit; `troubles` say, for people, which part of it could not be seen."""
+
+    runs: tuple[CiRun, ...]
+    troubles: tuple[str, ...]
+    providers: Mapping[str, Provider]
+
+    def rerun(self, run: CiRun, *, failed_only: bool, part: Part | None = None) -> Effect:
+        """Return the effect that has the run's own provider run it again."""
+        return self.providers[run.provider].rerun(run, failed_only=failed_only, part=part)
+
+
+def providers_for(context: Context, pull: PullRequest, asked_at: str) -> tuple[Provider, ...]:
+    """Return the CIs that a pull request may have run on; `asked_at` (ISO 8601) is when a person asked for a rerun."""
+    config = context.config
+    jenkins = Jenkins(
+        servers=tuple(server.url for server in config.rerun.jenkins) if config.rerun else (),
+        number=pull.number,
+        branch=pull.head_ref,
+        own_contexts=frozenset({config.slow_tests.status} if config.slow_tests else ()),
+        asked_at=asked_at,
+    )
+    return Actions(own_app_id=context.me.app_id), jenkins
+
+
+async def find_runs(context: Context, pull: PullRequest, asked_at: str) -> Found:
+    """List what ran on the head of a pull request, in three requests unless a list goes over more than one page.
+
+    A CI that GitHub does not let us see becomes a trouble, and the others are found all the same.
+    """
+    providers = providers_for(context, pull, asked_at)
+    results: Sequence[list[CiRun] | BaseException] = await asyncio.gather(
+        *(provider.runs(context.github, context.repository.full_name, pull.head_sha) for provider in providers),
+        return_exceptions=True,
+    )
+    runs: list[CiRun] = []
+    troubles: list[str] = []
+    for result in results:
+        if isinstance(result, UserError):
+            troubles.append(str(result))
+        elif isinstance(result, BaseException):
+            raise result
+        else:
+            runs += result
+    return Found(tuple(runs), tuple(troubles), {provider.title: provider for provider in providers})

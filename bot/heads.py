@@ -1,0 +1,128 @@
+"""Our own record of where each pull request's head is, kept from the payloads as they come.
+
+An `issue_comment` payload names no commit, and GitHub's API can lag behind its own webhooks: what the person who wrote
+a command had before their eyes is the head that we were told of last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import structlog
+
+from bot.errors import PayloadError
+from bot.events import Delivery, PullRequest, Repository
+from bot.payload import Payload
+
+if TYPE_CHECKING:
+    from bot.engine.records import Records
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A pull request as its newest payload told of it.
+
+    `before` is the head that a push replaced, empty where the payload was not about a push. `head_ref` is the branch in
+    this repository that the pull request comes from, empty for one from a fork.
+    """
+
+    sha: str
+    before: str
+    head_ref: str
+    base_ref: str
+    author_id: int
+    is_open: bool
+    updated_at: str
+
+    @classmethod
+    def of(cls, pull: PullRequest, before: str = "") -> Self:
+        """Take what is kept out of a pull request."""
+        return cls(
+            sha=pull.head_sha,
+            before=before,
+            head_ref=pull.head_ref,
+            base_ref=pull.base_ref,
+            author_id=pull.author.id,
+            is_open=pull.is_open,
+            updated_at=pull.updated_at,
+        )
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> Self:
+        """Read it back out of a record."""
+        stored = Payload(record, "head record")
+        return cls(
+            sha=stored.string("sha"),
+            before=stored.text("before"),
+            head_ref=stored.text("head_ref"),
+            base_ref=stored.text("base_ref"),
+            author_id=stored.integer("author_id"),
+            is_open=stored.flag("is_open"),
+            updated_at=stored.text("updated_at"),
+        )
+
+    def replaces(self, other: Head) -> bool:
+        """Say whether this is the later word of the two.
+
+        Webhooks come in any order. GitHub's times are whole seconds, so two payloads of one second are told apart by
+        the push that leads from the one to the other.
+        """
+        if self.updated_at != other.updated_at:
+            return self.updated_at > other.updated_at
+        return self.sha != other.before or self.before == other.sha
+
+
+def head_key(repository_id: int, number: int) -> str:
+    """Return the key of a pull request's record."""
+    return f"head:{repository_id}#{number}"
+
+
+def repository_key(full_name: str) -> str:
+    """Return the key of the record that says which id a repository's name stands for."""
+    return f"repository:{full_name.lower()}"
+
+
+async def note_head(records: Records, delivery: Delivery) -> None:
+    """Keep what a `pull_request` delivery says of the head, unless something newer is known already.
+
+    Called once for each delivery, in the order of its pull request's lock. Other events are passed over, and so is,
+    with a line in the log, a payload that lacks what is kept: the handlers that need it will say so themselves.
+    """
+    if delivery.event != "pull_request":
+        return
+    payload = delivery.payload
+    try:
+        head = Head.of(PullRequest.of(payload.at("pull_request")), before=payload.text("before"))
+        repository = Repository.of(payload)
+        key = head_key(repository.id, payload.integer("pull_request", "number"))
+    except PayloadError as error:
+        log.warning("no head could be noted", problem=str(error))
+        return
+    stored = await records.get(key)
+    if stored is None or head.replaces(Head.read(stored)):
+        await records.put(key, asdict(head))
+    name_key = repository_key(repository.full_name)
+    if await records.get(name_key) != {"id": repository.id}:
+        await records.put(name_key, {"id": repository.id})
+
+
+async def head_of(records: Records, repository_id: int, number: int) -> Head | None:
+    """Return what is known of a pull request, None where none of its payloads came by."""
+    stored = await records.get(head_key(repository_id, number))
+    return Head.read(stored) if stored is not None else None
+
+
+async def known_head(records: Records, repository_id: int, number: int) -> str | None:
+    """Return the SHA of the head by our own record, None where there is none."""
+    head = await head_of(records, repository_id, number)
+    return head.sha if head else None
+
+
+async def repository_id_of(records: Records, full_name: str) -> int | None:
+    """Return the id that a repository's name stands for, None where no payload has told us yet."""
+    stored = await records.get(repository_key(full_name))
+    return Payload(stored, "repository record").integer("id") if stored is not None else None

@@ -1,0 +1,222 @@
+"""`@ci rerun`: run again what failed on a pull request's head, everything, or what is named.
+
+What there is to run again is read from the commit. The predecessor had lists of jobs, which went stale again and again
+(apache/tvm#13571, #13817, #16502), and one job that had been removed kept all after it from running (#18780).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from bot.ci.base import CiRun, Part, State
+from bot.ci.providers import find_runs
+from bot.commands import Arguments, Command, CommandSpec
+from bot.dialogue import Answer, Asked, CommandFunction
+from bot.github.markdown import code, truncate
+from bot.plan import Router
+
+FAILED = "failed"
+ALL = "all"
+MOST_LISTED = 10
+"""Names in one list of the answer; the rest are counted."""
+LONGEST_NAME = 100
+"""Characters of a name that are shown."""
+
+RERUN = CommandSpec(
+    name="rerun",
+    summary="Run again what failed on this pull request's head; `all` of it, or what you name.",
+    example="rerun",
+    feature="rerun",
+    synonyms=("re-run", "rerun ci", "re-run ci", "retest"),
+    phrases=("run", "run ci", "rerun failed jobs"),
+    arguments=Arguments(choices=(FAILED, ALL), names="NAME…"),
+)
+
+CLOSED = "this pull request is closed, so nothing was run again. Reopen it first."
+MOVED = (
+    "the head moved from {old} to {new} while you asked, so nothing was run again. "
+    "CI starts on {new} by itself; ask again if something fails there."
+)
+NOTHING_RAN = "nothing has run on {sha} yet, so there is nothing to run again."
+NOTHING_FAILED = "nothing has failed on {sha}. What ended there: {names}."
+NOTHING_ENDED = "nothing has ended on {sha} yet."
+RUNNING_AGAIN = "running again on {sha}:"
+FAILED_JOBS = "the failed jobs of {run}"
+JOB = "{job} of {run}"
+LEFT_RUNNING = "Still running, so left alone: {names}."
+NO_MATCH = "Nothing on {sha} is named {name}.{nearest}"
+NEAREST = " There is {names}."
+UNTOUCHABLE = "Failed, but not mine to run again: {names}."
+NAMED_UNTOUCHABLE = "Not mine to run again: {names}."
+MORE = "and {count} more"
+
+_EVENT = re.compile(r" \((?:push|pull_request|pull_request_target|merge_group|schedule|workflow_dispatch)\)$")
+"""What GitHub's pages add to the names of checks."""
+
+router = Router()
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """One thing to run again: a run, what failed of it, or one part of it."""
+
+    run: CiRun
+    failed_only: bool
+    part: Part | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do about each run that the wish is about; `unmatched` are names that nothing has."""
+
+    picks: tuple[Pick, ...] = ()
+    running: tuple[CiRun, ...] = ()
+    untouchable: tuple[CiRun, ...] = ()
+    unmatched: tuple[str, ...] = ()
+
+
+def decide(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Decision:
+    """Pick what to run again: what failed, everything that ended, or what one of the names means."""
+    wanted = _named(runs, names) if names else [(run, None) for run in runs]
+    picks, running, untouchable = [], [], []
+    for run, parts in wanted:
+        if run.untouchable:
+            if names or run.state is State.FAILED:
+                untouchable.append(run)
+        elif run.state is State.RUNNING:
+            running.append(run)
+        elif names:
+            picks.append(_pick(run, parts))
+        elif choice == ALL or run.state is State.FAILED:
+            picks.append(Pick(run, failed_only=choice != ALL))
+    unmatched = tuple(name for name in names if not any(_means(name, run, runs) for run in runs))
+    return Decision(tuple(picks), tuple(running), tuple(untouchable), unmatched)
+
+
+def _named(runs: Sequence[CiRun], names: Sequence[str]) -> list[tuple[CiRun, tuple[Part, ...] | None]]:
+    """Return the runs that the names mean; with the parts where they mean parts only, else None."""
+    found: list[tuple[CiRun, tuple[Part, ...] | None]] = []
+    for run in runs:
+        meant = [(name, part) for name in names for part in _means(name, run, runs)]
+        if any(part is None for _, part in meant):
+            found.append((run, None))
+        elif meant:
+            found.append((run, tuple(dict.fromkeys(part for _, part in meant if part is not None))))
+    return found
+
+
+def _means(name: str, run: CiRun, runs: Sequence[CiRun]) -> list[Part | None]:
+    """Return what of a run a name means: None for the whole, or its parts.
+
+    Case does not matter. A name that something has as it stands is no pattern: jobs may be called `build [arm]`.
+    """
+    wanted = _EVENT.sub("", name).casefold()
+    if any(wanted == title for each in runs for title, _ in _titles(each)):
+        return [part for title, part in _titles(run) if title == wanted]
+    return [part for title, part in _titles(run) if fnmatchcase(title, wanted)]
+
+
+def _titles(run: CiRun) -> Iterator[tuple[str, Part | None]]:
+    yield run.name.casefold(), None
+    for part in run.parts:
+        yield part.name.casefold(), part
+        yield f"{run.name} / {part.name}".casefold(), part
+
+
+def _pick(run: CiRun, parts: tuple[Part, ...] | None) -> Pick:
+    """Choose the smallest rerun that covers what was named: GitHub runs one job, all failed ones, or all again."""
+    if parts is None:
+        return Pick(run, failed_only=run.state is State.FAILED)
+    if len(parts) == 1 and parts[0].id:
+        return Pick(run, failed_only=False, part=parts[0])
+    return Pick(run, failed_only=all(part.state is State.FAILED for part in parts))
+
+
+def explain(runs: Sequence[CiRun], decision: Decision, sha: str) -> str:
+    """Write the answer: what is run again on which commit, what is left alone, and why."""
+    shown = code(sha[:7])
+    if not runs:
+        return NOTHING_RAN.format(sha=shown)
+    lines = [*_again(decision.picks, shown)]
+    if not lines and not decision.untouchable and not decision.unmatched:
+        ended = [run.name for run in runs if run.state is not State.RUNNING]
+        lines.append((NOTHING_FAILED if ended else NOTHING_ENDED).format(sha=shown, names=_listed(ended)))
+    for name in decision.unmatched:
+        lines.append(NO_MATCH.format(sha=shown, name=_shown(name), nearest=_nearest(name, runs)))
+    if decision.running:
+        lines.append(LEFT_RUNNING.format(names=_listed([run.name for run in decision.running])))
+    if decision.untouchable:
+        failed = all(run.state is State.FAILED for run in decision.untouchable)
+        listed = [f"{_shown(run.name)} ({run.untouchable})" for run in decision.untouchable]
+        lines.append((UNTOUCHABLE if failed else NAMED_UNTOUCHABLE).format(names=_joined(listed)))
+    return "\n".join(lines).strip()
+
+
+def _again(picks: Sequence[Pick], sha: str) -> Iterator[str]:
+    if not picks:
+        return
+    yield RUNNING_AGAIN.format(sha=sha)
+    for pick in picks[:MOST_LISTED]:
+        yield f"- {_shown_pick(pick)}"
+    if (more := len(picks) - MOST_LISTED) > 0:
+        yield f"- {MORE.format(count=more)}"
+    yield ""  # ends the list
+
+
+def _nearest(name: str, runs: Sequence[CiRun]) -> str:
+    """Name what is most like a name that nothing has; where nothing is like it, what there is."""
+    there = {title.casefold(): title for run in runs for title in run.names}
+    close = get_close_matches(name.casefold()[:LONGEST_NAME], list(there), n=3, cutoff=0.5)
+    return NEAREST.format(names=_listed([there[key] for key in close] if close else [run.name for run in runs]))
+
+
+def _shown_pick(pick: Pick) -> str:
+    run = f"{_link(pick.run)} ({pick.run.provider}; it ended in {_shown(pick.run.conclusion)})"
+    if pick.part is not None:
+        return JOB.format(job=_shown(pick.part.name), run=run)
+    return FAILED_JOBS.format(run=run) if pick.failed_only and len(pick.run.parts) > 1 and pick.run.parts[0].id else run
+
+
+def _link(run: CiRun) -> str:
+    if not re.fullmatch(r"https?://[^\s()<>\\]+", run.url):
+        return _shown(run.name)
+    return f"[{_shown(run.name)}]({run.url})"
+
+
+def _shown(name: str) -> str:
+    return code(truncate(name, LONGEST_NAME))
+
+
+def _listed(names: Iterable[str]) -> str:
+    return _joined([_shown(name) for name in dict.fromkeys(names)])
+
+
+def _joined(shown: Sequence[str]) -> str:
+    more = len(shown) - MOST_LISTED
+    return ", ".join([*shown[:MOST_LISTED], *([MORE.format(count=more)] if more > 0 else [])])
+
+
+async def rerun(asked: Asked, command: Command) -> Answer:
+    """Run again what was asked for, on the head that the person saw."""
+    pull = asked.pull
+    if not pull.is_open:
+        return Answer(say=CLOSED, done=False)
+    if asked.known_head is not None and asked.known_head != pull.head_sha:
+        moved = MOVED.format(old=code(asked.known_head[:7]), new=code(pull.head_sha[:7]))
+        return Answer(say=moved, done=False)
+    found = await find_runs(asked.context, pull, asked.remark.written_at or pull.updated_at)
+    decision = decide(found.runs, command.choice or FAILED, command.names)
+    effects = tuple(found.rerun(p.run, failed_only=p.failed_only, part=p.part) for p in decision.picks)
+    # Where a CI could not be seen, "nothing ran" would be a guess.
+    explained = [] if found.troubles and not found.runs else [explain(found.runs, decision, pull.head_sha)]
+    say = "\n".join([*explained, *found.troubles])
+    undone = found.troubles or decision.unmatched or not found.runs
+    only_untouchable = bool(decision.untouchable) and not effects
+    return Answer(effects, say, done=not (undone or only_untouchable))
+
+
+COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = ((RERUN, rerun),)
