@@ -12,10 +12,12 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.composer import Composer, ComposerError, MaxDepthExceededError
-from ruamel.yaml.error import MarkedYAMLError, StreamMark, YAMLError
+from ruamel.yaml.error import MarkedYAMLError, StreamMark
 from ruamel.yaml.events import AliasEvent
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.parser import Parser, ParserError
 from ruamel.yaml.reader import ReaderError
+from ruamel.yaml.tokens import DirectiveToken
 
 from bot.config.faults import ConfigError, Fault
 
@@ -39,6 +41,7 @@ QUOTE_PATTERN = 'a value that starts with * must be in quotes, as in "*/branch"'
 QUOTE_MENTION = 'a value that starts with @ must be in quotes, as in "@ci"'
 NO_TABS = "tabs cannot indent YAML; use spaces"
 NO_TAGS = "tags (!) are not read; write the plain value"
+NO_DIRECTIVES = "directives (%) are not read; remove the line"
 NOT_YAML = "not valid YAML: {problem}"
 KEY_NOT_TEXT = "a key must be plain text"
 TWICE = "written twice; the first is in line {line}, keep one of them"
@@ -88,6 +91,7 @@ def read(raw: bytes, file: str) -> tuple[Value | None, list[Fault]]:
     text = _decode(raw, file)
     yaml = YAML(typ="safe", pure=True)
     yaml.max_depth = MAX_DEPTH
+    yaml.Parser = _PlainParser
     yaml.Composer = _PlainComposer
     try:
         root = yaml.compose(text)
@@ -96,7 +100,7 @@ def read(raw: bytes, file: str) -> tuple[Value | None, list[Fault]]:
         raise ConfigError([Fault(file, line, column, "", NOT_A_CHARACTER)]) from None
     except MarkedYAMLError as error:
         raise ConfigError([_syntax_fault(error, text, file)]) from None
-    except (YAMLError, ValueError) as error:
+    except Exception as error:  # the library has asserts of its own; whatever the file holds, it is a fault of the file
         raise ConfigError([Fault(file, 1, 1, "", NOT_YAML.format(problem=shown(str(error))))]) from None
     if root is None:
         return None, []
@@ -124,6 +128,16 @@ def _decode(raw: bytes, file: str) -> str:
 def _place(before: str) -> tuple[int, int]:
     lines = re.split(r"\r\n|[\n\r\x85\u2028\u2029]", before)
     return len(lines), len(lines[-1]) + 1
+
+
+class _PlainParser(Parser):
+    """Refuse directives: %YAML 1.1 would turn `off` into false, %TAG has no use without tags."""
+
+    def process_directives(self) -> Any:
+        """Go on to the document, once nothing stands before it."""
+        if self.scanner.check_token(DirectiveToken):
+            raise ParserError(problem=NO_DIRECTIVES, problem_mark=self.scanner.peek_token().start_mark)
+        return super().process_directives()
 
 
 class _PlainComposer(Composer):
@@ -157,7 +171,7 @@ def _syntax_text(error: MarkedYAMLError, character: str) -> str:
         return TOO_DEEP
     if (problem == NO_ALIASES and character == "*") or "scanning an alias" in str(error.context):
         return f"{NO_ALIASES}; {QUOTE_PATTERN}"
-    if problem in (NO_ALIASES, NO_TAGS, TOO_MANY):
+    if problem in (NO_ALIASES, NO_TAGS, NO_DIRECTIVES, TOO_MANY):
         return problem
     if "another document" in problem:
         return ONE_DOCUMENT

@@ -173,6 +173,8 @@ def test_a_fault_of_the_whole_file_is_named(text: str, expected: str) -> None:
         ("a: [*]", f"1:6: {NO_ALIASES}; {QUOTED}"),
         ("a: &b c", f"1:4: {NO_ALIASES}"),
         ("a: !!python/object:os.system x", "1:4: tags (!) are not read; write the plain value"),
+        ("%YAML 1.1\n---\nrepositories: {octocat/a: {help: off}}", "1:1: directives (%) are not read; remove the line"),
+        ("# x\n%YAML 1.11", "2:1: directives (%) are not read; remove the line"),
         ("a:\n\tb: 1", "2:1: tabs cannot indent YAML; use spaces"),
         ("a: 1\n---\nb: 2", "2:1: a second YAML document starts here; one file holds one document, remove the ---"),
         ("a: b: c", "1:5: not valid YAML: mapping values are not allowed here"),

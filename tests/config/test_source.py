@@ -98,6 +98,7 @@ def _faults(raw: bytes) -> tuple[Fault, ...] | None:
 @example('"\\ud800": 1')
 @example("a: !<\n")
 @example("%YAML 9.9\n---\na: 1")
+@example("%YAML 1.11")
 @example("? |\n a\n: 1")
 def test_any_yaml_ish_text_is_read_or_explained(text: str) -> None:
     outcome(text.encode())
