@@ -18,7 +18,7 @@ check: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/hadolint Dockerfile
-	$(BIN)/python -m bot.docs --check
+	$(BIN)/python scripts/docs.py --check
 
 types: $(VENV)/.ready
 	$(BIN)/mypy
@@ -28,7 +28,7 @@ tests: $(VENV)/.ready
 	$(BIN)/coverage report
 
 docs: $(VENV)/.ready
-	$(BIN)/python -m bot.docs
+	$(BIN)/python scripts/docs.py
 
 lock: $(VENV)/.ready
 	scripts/lock

@@ -1,0 +1,39 @@
+"""Write the parts of the documents that are generated from the code, or with --check say which are stale."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bot.commands import Registry
+from bot.config import docs as config_docs
+from bot.docs import replace_block
+from bot.texts import commands_table
+from handlers import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+README = Path("README.md")
+
+
+def documents(root: Path = ROOT) -> dict[Path, str]:
+    """Return what every generated file should hold, by its path below the root of the checkout."""
+    table = commands_table(Registry(spec for spec, _ in COMMANDS))
+    readme = replace_block((root / README).read_text(encoding="utf-8"), "commands", table)
+    return {README: readme, **config_docs.documents(root)}
+
+
+def main() -> int:
+    """Write what is stale, or only name it."""
+    stale = {path: text for path, text in documents().items() if (ROOT / path).read_text(encoding="utf-8") != text}
+    for path, text in stale.items():
+        if "--check" in sys.argv:
+            print(f"{path} is not what the code says; run: make docs")  # noqa: T201
+        else:
+            (ROOT / path).write_text(text, encoding="utf-8")
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
