@@ -7,6 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
@@ -187,6 +188,7 @@ def test_settings_can_be_made_by_name_and_are_checked_likewise() -> None:
         Settings(app_id="1", private_key=SecretStr(PEM), webhook_secrets=(SecretStr("short"),))
 
 
+@hypothesis_settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from([field.alias or "" for field in Settings.model_fields.values()]),

@@ -41,7 +41,7 @@ class SlowTests(Keys):
     )
     branches: tuple[Pattern, ...] = Field(
         default=("main",),
-        description="Branches of this repository whose own commits always run everything, asked or not.",
+        description="Branches that always run everything, asked or not: pushes to them, and pull requests from them.",
         examples=[["main", "release/*"]],
     )
     allow: tuple[Role, ...] = Field(

@@ -1,7 +1,7 @@
 """Whatever a file holds, reading it ends soon, with a configuration or with faults."""
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bot.config import ConfigError, Fault, parse_config
@@ -93,6 +93,7 @@ def _faults(raw: bytes) -> tuple[Fault, ...] | None:
     return None
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 @example("repositories: {octocat/compiler: {slow_tests: {branches: [99999999999999999999999]}}}")
 @example('"\\ud800": 1')
@@ -104,6 +105,7 @@ def test_any_yaml_ish_text_is_read_or_explained(text: str) -> None:
     outcome(text.encode())
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_explained(raw: bytes) -> None:
     outcome(raw)
@@ -128,6 +130,7 @@ TREES = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(TREES)
 def test_any_tree_of_known_keys_is_read_or_explained(text: str) -> None:
     for message in outcome(text.encode()):
