@@ -183,13 +183,13 @@ class Settings(DatabaseSettings):
     key_from_file: Annotated[SecretStr | None, BeforeValidator(_key_in_file)] = Field(
         default=None,
         alias="GITHUB_PRIVATE_KEY_FILE",
-        description="a file that holds the App's private key, instead of `GITHUB_PRIVATE_KEY`; one of the two is needed",
+        description="a file that holds the App's private key, instead of `GITHUB_PRIVATE_KEY`; one of them is needed",
     )
     private_key: SecretStr = Field(
         default=SecretStr(""),
         alias="GITHUB_PRIVATE_KEY",
         validate_default=True,
-        description="the App's private key, the text of the .pem file; line ends may be written as `\\n`; one of the two is needed",
+        description="the App's private key, the text of the .pem file; its line ends may be written as `\\n`",
     )
     webhook_secrets: Annotated[tuple[SecretStr, ...], BeforeValidator(_webhook_secrets)] = Field(
         alias="GITHUB_WEBHOOK_SECRET",
