@@ -1,0 +1,206 @@
+"""GitHub Apps, their installations and tokens.
+
+https://docs.github.com/apps/creating-github-apps/authenticating-with-a-github-app
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache
+from typing import TYPE_CHECKING
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from .errors import ApiError
+from .users import User, node_id
+
+if TYPE_CHECKING:
+    from .github import GitHubSandbox
+    from .repository import Repository
+
+TOKEN_LIFETIME = timedelta(hours=1)
+JWT_LIFETIME = timedelta(minutes=10)
+# GitHub forgives a clock that is a little ahead; its documentation asks clients to back-date `iat` by 60 s.
+CLOCK_DRIFT = timedelta(seconds=5)
+DEFAULT_PERMISSIONS = {
+    "actions": "write",
+    "checks": "write",
+    "contents": "write",
+    "issues": "write",
+    "members": "read",
+    "metadata": "read",
+    "pull_requests": "write",
+    "statuses": "write",
+}
+DEFAULT_EVENTS = (
+    "check_run",
+    "check_suite",
+    "create",
+    "delete",
+    "issue_comment",
+    "issues",
+    "pull_request",
+    "pull_request_review",
+    "pull_request_review_comment",
+    "push",
+    "status",
+    "workflow_job",
+    "workflow_run",
+)
+
+
+@dataclass(eq=False)
+class App:
+    """A registered App. `webhook_url` may be set later; without one nothing is delivered."""
+
+    github: GitHubSandbox
+    id: int
+    slug: str
+    owner: User
+    bot: User
+    created_at: datetime
+    private_key: str
+    webhook_url: str | None = None
+    webhook_secret: str | None = None
+    permissions: dict[str, str] = field(default_factory=lambda: dict(DEFAULT_PERMISSIONS))
+    events: tuple[str, ...] = DEFAULT_EVENTS
+    installations: dict[int, Installation] = field(default_factory=dict)
+
+    @property
+    def node_id(self) -> str:
+        """Return the GraphQL id."""
+        return node_id("A", self.id)
+
+    def install(self, *repositories: Repository) -> Installation:
+        """Install the App on repositories of one owner, and return the installation of that owner."""
+        installation = self.installation_of(repositories[0].owner)
+        created = installation is None
+        if installation is None:
+            installation = Installation(self.github.new_id(), self, repositories[0].owner, self.github.clock.now())
+            self.installations[installation.id] = installation
+        added = [repository for repository in repositories if repository not in installation.repositories]
+        installation.repositories.extend(added)
+        self.github.events.installation(installation, "created" if created else "added", added)
+        return installation
+
+    def installation_of(self, owner: User) -> Installation | None:
+        """Return the App's installation on an account, or None."""
+        return next((i for i in self.installations.values() if i.account is owner), None)
+
+    def covers(self, repository: Repository) -> Installation | None:
+        """Return the installation through which the App sees a repository, or None."""
+        found = self.installation_of(repository.owner)
+        return found if found and repository in found.repositories and not found.suspended_at else None
+
+
+@dataclass(eq=False)
+class Installation:
+    """An App on one account, with the repositories that were selected."""
+
+    id: int
+    app: App
+    account: User
+    created_at: datetime
+    repositories: list[Repository] = field(default_factory=list)
+    suspended_at: datetime | None = None
+
+    def suspend(self) -> None:
+        """Suspend the installation: its tokens stop working."""
+        self.suspended_at = self.app.github.clock.now()
+        self.app.github.changed()
+
+
+@dataclass(eq=False)
+class Token:
+    """An installation token: `ghs_…`, valid for an hour, perhaps narrowed."""
+
+    value: str
+    installation: Installation
+    expires_at: datetime
+    permissions: Mapping[str, str]
+    repositories: list[Repository]
+
+    def may(self, permission: str, level: str) -> bool:
+        """Tell whether the token has a permission; `write` includes `read`."""
+        granted = self.permissions.get(permission)
+        return granted == "write" or (granted == "read" and level == "read")
+
+
+class Tokens:
+    """Issues installation tokens and checks both them and the Apps' JSON Web Tokens."""
+
+    def __init__(self, github: GitHubSandbox) -> None:
+        self._github = github
+        self._tokens: dict[str, Token] = {}
+
+    def issue(
+        self,
+        installation: Installation,
+        repositories: Iterable[Repository] | None = None,
+        permissions: Mapping[str, str] | None = None,
+    ) -> Token:
+        """Return a new token of an installation."""
+        granted = dict(permissions) if permissions else dict(installation.app.permissions)
+        covered = list(installation.repositories if repositories is None else repositories)
+        expires_at = self._github.clock.now() + TOKEN_LIFETIME
+        value = "ghs_" + secrets.token_hex(18)
+        self._tokens[value] = Token(value, installation, expires_at, granted | {"metadata": "read"}, covered)
+        return self._tokens[value]
+
+    def find(self, value: str) -> Token:
+        """Return a token that is still valid; raises a 401 `ApiError` otherwise."""
+        token = self._tokens.get(value)
+        if token is None or token.expires_at <= self._github.clock.now():
+            raise ApiError(401, "Bad credentials")
+        if token.installation.suspended_at:
+            raise ApiError(403, "This installation has been suspended")
+        return token
+
+    def revoke(self, token: Token) -> None:
+        """Forget a token."""
+        self._tokens.pop(token.value, None)
+
+    def app_of(self, encoded: str) -> App:
+        """Return the App that signed a JSON Web Token; raises GitHub's 401 `ApiError` otherwise."""
+        try:
+            claimed = jwt.decode(encoded, options={"verify_signature": False})
+            app = self._github.apps[int(claimed["iss"])]
+        except (jwt.InvalidTokenError, KeyError, TypeError, ValueError):
+            raise ApiError(401, "A JSON web token could not be decoded", mistake=True) from None
+        options = {"verify_exp": False, "verify_iat": False, "require": ["iat", "exp", "iss"]}
+        try:
+            claims = jwt.decode(encoded, _public_key(app.private_key), algorithms=["RS256"], options=options)  # type: ignore[arg-type]
+        except jwt.InvalidTokenError:
+            raise ApiError(401, "A JSON web token could not be decoded", mistake=True) from None
+        self._check_times(claims["iat"], claims["exp"])
+        return app
+
+    def _check_times(self, issued: int, expires: int) -> None:
+        now = self._github.clock.now().timestamp()
+        if issued > now + CLOCK_DRIFT.total_seconds():
+            raise ApiError(401, "'Issued at' claim ('iat') must be an Integer representing the time in the past")
+        if expires <= now:
+            raise ApiError(401, "'Expiration time' claim ('exp') must be a numeric value in the future")
+        if expires > now + (JWT_LIFETIME + CLOCK_DRIFT).total_seconds():
+            raise ApiError(401, "'Expiration time' claim ('exp') is too far in the future", mistake=True)
+
+
+@cache
+def new_private_key(number: int) -> str:
+    """Return an RSA key as PEM; one per App, kept for the process because making one takes a while."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
+
+
+@cache
+def _public_key(private_key: str) -> rsa.RSAPublicKey:
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    key = load_pem_private_key(private_key.encode(), password=None)
+    assert isinstance(key, rsa.RSAPrivateKey)
+    return key.public_key()

@@ -1,0 +1,149 @@
+"""Commit statuses, check suites and check runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from .users import User, node_id
+
+if TYPE_CHECKING:
+    from .apps import App
+    from .repository import Repository
+
+# A suite's conclusion is the worst of its runs'. https://docs.github.com/rest/checks/suites
+WORST_FIRST = (
+    "action_required",
+    "startup_failure",
+    "timed_out",
+    "failure",
+    "stale",
+    "cancelled",
+    "success",
+    "neutral",
+    "skipped",
+)
+
+
+@dataclass(eq=False)
+class Status:
+    """A commit status."""
+
+    id: int
+    sha: str
+    context: str
+    state: str
+    description: str | None
+    target_url: str | None
+    creator: User
+    created_at: datetime
+
+    @property
+    def node_id(self) -> str:
+        """Return the GraphQL id."""
+        return node_id("SC", self.id)
+
+
+@dataclass(eq=False)
+class CheckSuite:
+    """The check runs of one App on one commit."""
+
+    id: int
+    repository: Repository
+    app: App
+    head_sha: str
+    head_branch: str | None
+    created_at: datetime
+    updated_at: datetime
+    runs: list[CheckRun] = field(default_factory=list)
+
+    @property
+    def node_id(self) -> str:
+        """Return the GraphQL id."""
+        return node_id("CS", self.id)
+
+    @property
+    def latest(self) -> list[CheckRun]:
+        """Return the newest run of each name: the ones that count."""
+        return list({run.name: run for run in self.runs}.values())
+
+    @property
+    def status(self) -> str:
+        """Return `queued` while empty, then what its runs are."""
+        if not self.runs:
+            return "queued"
+        states = {run.status for run in self.latest}
+        return "completed" if states == {"completed"} else "queued" if states == {"queued"} else "in_progress"
+
+    @property
+    def conclusion(self) -> str | None:
+        """Return the worst conclusion, or None while something runs."""
+        if self.status != "completed":
+            return None
+        conclusions = {run.conclusion for run in self.latest}
+        return next(word for word in WORST_FIRST if word in conclusions)
+
+
+@dataclass(eq=False)
+class CheckRun:
+    """A check run with its output and all annotations that were ever sent."""
+
+    id: int
+    suite: CheckSuite
+    name: str
+    status: str = "queued"
+    conclusion: str | None = None
+    external_id: str = ""
+    details_url: str | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    title: str | None = None
+    summary: str | None = None
+    text: str | None = None
+    annotations: list[dict[str, Any]] = field(default_factory=list)
+    actions: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def node_id(self) -> str:
+        """Return the GraphQL id."""
+        return node_id("CR", self.id)
+
+    @property
+    def head_sha(self) -> str:
+        """Return the commit that was checked."""
+        return self.suite.head_sha
+
+    @property
+    def app(self) -> App:
+        """Return the App that owns the run."""
+        return self.suite.app
+
+    def change(self, by: User, **values: Any) -> None:
+        """Take over new values (annotations are appended, as GitHub does) and send the webhooks."""
+        github = self.suite.repository.github
+        was_completed = self.status == "completed"
+        self.annotations.extend(values.pop("annotations", []))
+        for name, value in values.items():
+            setattr(self, name, value)
+        if self.conclusion and "conclusion" in values:
+            self.status = "completed"
+            self.completed_at = self.completed_at or github.clock.now()
+        self.suite.updated_at = github.clock.now()
+        if self.status == "completed" and not was_completed:
+            github.events.check_run("completed", by, self)
+            if self.suite.status == "completed":
+                github.events.check_suite("completed", by, self.suite)
+        github.changed()
+
+    def rerequest(self, by: str) -> None:
+        """Press *Re-run* on the run: only its App is told, and the run itself stays as it was."""
+        github = self.suite.repository.github
+        github.events.check_run("rerequested", github.user(by), self, only=self.app)
+
+    def press(self, by: str, identifier: str) -> None:
+        """Press one of the run's own buttons."""
+        github = self.suite.repository.github
+        assert identifier in {action["identifier"] for action in self.actions}, "the run has no such button"
+        more = {"requested_action": {"identifier": identifier}}
+        github.events.check_run("requested_action", github.user(by), self, more, only=self.app)

@@ -1,0 +1,30 @@
+"""The sandbox's clock: real time, plus what a test has let pass."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+
+class Clock:
+    """Tell the time, which tests may move forward to let tokens expire and runs grow old."""
+
+    def __init__(self) -> None:
+        self._ahead = timedelta()
+
+    def now(self) -> datetime:
+        """Return the present moment in UTC, in whole seconds as GitHub writes them."""
+        return (datetime.now(UTC) + self._ahead).replace(microsecond=0)
+
+    def advance(self, *, seconds: float = 0, days: float = 0) -> None:
+        """Move the clock forward."""
+        self._ahead += timedelta(seconds=seconds, days=days)
+
+
+def iso(moment: datetime) -> str:
+    """Return a moment as GitHub's JSON writes it, such as `2026-11-20T05:10:00Z`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def iso_or_none(moment: datetime | None) -> str | None:
+    """Return a moment as GitHub's JSON writes it, or None."""
+    return None if moment is None else iso(moment)

@@ -1,0 +1,67 @@
+"""GitHub's error answers.
+
+https://docs.github.com/rest/using-the-rest-api/troubleshooting-the-rest-api
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+DOCUMENTATION_URL = "https://docs.github.com/rest"
+NOT_FOUND = "Not Found"
+NOT_ACCESSIBLE = "Resource not accessible by integration"
+BAD_CREDENTIALS = "Bad credentials"
+REQUIRES_AUTHENTICATION = "Requires authentication"
+
+
+class ApiError(Exception):
+    """Answer a request with one of GitHub's errors.
+
+    `mistake` marks an error that a correct client never causes (a body that breaks the schema, a name GitHub
+    does not know): such requests are also kept in `GitHubSandbox.violations`.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        errors: Sequence[str | Mapping[str, str]] = (),
+        headers: Mapping[str, str] | None = None,
+        mistake: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.errors = list(errors)
+        self.headers = dict(headers or {})
+        self.mistake = mistake
+
+    def body(self) -> dict[str, Any]:
+        """Return the error as GitHub's JSON body."""
+        body: dict[str, Any] = {"message": self.message}
+        if self.errors:
+            body["errors"] = self.errors
+        return body | {"documentation_url": DOCUMENTATION_URL, "status": str(self.status)}
+
+
+def not_found() -> ApiError:
+    """Return the 404 that GitHub also gives for what the caller may not know about."""
+    return ApiError(404, NOT_FOUND)
+
+
+def not_accessible() -> ApiError:
+    """Return the 403 for an App that lacks the permission."""
+    return ApiError(403, NOT_ACCESSIBLE)
+
+
+def refused(message: str, *errors: str | Mapping[str, str]) -> ApiError:
+    """Return the 422 for a request that is well formed but clashes with the present state."""
+    return ApiError(422, message, errors=errors)
+
+
+def invalid(field: str, message: str, *, resource: str = "Request") -> ApiError:
+    """Return the 422 for a request that a correct client would not have sent."""
+    error = {"resource": resource, "field": field, "code": "custom", "message": message}
+    return ApiError(422, "Validation Failed", errors=[error], mistake=True)

@@ -1,0 +1,209 @@
+"""What GitHub tells its Apps: one method per kind of event, each building the body as GitHub would.
+
+https://docs.github.com/webhooks/webhook-events-and-payloads
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .checks import CheckRun, CheckSuite, Status
+from .conversation import Comment, Review, ReviewComment
+from .git import NO_COMMIT, changes
+from .issues import By, Issue, Label
+from .journal import Violation
+from .openapi import webhook_problem
+from .pulls import PullRequest
+from .users import Team, User
+from .views import checks, issues, repositories, users
+from .workflows import Job, WorkflowRun
+
+if TYPE_CHECKING:
+    from .apps import App, Installation
+    from .github import GitHubSandbox
+    from .repository import Repository
+
+Json = dict[str, Any]
+
+
+class Events:
+    """Turns changes into webhooks for every App and repository hook that is subscribed."""
+
+    def __init__(self, github: GitHubSandbox) -> None:
+        self._github = github
+
+    def issue(self, action: str, by: User, issue: Issue, more: Json) -> None:
+        """Tell about a change of an issue or pull request; objects in `more` are turned into JSON."""
+        body = {name: _object(issue.repository, value) for name, value in more.items()}
+        if isinstance(issue, PullRequest):
+            body |= {"number": issue.number, "pull_request": issues.pull(issue)}
+        else:
+            body["issue"] = issues.issue(issue)
+        self.send(issue.repository, issue.event, action, by, body)
+
+    def comment(self, action: str, by: User, comment: Comment, changed: Json | None = None) -> None:
+        """Tell about a comment."""
+        body: Json = {"issue": issues.issue(comment.issue), "comment": issues.comment(comment)}
+        if changed is not None:
+            body["changes"] = changed
+        self.send(comment.issue.repository, "issue_comment", action, by, body)
+
+    def review(self, action: str, by: User, review: Review, more: Json | None = None) -> None:
+        """Tell about a review."""
+        body = {
+            "pull_request": issues.pull_simple(review.pull),
+            "review": issues.review(review, webhook=True),
+            **(more or {}),
+        }
+        self.send(review.pull.repository, "pull_request_review", action, by, body)
+
+    def review_comment(self, action: str, by: User, comment: ReviewComment, more: Json | None = None) -> None:
+        """Tell about a comment on the diff."""
+        body = {
+            "pull_request": issues.pull_simple(comment.pull),
+            "comment": issues.review_comment(comment),
+            **(more or {}),
+        }
+        self.send(comment.pull.repository, "pull_request_review_comment", action, by, body)
+
+    def status(self, by: User, repository: Repository, status: Status) -> None:
+        """Tell about a commit status."""
+        heads = [ref.removeprefix("refs/heads/") for ref, sha in repository.refs.items() if sha == status.sha]
+        commit = {
+            "sha": status.sha,
+            "url": f"{repositories.url(repository)}/commits/{status.sha}",
+        }
+        body = {
+            **checks.simple_status(repository, status),
+            "sha": status.sha,
+            "name": repository.full_name,
+            "commit": repositories.commit(repository, repository.git.commits[status.sha]),
+            "branches": [{"name": name, "commit": commit, "protected": name in repository.protected} for name in heads],
+        }
+        del body["url"], body["node_id"]
+        self.send(repository, "status", None, by, body)
+
+    def check_run(
+        self, action: str, by: User, run: CheckRun, more: Json | None = None, only: App | None = None
+    ) -> None:
+        """Tell about a check run; what a person asks of a run is told to its App alone."""
+        body = {"check_run": checks.check_run(run, webhook=True), **(more or {})}
+        self.send(run.suite.repository, "check_run", action, by, body, only)
+
+    def check_suite(self, action: str, by: User, suite: CheckSuite, only: App | None = None) -> None:
+        """Tell about a check suite."""
+        self.send(suite.repository, "check_suite", action, by, {"check_suite": checks.check_suite(suite)}, only)
+
+    def workflow_run(self, action: str, by: User, run: WorkflowRun) -> None:
+        """Tell about an Actions run."""
+        body = {"workflow_run": checks.workflow_run(run), "workflow": checks.workflow(run)}
+        self.send(run.repository, "workflow_run", action, by, body)
+
+    def workflow_job(self, action: str, by: User, job: Job) -> None:
+        """Tell about a job of an Actions run."""
+        self.send(job.run.repository, "workflow_job", action, by, {"workflow_job": checks.job(job)})
+
+    def push(self, by: By, repository: Repository, ref: str, before: str, after: str) -> None:
+        """Tell about a moved ref."""
+        who, git = self._github.user(by), repository.git
+        start = before if before != NO_COMMIT else repository.refs.get(f"refs/heads/{repository.default_branch}", after)
+        deleted, forced = after == NO_COMMIT, False
+        pushed: list[Json] = []
+        if not deleted:
+            forced = before != NO_COMMIT and not git.contains(after, before)
+            new = git.between(start, after) if start != after else [git.commits[after]]
+            pushed = [_pushed(repository, commit.sha) for commit in new]
+        body = {
+            "ref": ref,
+            "base_ref": None,
+            "before": before,
+            "after": after,
+            "created": before == NO_COMMIT,
+            "deleted": deleted,
+            "forced": forced,
+            "compare": f"{repositories.page(repository)}/compare/{before[:12]}...{after[:12]}",
+            "commits": pushed[-2048:],
+            "head_commit": None if deleted else _pushed(repository, after),
+            "pusher": {"name": who.login, "email": repositories.email(who)},
+        }
+        self.send(repository, "push", None, who, body)
+
+    def ref(self, event: str, by: By, repository: Repository, ref: str) -> None:
+        """Tell about a created or deleted branch or tag."""
+        kind, name = ("tag" if "/tags/" in ref else "branch"), ref.split("/", 2)[2]
+        body: Json = {"ref": name, "ref_type": kind, "pusher_type": "user"}
+        if event == "create":
+            body |= {"master_branch": repository.default_branch, "description": None}
+        self.send(repository, event, None, self._github.user(by), body)
+
+    def installation(self, installation: Installation, action: str, added: Sequence[Repository]) -> None:
+        """Tell an App where it was installed; it needs no subscription for that."""
+        names = ("id", "node_id", "name", "full_name", "private")
+        short = [{name: repositories.repository(repo)[name] for name in names} for repo in added]
+        body: Json = {
+            "installation": users.installation(installation),
+            "sender": users.user(installation.account),
+            "requester": None,
+        }
+        if action == "created":
+            event, body = "installation", body | {"repositories": short}
+        else:
+            event = "installation_repositories"
+            body |= {"repository_selection": "selected", "repositories_added": short, "repositories_removed": []}
+        self._github.changed()
+        if installation.app.webhook_url:
+            body = {"action": action, **body}
+            self._check(event, action, body)
+            self._github.webhooks.queue_app(installation.app, event, action, body, installation, None)
+
+    def send(
+        self,
+        repository: Repository,
+        event: str,
+        action: str | None,
+        by: User,
+        body: Json,
+        only: App | None = None,
+    ) -> None:
+        """Queue an event for everyone who is subscribed, and wake whoever waits for a change."""
+        self._github.changed()
+        body |= {"repository": repositories.repository(repository), "sender": users.user(by)}
+        if action is not None:
+            body = {"action": action, **body}
+        if repository.owner.type == "Organization":
+            body["organization"] = users.organization(repository.owner)
+        apps = [only] if only else list(self._github.apps.values())
+        for app in apps:
+            installation = app.covers(repository)
+            if installation and app.webhook_url and event in app.events:
+                theirs = body | {"installation": users.installation_reference(installation)}
+                self._check(event, action, theirs)
+                self._github.webhooks.queue_app(app, event, action, theirs, installation, repository)
+        for hook in repository.hooks if only is None else []:
+            if event in hook.events or "*" in hook.events:
+                self._github.webhooks.queue_hook(hook, event, action, body, repository)
+
+    def _check(self, event: str, action: str | None, body: Json) -> None:
+        problem = webhook_problem(event, action, body)
+        if problem is not None:
+            self._github.violations.append(Violation("webhook", f"{event}.{action}", problem))
+
+
+def _object(repository: Repository, value: Any) -> Any:
+    if isinstance(value, User):
+        return users.user(value)
+    if isinstance(value, Team):
+        return users.team(value)
+    return repositories.label(repository, value) if isinstance(value, Label) else value
+
+
+def _pushed(repository: Repository, sha: str) -> Json:
+    """Return a commit of a push with the names of the files it touched."""
+    git = repository.git
+    commit = git.commits[sha]
+    before = git.commits[commit.parents[0]].files if commit.parents else {}
+    body = repositories.simple_commit(repository, commit)
+    for change in changes(before, commit.files):
+        body[change.status].append(change.path)
+    return body

@@ -1,0 +1,92 @@
+"""Faults on demand: errors, delays and lost connections, before or after a request took effect."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+When = Literal["before", "after"]
+
+
+@dataclass(eq=False)
+class Fault:
+    """What happens to the next requests of a route; `hits` counts how often it did."""
+
+    method: str
+    route: str | re.Pattern[str]
+    when: When
+    status: int | None
+    drop: bool
+    headers: Mapping[str, str]
+    message: str
+    delay: float
+    times: int | None
+    hits: int = 0
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    resumed: asyncio.Event | None = None
+
+    def matches(self, method: str, route: str, path: str) -> bool:
+        """Tell whether the fault is due for a request."""
+        if self.method not in {"*", method} or (self.times is not None and self.hits >= self.times):
+            return False
+        if isinstance(self.route, str):
+            return self.route in {"*", route}
+        return self.route.search(path) is not None
+
+    def resume(self) -> None:
+        """Let held requests go on."""
+        assert self.resumed is not None, "only a pause can be resumed"
+        self.resumed.set()
+
+
+class Faults:
+    """The faults that wait for their requests, oldest first; each request meets at most one."""
+
+    def __init__(self) -> None:
+        self._faults: list[Fault] = []
+
+    def add(
+        self,
+        method: str,
+        route: str | re.Pattern[str],
+        *,
+        status: int | None = None,
+        when: When = "before",
+        drop: When | None = None,
+        headers: Mapping[str, str] | None = None,
+        message: str = "Server Error",
+        delay: float = 0,
+        times: int | None = 1,
+    ) -> Fault:
+        """Add a fault for the next `times` requests of a route (None: all of them).
+
+        `route` is a template as in GitHub's documentation, a compiled pattern over the path, or `*`; so may be
+        `method`. `status` answers that error instead, `when` either before the request takes effect or after it did.
+        `drop` closes the connection without an answer. `delay` waits that many seconds before anything happens.
+        """
+        fault = Fault(method, route, drop or when, status, drop is not None, headers or {}, message, delay, times)
+        self._faults.append(fault)
+        return fault
+
+    def pause(self, method: str, route: str | re.Pattern[str], *, when: When, times: int | None = 1) -> Fault:
+        """Hold the next requests of a route; await `reached.wait()`, do what the test is about, then `resume()`."""
+        fault = self.add(method, route, when=when, times=times)
+        fault.resumed = asyncio.Event()
+        return fault
+
+    def take(self, method: str, route: str, path: str) -> Fault | None:
+        """Return the fault that a request meets, counting the hit."""
+        fault = next((f for f in self._faults if f.matches(method, route, path)), None)
+        if fault is not None:
+            fault.hits += 1
+        return fault
+
+    def clear(self) -> None:
+        """Forget all faults, letting held requests go on."""
+        for fault in self._faults:
+            if fault.resumed is not None:
+                fault.resumed.set()
+        self._faults.clear()

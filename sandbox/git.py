@@ -1,0 +1,131 @@
+"""Commits and their history: the part of git that GitHub's API shows.
+
+A store is shared by a repository and its forks, as on GitHub. Each commit holds its whole tree; trees, diffs and
+comparisons are derived from it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from .clock import iso
+
+if TYPE_CHECKING:
+    from .users import User
+
+NO_COMMIT = "0" * 40
+
+
+@dataclass(frozen=True, eq=False)
+class Commit:
+    """A commit: its whole tree as path → text, and who made it when."""
+
+    sha: str
+    parents: tuple[str, ...]
+    files: Mapping[str, str]
+    message: str
+    author: User
+    date: datetime
+    tree_sha: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one file went through between two commits; `status` is GitHub's word for it."""
+
+    path: str
+    status: str
+    sha: str
+    additions: int
+    deletions: int
+    patch: str
+
+
+class GitStore:
+    """Every commit of a repository and its forks."""
+
+    def __init__(self) -> None:
+        self.commits: dict[str, Commit] = {}
+
+    def commit(
+        self, parents: Iterable[str], files: Mapping[str, str], message: str, author: User, date: datetime
+    ) -> Commit:
+        """Store a commit and return it; its SHA-1 depends on everything in it, as git's does."""
+        parents = tuple(parents)
+        tree = tree_sha(files)
+        lines = [f"tree {tree}", *(f"parent {p}" for p in parents), f"author {author.login} {iso(date)}", message]
+        nonce = f"\n\nsandbox {len(self.commits)}"
+        sha = hashlib.sha1(("\n".join(lines) + nonce).encode()).hexdigest()  # noqa: S324 # git's own hash
+        self.commits[sha] = Commit(sha, parents, dict(files), message, author, date, tree)
+        return self.commits[sha]
+
+    def ancestry(self, sha: str) -> list[Commit]:
+        """Return the commit and all its ancestors, children before their parents."""
+        order: list[Commit] = []
+        seen: set[str] = set()
+        waiting: list[tuple[str, bool]] = [(sha, False)]
+        while waiting:
+            current, done = waiting.pop()
+            if done:
+                order.append(self.commits[current])
+            elif current not in seen:
+                seen.add(current)
+                waiting.append((current, True))
+                waiting.extend((parent, False) for parent in self.commits[current].parents)
+        return order[::-1]
+
+    def contains(self, sha: str, ancestor: str) -> bool:
+        """Tell whether `ancestor` is the commit itself or one of its ancestors."""
+        return any(commit.sha == ancestor for commit in self.ancestry(sha))
+
+    def merge_base(self, one: str, other: str) -> Commit | None:
+        """Return the newest common ancestor, or None for unrelated histories."""
+        theirs = {commit.sha for commit in self.ancestry(other)}
+        return next((commit for commit in self.ancestry(one) if commit.sha in theirs), None)
+
+    def between(self, base: str, head: str) -> list[Commit]:
+        """Return the commits reachable from `head` and not from `base`, oldest first."""
+        known = {commit.sha for commit in self.ancestry(base)}
+        return [commit for commit in self.ancestry(head)[::-1] if commit.sha not in known]
+
+    def find(self, prefix: str) -> Commit | None:
+        """Return the one commit whose SHA starts with `prefix` (at least seven digits), or None."""
+        if prefix in self.commits:
+            return self.commits[prefix]
+        found = [commit for sha, commit in self.commits.items() if len(prefix) >= 7 and sha.startswith(prefix)]
+        return found[0] if len(found) == 1 else None
+
+
+def blob_sha(text: str) -> str:
+    """Return the SHA-1 that git gives a file of this content."""
+    content = text.encode()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()  # noqa: S324 # git's own hash
+
+
+def tree_sha(files: Mapping[str, str]) -> str:
+    """Return an identifier of a whole tree that changes with any file in it."""
+    listing = "".join(f"{blob_sha(text)} {path}\n" for path, text in sorted(files.items()))
+    return hashlib.sha1(listing.encode()).hexdigest()  # noqa: S324 # git's own hash
+
+
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
+    """Return the files that differ between two trees, by path."""
+    found = []
+    for path in sorted(before.keys() | after.keys()):
+        old, new = before.get(path), after.get(path)
+        if old != new:
+            status = "added" if old is None else "removed" if new is None else "modified"
+            found.append(_change(path, status, old or "", new or ""))
+    return found
+
+
+def _change(path: str, status: str, old: str, new: str) -> Change:
+    lines = list(difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm=""))[2:]
+    added = sum(line.startswith("+") for line in lines)
+    removed = sum(line.startswith("-") for line in lines)
+    return Change(path, status, blob_sha(new or old), added, removed, "\n".join(lines))

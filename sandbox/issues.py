@@ -1,0 +1,160 @@
+"""Issues, and what they share with pull requests: the conversation, labels, open and closed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from .conversation import REACTIONS, Comment, Reaction, Review, ReviewComment
+from .users import User, node_id
+
+if TYPE_CHECKING:
+    from .apps import App
+    from .repository import Repository
+
+By = str | User
+
+
+class Label:
+    """A label of a repository."""
+
+    def __init__(self, number: int, name: str) -> None:
+        self.id = number
+        self.name = name
+        self.color = "ededed"
+
+    @property
+    def node_id(self) -> str:
+        """Return the GraphQL id."""
+        return node_id("LA", self.id)
+
+
+class Issue:
+    """An issue and its conversation. Every change made here sends the webhooks that GitHub would send."""
+
+    event = "issues"
+
+    def __init__(self, repository: Repository, number: int, user: User, title: str, body: str | None) -> None:
+        self.repository = repository
+        self.github = repository.github
+        self.id = self.github.new_id()
+        self.number = number
+        self.user = user
+        self.title = title
+        self.body = body
+        self.state = "open"
+        self.created_at = self.updated_at = self.github.clock.now()
+        self.closed_at: datetime | None = None
+        self.closed_by: User | None = None
+        self.comments: list[Comment] = []
+        self.reactions_to_body: list[Reaction] = []
+        self.labels: list[Label] = []
+
+    @property
+    def node_id(self) -> str:
+        """Return the GraphQL id."""
+        return node_id("I", self.id)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.repository.full_name}#{self.number}>"
+
+    def comment(self, by: By, body: str, app: App | None = None) -> Comment:
+        """Write a comment."""
+        now = self.github.clock.now()
+        made = Comment(self.github.new_id(), self, self.github.user(by), body, now, now, app)
+        self.comments.append(made)
+        self.touch()
+        self.github.events.comment("created", made.user, made)
+        return made
+
+    def edit_comment(self, comment: Comment, body: str, by: By | None = None) -> None:
+        """Change the text of a comment, as its author unless `by` says otherwise."""
+        before, comment.body = comment.body, body
+        comment.updated_at = self.github.clock.now()
+        actor = comment.user if by is None else self.github.user(by)
+        self.github.events.comment("edited", actor, comment, {"body": {"from": before}})
+
+    def delete_comment(self, comment: Comment, by: By | None = None) -> None:
+        """Delete a comment, as its author unless `by` says otherwise."""
+        actor = comment.user if by is None else self.github.user(by)
+        self.comments.remove(comment)
+        self.github.events.comment("deleted", actor, comment)
+
+    def comments_by(self, login: str) -> list[Comment]:
+        """Return the comments of one person or bot, oldest first."""
+        return [comment for comment in self.comments if comment.user.login == login]
+
+    def reactions(self, to: Issue | Comment | Review | ReviewComment | None = None, by: str = "") -> list[str]:
+        """Return the reactions to a comment or review (or to the body), as names such as `eyes`, in order."""
+        found = reactions_of(self if to is None else to)
+        return [reaction.content for reaction in found if by in {"", reaction.user.login}]
+
+    def react(
+        self, by: By, content: str, to: Issue | Comment | Review | ReviewComment | None = None
+    ) -> tuple[Reaction, bool]:
+        """Add a reaction; return it and whether it is new. GitHub sends no webhook for reactions."""
+        assert content in REACTIONS, f"{content!r} is not one of {sorted(REACTIONS)}"
+        return add_reaction(self.github.user(by), content, self if to is None else to, self)
+
+    def edit(self, by: By, *, title: str | None = None, body: str | None = None) -> None:
+        """Change title or body."""
+        changes: dict[str, Any] = {}
+        if title is not None and title != self.title:
+            changes["title"], self.title = {"from": self.title}, title
+        if body is not None and body != self.body:
+            changes["body"], self.body = {"from": self.body or ""}, body
+        if changes:
+            self.announce("edited", by, {"changes": changes})
+
+    def label(self, by: By, *names: str) -> None:
+        """Add labels, each with its own webhook."""
+        for name in names:
+            added = self.repository.label(name)
+            if added not in self.labels:
+                self.labels.append(added)
+                self.announce("labeled", by, {"label": added})
+
+    def unlabel(self, by: By, name: str) -> None:
+        """Remove a label."""
+        removed = self.repository.label(name)
+        self.labels.remove(removed)
+        self.announce("unlabeled", by, {"label": removed})
+
+    def close(self, by: By) -> None:
+        """Close without merging."""
+        self.state = "closed"
+        self.closed_at, self.closed_by = self.github.clock.now(), self.github.user(by)
+        self.announce("closed", by)
+
+    def reopen(self, by: By) -> None:
+        """Open again."""
+        self.state, self.closed_at, self.closed_by = "open", None, None
+        self.announce("reopened", by)
+
+    def announce(self, action: str, by: By, more: dict[str, Any] | None = None) -> None:
+        """Send the webhook of a change and wake whoever waits for one."""
+        self.touch()
+        self.github.events.issue(action, self.github.user(by), self, more or {})
+
+    def touch(self) -> None:
+        """Note that something changed now."""
+        self.updated_at = self.github.clock.now()
+
+
+def reactions_of(subject: Issue | Comment | Review | ReviewComment) -> list[Reaction]:
+    """Return the list in which a subject keeps its reactions."""
+    return subject.reactions_to_body if isinstance(subject, Issue) else subject.reactions
+
+
+def add_reaction(
+    user: User, content: str, subject: Issue | Comment | Review | ReviewComment, issue: Issue
+) -> tuple[Reaction, bool]:
+    """Add a reaction unless the user has left the same one before; return it and whether it is new."""
+    reactions = reactions_of(subject)
+    for reaction in reactions:
+        if reaction.user is user and reaction.content == content:
+            return reaction, False
+    added = Reaction(issue.github.new_id(), user, content, issue.github.clock.now())
+    reactions.append(added)
+    issue.github.changed()
+    return added, True

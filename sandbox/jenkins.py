@@ -1,0 +1,200 @@
+"""A Jenkins on your own machine, in memory, behind real HTTP: jobs, builds, a queue, crumbs and basic auth."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import time
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from aiohttp import web
+
+from .pulls import PullRequest
+
+CRUMB_FIELD = "Jenkins-Crumb"
+SESSION = "JSESSIONID"
+
+
+@dataclass(eq=False)
+class Build:
+    """One build; `result` is None while it is building, then SUCCESS, FAILURE, UNSTABLE or ABORTED."""
+
+    job: JenkinsJob
+    number: int
+    timestamp: float
+    result: str | None = None
+
+    @property
+    def url(self) -> str:
+        """Return what a commit status links to."""
+        return f"{self.job.url}/{self.number}/display/redirect"
+
+    def finish(self, result: str) -> None:
+        """Let it end, and tell GitHub."""
+        self.result = result
+        self.job.report("success" if result == "SUCCESS" else "failure", self)
+
+
+@dataclass(eq=False)
+class JenkinsJob:
+    """A job by its full name, such as `compiler-cpu/PR-1`; a branch's slash is `%2F` in it, as Jenkins has it.
+
+    `status` is the failure that every request for the job is answered with, 404 for one that was removed.
+    `quiet` keeps what was asked for in the queue until `begin`.
+    """
+
+    jenkins: JenkinsSandbox
+    name: str
+    pull: PullRequest | None = None
+    context: str = ""
+    parameterized: bool = True
+    quiet: bool = False
+    buildable: bool = True
+    status: int | None = None
+    in_queue: bool = False
+    builds: list[Build] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        """Return the job's address."""
+        return self.jenkins.url + self.path
+
+    @property
+    def path(self) -> str:
+        """Return where the job is on its server, as URLs write it."""
+        return "".join(f"/job/{quote(part, safe='')}" for part in self.name.split("/"))
+
+    def trigger(self) -> None:
+        """Ask for a build, as a push does."""
+        self.in_queue = True
+        if not self.quiet:
+            self.begin()
+
+    def begin(self) -> Build:
+        """Let what is in the queue begin; returns the build."""
+        self.in_queue = False
+        build = Build(self, len(self.builds) + 1, time.time())
+        self.builds.append(build)
+        self.report("pending", build)
+        return build
+
+    def report(self, state: str, build: Build) -> None:
+        """Post the state of a build as a commit status on the head of the job's pull request, where it has one."""
+        if self.pull is not None:
+            said = f"build {build.number}"
+            self.pull.repository.set_status("jenkins", self.pull.head_sha, self.context, state, said, build.url)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what Jenkins tells of a job, as much as is ever asked for here."""
+        last = self.builds[-1] if self.builds else None
+        return {
+            "inQueue": self.in_queue,
+            "buildable": self.buildable,
+            "lastBuild": last
+            and {"number": last.number, "building": last.result is None, "timestamp": int(last.timestamp * 1000)},
+        }
+
+
+class JenkinsSandbox:
+    """A Jenkins. `user` and `token` are what the bot is given; `requests` is every request, as method and path.
+
+    `path` is what its address has after the host; `crumbs` says whether a POST needs one, bound to its session.
+    """
+
+    def __init__(self, *, path: str = "", crumbs: bool = True) -> None:
+        self.user = "hubot"
+        self.token = secrets.token_hex(16)
+        self.crumbs = crumbs
+        self.redirect_to = ""
+        self.jobs: dict[str, JenkinsJob] = {}
+        self.requests: list[tuple[str, str]] = []
+        self._path = path
+        self._origin = "http://127.0.0.1:0"
+        self._sessions: dict[str, str] = {}
+
+    @property
+    def url(self) -> str:
+        """Return its address, without a slash at the end, as app.yaml names it."""
+        return self._origin + self._path
+
+    def add_job(self, name: str, **values: Any) -> JenkinsJob:
+        """Add a job with any of the fields of `JenkinsJob`."""
+        job = JenkinsJob(self, name, **values)
+        self.jobs[job.path] = job
+        return job
+
+    @asynccontextmanager
+    async def serve(self, port: int = 0) -> AsyncIterator[str]:
+        """Serve on 127.0.0.1 while the block runs; yields the address."""
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", self._answer)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", port).start()
+        self._origin = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        try:
+            yield self.url
+        finally:
+            await runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        path = request.rel_url.raw_path
+        self.requests.append((request.method, path))
+        if self.redirect_to:
+            return web.Response(status=302, headers={"Location": self.redirect_to + path})
+        if not path.startswith(f"{self._path}/"):
+            return web.Response(status=404)
+        if refused := self._refused(request):
+            return web.Response(status=refused)
+        path = path.removeprefix(self._path)
+        if path == "/crumbIssuer/api/json":
+            return self._crumb()
+        where, _, what = path.rpartition("/api/") if path.endswith("/api/json") else path.rpartition("/")
+        job = self.jobs.get(where)
+        if job is None:
+            return web.Response(status=404)
+        if job.status is not None:
+            return web.Response(status=job.status)
+        if request.method == "GET" and what == "json":
+            return web.Response(text=json.dumps(job.as_json()), content_type="application/json")
+        return self._build(job, what) if request.method == "POST" else web.Response(status=404)
+
+    def _refused(self, request: web.Request) -> int | None:
+        """Return the status that refuses a request: 401 bad credentials, 403 anonymous or without its crumb."""
+        given = request.headers.get("Authorization", "")
+        wanted = "Basic " + b64encode(f"{self.user}:{self.token}".encode()).decode()
+        if not given:
+            return 403
+        if not hmac.compare_digest(given.encode(), wanted.encode()):
+            return 401
+        if request.method == "POST" and self.crumbs:
+            crumb = self._sessions.get(request.cookies.get(SESSION, ""))
+            if crumb is None or request.headers.get(CRUMB_FIELD) != crumb:
+                return 403
+        return None
+
+    def _crumb(self) -> web.Response:
+        if not self.crumbs:
+            return web.Response(status=404)
+        session, crumb = secrets.token_hex(8), secrets.token_hex(16)
+        self._sessions[session] = crumb
+        body = {"crumb": crumb, "crumbRequestField": CRUMB_FIELD}
+        response = web.Response(text=json.dumps(body), content_type="application/json")
+        response.set_cookie(SESSION, session, httponly=True)
+        return response
+
+    def _build(self, job: JenkinsJob, how: str) -> web.Response:
+        if how not in ("build", "buildWithParameters"):
+            return web.Response(status=404)
+        if job.parameterized is (how == "build"):
+            return web.Response(status=400)
+        if not job.buildable:
+            return web.Response(status=409)
+        job.trigger()
+        return web.Response(status=201, headers={"Location": f"{self.url}/queue/item/{len(job.builds)}/"})

@@ -1,0 +1,87 @@
+"""What the sandbox was asked, for tests and benchmarks that count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from .github import GitHubSandbox
+
+# https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#calculating-points-for-the-secondary-rate-limit
+READ_POINTS, WRITE_POINTS = 1, 5
+TokenKind = Literal["none", "app", "installation", "invalid"]
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Something that GitHub's rules forbid: a client's `request`, or the sandbox's own `response` or `webhook`."""
+
+    kind: Literal["request", "response", "webhook"]
+    where: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.where}: {self.problem}"
+
+
+@dataclass
+class Request:
+    """One request and its answer; `status` is None while it runs and 0 if the connection was dropped."""
+
+    method: str
+    route: str
+    path: str
+    token: TokenKind
+    at: datetime
+    status: int | None = None
+    id: str = ""
+
+    @property
+    def points(self) -> int:
+        """Return what the request counts against the secondary limit."""
+        return READ_POINTS if self.method in {"GET", "HEAD", "OPTIONS"} else WRITE_POINTS
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path} → {self.status} ({self.token})"
+
+
+class Journal:
+    """Every API request in the order of arrival; `route` is the template, as in GitHub's documentation."""
+
+    def __init__(self, github: GitHubSandbox) -> None:
+        self._github = github
+        self.records: list[Request] = []
+
+    def add(self, record: Request) -> None:
+        """Take up a request that has just arrived."""
+        self.records.append(record)
+
+    def finish(self, record: Request, status: int) -> None:
+        """Note how a request ended."""
+        record.status = status
+        self._github.changed()
+
+    def count(self, method: str = "", route: str = "") -> int:
+        """Return how many requests there were, of one method or route if given."""
+        return sum(method in {"", r.method} and route in {"", r.route} for r in self.records)
+
+    def counts(self) -> Counter[str]:
+        """Return the number of requests by `METHOD route`."""
+        return Counter(f"{record.method} {record.route}" for record in self.records)
+
+    @property
+    def writes(self) -> list[Request]:
+        """Return the requests that change something, token requests apart."""
+        return [r for r in self.records if r.points == WRITE_POINTS and not r.route.endswith("/access_tokens")]
+
+    @property
+    def points(self) -> int:
+        """Return the points of all requests under the secondary limit."""
+        return sum(record.points for record in self.records)
+
+    def clear(self) -> None:
+        """Forget everything, to count from here."""
+        self.records.clear()

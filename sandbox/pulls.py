@@ -1,0 +1,235 @@
+"""Pull requests: head and base, draft, reviews and review requests, merging."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from .conversation import Review, ReviewComment, ReviewState
+from .git import Change, Commit, changes
+from .issues import By, Issue
+from .users import Team, User, node_id
+
+if TYPE_CHECKING:
+    from .repository import Repository
+
+
+class PullRequest(Issue):
+    """A pull request; `head_repository` is a fork unless the branch is in the repository itself."""
+
+    event = "pull_request"
+
+    def __init__(
+        self,
+        repository: Repository,
+        number: int,
+        user: User,
+        title: str,
+        body: str | None,
+        *,
+        head: tuple[Repository, str],
+        base_ref: str,
+        draft: bool,
+    ) -> None:
+        super().__init__(repository, number, user, title, body)
+        self.head_repository, self.head_ref = head
+        self.head_sha = self.head_repository.branch(self.head_ref)
+        self.base_ref = base_ref
+        self.base_sha = repository.branch(base_ref)
+        self.draft = draft
+        self.merged_at: datetime | None = None
+        self.merged_by: User | None = None
+        self.merge_commit_sha: str | None = None
+        self.requested_reviewers: list[User] = []
+        self.requested_teams: list[Team] = []
+        self.reviews: list[Review] = []
+        self.review_comments: list[ReviewComment] = []
+
+    @property
+    def node_id(self) -> str:
+        """Return the GraphQL id."""
+        return node_id("PR", self.id)
+
+    @property
+    def commits(self) -> list[Commit]:
+        """Return the pull request's own commits, oldest first."""
+        return self.repository.git.between(self.base_sha, self.head_sha)
+
+    @property
+    def files(self) -> list[Change]:
+        """Return what the pull request changes, relative to where it left its base."""
+        git = self.repository.git
+        start = git.merge_base(self.head_sha, self.base_sha)
+        return changes(start.files if start else {}, git.commits[self.head_sha].files)
+
+    @property
+    def mergeable(self) -> bool | None:
+        """Tell whether base and head changed different files since they parted; None once closed."""
+        if self.state != "open":
+            return None
+        git = self.repository.git
+        tip = git.commits[self.repository.branch(self.base_ref)]
+        start = git.merge_base(self.head_sha, tip.sha)
+        files = git.commits[self.head_sha].files
+        theirs = {change.path for change in changes(start.files if start else {}, tip.files)}
+        return not any(c.path in theirs and files.get(c.path) != tip.files.get(c.path) for c in self.files)
+
+    def push(
+        self,
+        files: Mapping[str, str | None] | None = None,
+        *,
+        by: By | None = None,
+        message: str = "Address review comments",
+        force: bool = False,
+    ) -> Commit:
+        """Push one more commit to the head branch; `force` replaces what was there by this commit alone."""
+        start = self.repository.git.merge_base(self.head_sha, self.base_sha) if force else None
+        return self.head_repository.push(
+            self.head_ref, files, by=by or self.user, message=message, onto=start.sha if start else None
+        )
+
+    def synchronize(self, by: User, sha: str) -> None:
+        """Follow the head branch to a new commit."""
+        before, self.head_sha = self.head_sha, sha
+        self.base_sha = self.repository.branch(self.base_ref)
+        self.announce("synchronize", by, {"before": before, "after": sha})
+
+    def review(
+        self,
+        by: By,
+        body: str = "",
+        state: ReviewState = "COMMENTED",
+        comments: Iterable[tuple[str, int, str]] = (),
+    ) -> Review:
+        """Submit a review, with comments as (path, line, text); it answers the person's review request."""
+        user, now = self.github.user(by), self.github.clock.now()
+        made = Review(self.github.new_id(), self, user, body, state, self.head_sha, now)
+        self.reviews.append(made)
+        if user in self.requested_reviewers:
+            self.requested_reviewers.remove(user)
+        self.touch()
+        self.github.events.review("submitted", user, made)
+        for path, line, text in comments:
+            self.review_comment(user, text, path=path, line=line, review=made)
+        return made
+
+    def edit_review(self, review: Review, body: str) -> None:
+        """Change a review's text, as its author."""
+        before, review.body = review.body, body
+        self.github.events.review("edited", review.user, review, {"changes": {"body": {"from": before}}})
+
+    def dismiss_review(self, by: By, review: Review) -> None:
+        """Dismiss a review."""
+        review.state = "DISMISSED"
+        self.github.events.review("dismissed", self.github.user(by), review)
+
+    def review_comment(
+        self,
+        by: By,
+        body: str,
+        *,
+        path: str,
+        line: int,
+        review: Review | None = None,
+        reply_to: ReviewComment | None = None,
+    ) -> ReviewComment:
+        """Comment on a line of the diff, alone or as part of a review."""
+        now = self.github.clock.now()
+        made = ReviewComment(
+            self.github.new_id(),
+            self,
+            self.github.user(by),
+            body,
+            path,
+            line,
+            self.head_sha,
+            now,
+            now,
+            review,
+            reply_to.id if reply_to else None,
+        )
+        self.review_comments.append(made)
+        self.touch()
+        self.github.events.review_comment("created", made.user, made)
+        return made
+
+    def edit_review_comment(self, comment: ReviewComment, body: str) -> None:
+        """Change a review comment's text, as its author."""
+        before, comment.body = comment.body, body
+        comment.updated_at = self.github.clock.now()
+        more = {"changes": {"body": {"from": before}}}
+        self.github.events.review_comment("edited", comment.user, comment, more)
+
+    def request_review(self, by: By, *names: str) -> None:
+        """Ask people (by login) and teams (as `owner/slug`) for a review; who is asked already is not asked again."""
+        for name in names:
+            if "/" in name:
+                team = self.repository.teams[name.partition("/")[2]]
+                if team not in self.requested_teams:
+                    self.requested_teams.append(team)
+                    self.announce("review_requested", by, {"requested_team": team})
+                continue
+            user = self.github.user(name)
+            if user not in self.requested_reviewers:
+                self.requested_reviewers.append(user)
+                self.announce("review_requested", by, {"requested_reviewer": user})
+
+    def remove_review_request(self, by: By, *names: str) -> None:
+        """Take review requests back."""
+        for name in names:
+            if "/" in name:
+                team = self.repository.teams[name.partition("/")[2]]
+                self.requested_teams.remove(team)
+                self.announce("review_request_removed", by, {"requested_team": team})
+                continue
+            user = self.github.user(name)
+            self.requested_reviewers.remove(user)
+            self.announce("review_request_removed", by, {"requested_reviewer": user})
+
+    def ready_for_review(self, by: By) -> None:
+        """End the draft."""
+        self.draft = False
+        self.announce("ready_for_review", by)
+
+    def convert_to_draft(self, by: By) -> None:
+        """Make it a draft again."""
+        self.draft = True
+        self.announce("converted_to_draft", by)
+
+    def merge(self, by: By, method: str = "merge", title: str | None = None, message: str | None = None) -> str:
+        """Merge, whoever may or may not do so, and return the SHA of the commit on the base branch."""
+        user, git = self.github.user(by), self.repository.git
+        tip = git.commits[self.repository.branch(self.base_ref)]
+        files: dict[str, str] = dict(tip.files)
+        for change in self.files:
+            files.pop(change.path, None)
+            if change.status != "removed":
+                files[change.path] = git.commits[self.head_sha].files[change.path]
+        parents = (tip.sha, self.head_sha) if method == "merge" else (tip.sha,)
+        text = "\n\n".join(part for part in (title or f"{self.title} (#{self.number})", message) if part)
+        merged = git.commit(parents, files, text, user, self.github.clock.now())
+        self.state, self.merged_by, self.merge_commit_sha = "closed", user, merged.sha
+        self.merged_at = self.closed_at = self.github.clock.now()
+        self.closed_by = user
+        self.announce("closed", user)
+        self.repository.move(f"refs/heads/{self.base_ref}", merged.sha, user)
+        return merged.sha
+
+    def conversation(self) -> str:
+        """Return the whole conversation as text, for failure messages and the demo."""
+        lines = [f"{self.repository.full_name}#{self.number} {self.title!r} by {self.user} ({self.state})"]
+        entries: list[tuple[datetime, int, str]] = [
+            (c.created_at, c.id, f"{c.user} {self.reactions(c)}: {c.body}") for c in self.comments
+        ]
+        entries += [(r.submitted_at, r.id, f"{r.user} {r.state} {self.reactions(r)}: {r.body}") for r in self.reviews]
+        entries += [
+            (c.created_at, c.id, f"{c.user} on {c.path}:{c.line} {self.reactions(c)}: {c.body}")
+            for c in self.review_comments
+        ]
+        lines += [text.replace("\n", "\n      ") for _, _, text in sorted(entries)]
+        asked: list[Any] = [*self.requested_reviewers, *(team.slug for team in self.requested_teams)]
+        lines += [f"asked: {asked}"] if asked else []
+        lines += [f"{s.context}: {s.state}: {s.description}" for s in self.repository.statuses(self.head_sha)]
+        lines += [f"{r.name}: {r.status} {r.conclusion}" for r in self.repository.check_runs(self.head_sha)]
+        return "\n    ".join(lines)

@@ -1,0 +1,306 @@
+"""Repositories: who may do what, refs, and everything that hangs on commits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .apps import App
+from .checks import CheckRun, CheckSuite, Status
+from .git import NO_COMMIT, Commit, GitStore
+from .issues import By, Issue, Label
+from .pulls import PullRequest
+from .users import Role, Team, User, node_id
+from .workflows import WorkflowRun
+
+if TYPE_CHECKING:
+    from .github import GitHubSandbox
+    from .webhooks import Hook
+
+HEADS = "refs/heads/"
+
+
+class Repository:
+    """A repository; forks share its commits."""
+
+    def __init__(self, github: GitHubSandbox, owner: User, name: str, git: GitStore | None = None) -> None:
+        self.github = github
+        self.id = github.new_id()
+        self.owner = owner
+        self.name = name
+        self.git = git or GitStore()
+        self.parent: Repository | None = None
+        self.private = False
+        self.default_branch = "main"
+        self.created_at = self.pushed_at = github.clock.now()
+        self.refs: dict[str, str] = {}
+        self.protected: dict[str, tuple[str, ...]] = {}
+        self.roles: dict[User, Role] = {}
+        self.teams: dict[str, Team] = {}
+        self.labels: dict[str, Label] = {}
+        self.issues: dict[int, Issue] = {}
+        self.suites: list[CheckSuite] = []
+        self.workflow_runs: list[WorkflowRun] = []
+        self.hooks: list[Hook] = []
+        self._statuses: list[Status] = []
+
+    @property
+    def full_name(self) -> str:
+        """Return `owner/name`."""
+        return f"{self.owner.login}/{self.name}"
+
+    @property
+    def node_id(self) -> str:
+        """Return the GraphQL id."""
+        return node_id("R", self.id)
+
+    @property
+    def pulls(self) -> list[PullRequest]:
+        """Return every pull request, oldest first."""
+        return [issue for issue in self.issues.values() if isinstance(issue, PullRequest)]
+
+    def __repr__(self) -> str:
+        return f"<repository {self.full_name}>"
+
+    # People
+
+    def role(self, user: User) -> Role:
+        """Return a person's role; in a public repository everybody may read."""
+        if user is self.owner:
+            return "admin"
+        return self.roles.get(user, "none" if self.private else "read")
+
+    def set_role(self, login: str, role: Role) -> None:
+        """Make somebody a collaborator, or none any more."""
+        if role == "none":
+            self.roles.pop(self.github.user(login), None)
+        else:
+            self.roles[self.github.user(login)] = role
+        self.github.changed()
+
+    def is_collaborator(self, user: User) -> bool:
+        """Tell whether somebody was given access."""
+        return user is self.owner or user in self.roles
+
+    def add_team(self, slug: str, *members: str) -> Team:
+        """Give a team of the owning organization access."""
+        people = [self.github.user(login) for login in members]
+        self.teams[slug] = Team(self.github.new_id(), self.owner, slug, people)
+        return self.teams[slug]
+
+    # Commits and refs
+
+    def branch(self, name: str) -> str:
+        """Return the SHA at a branch's tip; raises KeyError for an unknown branch."""
+        return self.refs[HEADS + name]
+
+    def resolve(self, ref: str) -> Commit | None:
+        """Return the commit that a SHA, branch, tag or full ref names, or None."""
+        for name in (ref, "refs/" + ref, HEADS + ref, "refs/tags/" + ref):
+            if name in self.refs:
+                return self.git.commits[self.refs[name]]
+        return self.git.find(ref)
+
+    def push(
+        self,
+        branch: str,
+        files: Mapping[str, str | None] | None = None,
+        *,
+        by: By,
+        message: str = "Improve it",
+        onto: str | None = None,
+    ) -> Commit:
+        """Push one commit to a branch, made there if need be; a None in `files` deletes the file.
+
+        `onto` is the parent, if it is not the branch's tip: the push is then forced, or begins a branch.
+        """
+        ref = HEADS + branch
+        parent = onto or self.refs.get(ref) or self.refs.get(HEADS + self.default_branch)
+        tree: dict[str, str] = dict(self.git.commits[parent].files) if parent else {}
+        marker = {f"changes/{branch}.txt": f"{message} {len(self.git.commits)}\n"}
+        for path, text in (files if files is not None else marker).items():
+            tree.pop(path, None)
+            if text is not None:
+                tree[path] = text
+        author = self.github.user(by)
+        made = self.git.commit((parent,) if parent else (), tree, message, author, self.github.clock.now())
+        self.move(ref, made.sha, author)
+        return made
+
+    def move(self, ref: str, sha: str | None, by: User) -> None:
+        """Point a ref at a commit (None deletes it), tell the Apps, and let pull requests follow."""
+        before = self.refs.get(ref, NO_COMMIT)
+        if sha is None:
+            del self.refs[ref]
+        else:
+            self.refs[ref] = sha
+        self.pushed_at = self.github.clock.now()
+        if before == NO_COMMIT or sha is None:
+            self.github.events.ref("create" if sha else "delete", by, self, ref)
+        self.github.events.push(by, self, ref, before, sha or NO_COMMIT)
+        if sha is None or not ref.startswith(HEADS):
+            return
+        branch = ref.removeprefix(HEADS)
+        self._begin_suites(by, sha, branch)
+        for pull in [p for repository in self.github.repositories.values() for p in repository.pulls]:
+            if pull.state == "open" and pull.head_repository is self and pull.head_ref == branch:
+                pull.synchronize(by, sha)
+
+    def protect(self, branch: str, *required: str) -> None:
+        """Protect a branch against forced pushes, and against merges without these statuses or checks."""
+        self.protected[branch] = required
+
+    def fork(self, login: str) -> Repository:
+        """Return somebody's fork, made if need be; it shares all commits."""
+        owner = self.github.user(login)
+        existing = self.github.repositories.get(f"{owner.login}/{self.name}".lower())
+        if existing is not None:
+            return existing
+        made = Repository(self.github, owner, self.name, self.git)
+        made.parent, made.default_branch, made.refs = self, self.default_branch, dict(self.refs)
+        self.github.repositories[made.full_name.lower()] = made
+        return made
+
+    # Issues and pull requests
+
+    def open_issue(self, by: By, title: str, body: str | None = None) -> Issue:
+        """Open an issue."""
+        made = Issue(self, self._next_number(), self.github.user(by), title, body)
+        self.issues[made.number] = made
+        made.announce("opened", by)
+        return made
+
+    def open_pull_request(
+        self,
+        author: str,
+        title: str = "Improve it",
+        body: str | None = "",
+        *,
+        draft: bool = False,
+        branch: str | None = None,
+        base: str | None = None,
+        files: Mapping[str, str | None] | None = None,
+        fork: bool = False,
+    ) -> PullRequest:
+        """Push a commit to a new branch, of the author's fork if asked, and open a pull request for it."""
+        home = self.fork(author) if fork else self
+        base = base or self.default_branch
+        branch = branch or f"{author}-patch-{len(self.issues) + 1}"
+        if HEADS + branch not in home.refs:
+            home.push(branch, files, by=author, message=title, onto=self.branch(base))
+        user = self.github.user(author)
+        number = self._next_number()
+        made = PullRequest(self, number, user, title, body, head=(home, branch), base_ref=base, draft=draft)
+        self.issues[number] = made
+        made.announce("opened", user)
+        return made
+
+    def label(self, name: str) -> Label:
+        """Return a label of this repository, made if need be."""
+        return self.labels.setdefault(name.lower(), Label(self.github.new_id(), name))
+
+    def _next_number(self) -> int:
+        return max(self.issues, default=0) + 1
+
+    # What hangs on commits
+
+    def set_status(
+        self,
+        by: By,
+        sha: str,
+        context: str,
+        state: str,
+        description: str | None = None,
+        target_url: str | None = None,
+    ) -> Status:
+        """Set a commit status."""
+        now = self.github.clock.now()
+        made = Status(self.github.new_id(), sha, context, state, description, target_url, self.github.user(by), now)
+        self._statuses.append(made)
+        self.github.events.status(made.creator, self, made)
+        return made
+
+    def all_statuses(self, sha: str) -> list[Status]:
+        """Return every status that a commit was ever given, newest first."""
+        return [status for status in reversed(self._statuses) if status.sha == sha]
+
+    def statuses(self, sha: str) -> list[Status]:
+        """Return the present status of each context of a commit, newest first."""
+        found: dict[str, Status] = {}
+        for status in self.all_statuses(sha):
+            found.setdefault(status.context.lower(), status)
+        return list(found.values())
+
+    def status(self, sha: str, context: str) -> Status | None:
+        """Return the present status of one context, or None."""
+        return next((s for s in self.statuses(sha) if s.context.lower() == context.lower()), None)
+
+    def check_suite(self, app: App, sha: str, branch: str | None = None) -> CheckSuite:
+        """Return an App's suite on a commit, made if need be."""
+        for suite in self.suites:
+            if suite.app is app and suite.head_sha == sha:
+                return suite
+        return self.new_check_suite(app, sha, branch)
+
+    def new_check_suite(self, app: App, sha: str, branch: str | None = None) -> CheckSuite:
+        """Make one more suite of an App on a commit: each workflow run of GitHub Actions has its own."""
+        now = self.github.clock.now()
+        heads = (ref.removeprefix(HEADS) for ref, tip in self.refs.items() if tip == sha)
+        made = CheckSuite(self.github.new_id(), self, app, sha, branch or next(heads, None), now, now)
+        self.suites.append(made)
+        return made
+
+    def add_check_run(
+        self, app: App, sha: str, name: str, *, by: By | None = None, suite: CheckSuite | None = None, **values: Any
+    ) -> CheckRun:
+        """Create a check run with any of its fields, in the App's suite on the commit or a given one."""
+        run = CheckRun(self.github.new_id(), suite or self.check_suite(app, sha), name)
+        run.suite.runs.append(run)
+        actor = self.github.user(by) if by else app.bot
+        run.started_at = values.pop("started_at", None) or self.github.clock.now()
+        self.github.events.check_run("created", actor, run)
+        run.change(actor, **values)
+        return run
+
+    def check_runs(self, sha: str, name: str = "") -> list[CheckRun]:
+        """Return the newest check run of each name and App on a commit, perhaps of one name alone."""
+        runs = [run for suite in self.suites if suite.head_sha == sha for run in suite.latest]
+        return [run for run in runs if name in {"", run.name}]
+
+    def add_workflow_run(
+        self,
+        head_sha: str,
+        name: str = "CI",
+        conclusion: str | None = None,
+        jobs: Mapping[str, str | None] | None = None,
+        *,
+        event: str = "pull_request",
+        by: By | None = None,
+    ) -> WorkflowRun:
+        """Add an Actions run with jobs as name → conclusion; without a conclusion it runs until `finish`."""
+        now, pulls = self.github.clock.now(), [p for p in self.pulls if p.head_sha == head_sha]
+        actor = self.github.user(by) if by else pulls[0].user if pulls else self.owner
+        suite = self.new_check_suite(self.github.actions_app, head_sha)
+        made = WorkflowRun(
+            self.github.new_id(), self, name, f".github/workflows/{name.lower().replace(' ', '-')}.yml",
+            self._workflow_id(name), head_sha, pulls[0].head_ref if pulls else suite.head_branch, event,
+            actor, len(self.workflow_runs) + 1, suite.id, now, now,
+        )  # fmt: skip
+        self.workflow_runs.append(made)
+        self.github.events.workflow_run("requested", actor, made)
+        for job in jobs or {"build": conclusion}:
+            made.add_job(job)
+        made.start()
+        if conclusion:
+            made.finish(conclusion, {n: c for n, c in (jobs or {}).items() if c})
+        return made
+
+    def _workflow_id(self, name: str) -> int:
+        same = (run.workflow_id for run in self.workflow_runs if run.name == name)
+        return next(same, None) or self.github.new_id()
+
+    def _begin_suites(self, by: User, sha: str, branch: str) -> None:
+        """Give every App that writes checks a suite for the push, as GitHub does unless told not to."""
+        for app in self.github.apps.values():
+            if app.covers(self) and app.permissions.get("checks") == "write":
+                self.github.events.check_suite("requested", by, self.check_suite(app, sha, branch), only=app)

@@ -1,0 +1,16 @@
+"""GitHub's operations, one module per family; importing a module registers its routes."""
+
+from __future__ import annotations
+
+from sandbox.routing import ROUTES, Route
+
+from . import actions, apps, checks, commits, contents, issues, pulls, reactions, refs, repositories, reviews, statuses
+
+FAMILIES = (
+    actions, apps, checks, commits, contents, issues, pulls, reactions, refs, repositories, reviews, statuses,
+)  # fmt: skip
+
+
+def all_routes() -> list[Route]:
+    """Return every route of every family."""
+    return list(ROUTES)

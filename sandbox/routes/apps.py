@@ -1,0 +1,198 @@
+"""Apps, their installations, tokens, and the record of deliveries.
+
+https://docs.github.com/rest/apps
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sandbox.apps import Installation, Token
+from sandbox.clock import iso
+from sandbox.errors import ApiError, not_found, refused
+from sandbox.routing import Answer, Call, route
+from sandbox.views import repositories, users
+from sandbox.webhooks import Delivery
+
+Json = dict[str, Any]
+# https://docs.github.com/webhooks/testing-and-troubleshooting-webhooks/viewing-webhook-deliveries
+REDELIVERY_WINDOW_DAYS = 3
+DELIVERIES_PER_PAGE = 30
+
+
+@route("GET", "/app", auth="app")
+def get_app(call: Call) -> Answer:
+    """Return the App itself."""
+    return Answer(users.app(call.app) | {"installations_count": len(call.app.installations)})
+
+
+@route("GET", "/app/installations", auth="app")
+def list_installations(call: Call) -> Answer:
+    """List the App's installations."""
+    return call.page(list(call.app.installations.values()), users.installation)
+
+
+@route("GET", "/app/installations/{installation_id}", auth="app")
+def get_installation(call: Call) -> Answer:
+    """Return one installation."""
+    return Answer(users.installation(_installation(call)))
+
+
+@route("GET", "/repos/{owner}/{repo}/installation", auth="app")
+def get_repository_installation(call: Call) -> Answer:
+    """Return the installation that covers a repository."""
+    found = call.app.covers(call.repository)
+    if found is None:
+        raise not_found()
+    return Answer(users.installation(found))
+
+
+@route("POST", "/app/installations/{installation_id}/access_tokens", auth="app")
+def create_token(call: Call) -> Answer:
+    """Issue an installation token, narrowed to repositories and permissions if asked."""
+    installation = _installation(call)
+    if installation.suspended_at:
+        raise ApiError(403, "This installation has been suspended")
+    names, numbers = call.body.get("repositories"), call.body.get("repository_ids")
+    chosen = list(installation.repositories)
+    if names is not None or numbers is not None:
+        chosen = [r for r in chosen if r.name in (names or []) or r.id in (numbers or [])]
+        if len(chosen) != len(names or []) + len(numbers or []):
+            raise refused("There is at least one repository that does not exist or is not accessible")
+    asked = call.body.get("permissions")
+    for name, level in (asked or {}).items():
+        if call.app.permissions.get(name) not in {level, "write"}:
+            raise refused("The permissions requested are not granted to this installation.")
+    token = call.github.tokens.issue(installation, chosen, asked)
+    return Answer(_token(token, narrowed=names is not None or numbers is not None), 201)
+
+
+def _token(token: Token, *, narrowed: bool) -> Json:
+    body: Json = {
+        "token": token.value,
+        "expires_at": iso(token.expires_at),
+        "permissions": dict(token.permissions),
+        "repository_selection": "selected",
+    }
+    return body | ({"repositories": [repositories.repository(r) for r in token.repositories]} if narrowed else {})
+
+
+def _installation(call: Call) -> Installation:
+    found = call.app.installations.get(call.path["installation_id"])
+    if found is None:
+        raise not_found()
+    return found
+
+
+@route("DELETE", "/installation/token")
+def revoke_token(call: Call) -> Answer:
+    """Revoke the token that is used for the call."""
+    assert call.token is not None
+    call.github.tokens.revoke(call.token)
+    return Answer(status=204)
+
+
+@route("GET", "/installation/repositories", "metadata")
+def list_repositories(call: Call) -> Answer:
+    """List the repositories that the token covers."""
+    assert call.token is not None
+    answer = call.page(call.token.repositories, repositories.repository, "repositories")
+    assert isinstance(answer.body, dict)
+    answer.body["repository_selection"] = "selected"
+    return answer
+
+
+@route("GET", "/users/{username}", auth="either")
+def get_user(call: Call) -> Answer:
+    """Return a user or bot."""
+    found = call.github.users.get(call.path["username"].lower())
+    if found is None:
+        raise not_found()
+    return Answer(users.public_user(found))
+
+
+@route("GET", "/rate_limit", auth="either")
+def get_rate_limit(call: Call) -> Answer:
+    """Return the present limits; asking is free on GitHub too."""
+    caller = f"installation ID {call.token.installation.id}" if call.token else f"app ID {call.app.id}"
+    window = call.github.rate_limits.window(caller)
+    window.used -= 1
+    limits = {
+        "limit": window.limit,
+        "used": window.used,
+        "remaining": window.limit - window.used,
+        "reset": int(window.reset.timestamp()),
+    }
+    return Answer({"resources": {"core": limits, "search": limits}, "rate": limits})
+
+
+@route("GET", "/app/hook/deliveries", auth="app")
+def list_deliveries(call: Call) -> Answer:
+    """List deliveries, newest first, a page at a time by cursor."""
+    size, cursor = call.query.get("per_page", DELIVERIES_PER_PAGE), call.query.get("cursor")
+    recorded = [d for d in reversed(_deliveries(call)) if _seen(d)]
+    if cursor is not None:
+        try:
+            recorded = [d for d in recorded if d.id <= int(cursor.removeprefix("v1_"))]
+        except ValueError:
+            raise ApiError(400, "Invalid cursor", mistake=True) from None
+    wanted = call.query.get("status")
+    if wanted is not None:
+        recorded = [d for d in recorded if (wanted == "success") == (200 <= (d.status_code or 0) < 400)]
+    headers = {}
+    if len(recorded) > size:
+        link = call.url.update_query(cursor=f"v1_{recorded[size].id}")
+        headers["Link"] = f'<{link}>; rel="next"'
+    return Answer([_delivery(d) for d in recorded[:size]], headers=headers)
+
+
+@route("GET", "/app/hook/deliveries/{delivery_id}", auth="app")
+def get_delivery(call: Call) -> Answer:
+    """Return one delivery with what was sent and answered."""
+    found = _found(call)
+    request = {"headers": found.request_headers, "payload": found.body}
+    response = {"headers": found.response_headers, "payload": found.response}
+    return Answer(_delivery(found) | {"request": request, "response": response, "url": str(call.url)})
+
+
+@route("POST", "/app/hook/deliveries/{delivery_id}/attempts", auth="app")
+def redeliver(call: Call) -> Answer:
+    """Send a delivery again under the same GUID."""
+    found = _found(call)
+    if (call.github.clock.now() - found.created_at).days >= REDELIVERY_WINDOW_DAYS:
+        raise refused("The delivery is too old to be redelivered")
+    call.github.webhooks.redeliver(found)
+    return Answer({}, 202)
+
+
+def _deliveries(call: Call) -> list[Delivery]:
+    return [d for d in call.github.webhooks.deliveries if d.target is call.app]
+
+
+def _seen(delivery: Delivery) -> bool:
+    """Tell whether GitHub shows a delivery: it does once there is an outcome."""
+    return delivery.status_code is not None
+
+
+def _found(call: Call) -> Delivery:
+    found = next((d for d in _deliveries(call) if d.id == call.path["delivery_id"]), None)
+    if found is None:
+        raise not_found()
+    return found
+
+
+def _delivery(found: Delivery) -> Json:
+    return {
+        "id": found.id,
+        "guid": found.guid,
+        "delivered_at": iso(found.created_at),
+        "redelivery": found.redelivery,
+        "duration": found.duration,
+        "status": found.status,
+        "status_code": found.status_code or 0,
+        "event": found.event,
+        "action": found.action,
+        "installation_id": found.installation_id,
+        "repository_id": found.repository_id,
+        "throttled_at": None,
+    }

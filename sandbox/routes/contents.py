@@ -1,0 +1,84 @@
+"""Files: contents and trees.
+
+https://docs.github.com/rest/repos/contents
+"""
+
+from __future__ import annotations
+
+import base64
+
+from sandbox.errors import ApiError, not_found, refused
+from sandbox.git import blob_sha
+from sandbox.routing import Answer, Call, route
+from sandbox.views import repositories
+
+from .issues import REPO
+
+
+@route("GET", f"{REPO}/contents/{{path}}", "contents")
+def get_contents(call: Call) -> Answer:
+    """Return a file, raw if the Accept header asks for that, or the listing of a folder."""
+    repository, path = call.repository, call.path["path"].strip("/")
+    ref = call.query.get("ref", repository.default_branch)
+    commit = repository.resolve(ref)
+    if commit is None:
+        raise ApiError(404, f"No commit found for the ref {ref}")
+    text = commit.files.get(path)
+    if text is not None:
+        if "raw" in call.accept:
+            return Answer(text=text)
+        encoded = base64.encodebytes(text.encode()).decode()
+        return Answer(repositories.file(repository, ref, path, text) | {"encoding": "base64", "content": encoded})
+    inside = [name.removeprefix(path + "/") for name in commit.files if name.startswith(path + "/")]
+    if not inside:
+        raise not_found()
+    listing = []
+    for name in sorted({name.partition("/")[0] for name in inside}):
+        whole = f"{path}/{name}"
+        listing.append(repositories.file(repository, ref, whole, commit.files.get(whole)))
+    return Answer(listing)
+
+
+@route("PUT", f"{REPO}/contents/{{path}}", "contents")
+def put_contents(call: Call) -> Answer:
+    """Create or change one file as a commit of its own."""
+    repository, path, body = call.repository, call.path["path"], call.body
+    branch = body.get("branch", repository.default_branch)
+    if f"refs/heads/{branch}" not in repository.refs:
+        raise ApiError(404, f"Branch {branch} not found")
+    present = repository.git.commits[repository.branch(branch)].files.get(path)
+    if present is not None and "sha" not in body:
+        raise refused('Invalid request.\n\n"sha" wasn\'t supplied.')
+    if present is not None and body["sha"] != blob_sha(present):
+        raise ApiError(409, f"{path} does not match {body['sha']}")
+    text = base64.b64decode(body["content"]).decode()
+    made = repository.push(branch, {path: text}, by=call.actor, message=body["message"])
+    file = repositories.file(repository, branch, path, text)
+    return Answer({"content": file, "commit": repositories.git_commit(repository, made)}, 200 if present else 201)
+
+
+@route("GET", f"{REPO}/git/trees/{{tree_sha}}", "contents")
+def get_tree(call: Call) -> Answer:
+    """Return a commit's whole list of files; only recursive listings are part of the sandbox."""
+    repository, named = call.repository, call.path["tree_sha"]
+    by_tree = next((c for c in repository.git.commits.values() if c.tree_sha == named), None)
+    commit = by_tree or repository.resolve(named)
+    if commit is None:
+        raise not_found()
+    url = f"{repositories.url(repository)}/git"
+    tree = [
+        {"path": path, "mode": "100644", "type": "blob", "sha": blob_sha(text), "size": len(text.encode()),
+         "url": f"{url}/blobs/{blob_sha(text)}"}
+        for path, text in sorted(commit.files.items())
+    ]  # fmt: skip
+    body = {"sha": commit.tree_sha, "url": f"{url}/trees/{commit.tree_sha}", "tree": tree, "truncated": False}
+    return Answer(body)
+
+
+@route("GET", f"{REPO}/git/commits/{{commit_sha}}", "contents")
+def get_git_commit(call: Call) -> Answer:
+    """Return a commit as git knows it."""
+    found = call.repository.git.commits.get(call.path["commit_sha"])
+    if found is None:
+        raise not_found()
+    return Answer(repositories.git_commit(call.repository, found))

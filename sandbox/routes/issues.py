@@ -1,0 +1,165 @@
+"""Issues, comments of issues and pull requests, and labels.
+
+https://docs.github.com/rest/issues
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sandbox.conversation import Comment
+from sandbox.errors import ApiError, not_found
+from sandbox.issues import Issue
+from sandbox.pulls import PullRequest
+from sandbox.repository import Repository
+from sandbox.routing import Answer, Call, route, too_long
+from sandbox.views import issues, repositories
+
+BODY_LIMIT = 65536
+REPO = "/repos/{owner}/{repo}"
+# For what issues and pull requests share, either permission is enough.
+EITHER = ("issues", "pull_requests")
+
+
+@route("GET", f"{REPO}/issues", "issues")
+def list_issues(call: Call) -> Answer:
+    """List issues and pull requests, newest first."""
+    wanted, since = call.query.get("state", "open"), call.query.get("since")
+    names = {name.lower() for name in call.query.get("labels", "").split(",") if name}
+    found = [
+        issue
+        for issue in reversed(call.repository.issues.values())
+        if wanted in {"all", issue.state} and names <= {label.name.lower() for label in issue.labels}
+    ]
+    if since:
+        found = [issue for issue in found if issue.updated_at >= datetime.fromisoformat(since)]
+    return call.page(found, issues.issue)
+
+
+@route("POST", f"{REPO}/issues", "issues")
+def create_issue(call: Call) -> Answer:
+    """Open an issue."""
+    made = call.repository.open_issue(call.actor, str(call.body["title"]), call.body.get("body"))
+    return Answer(issues.issue(made), 201)
+
+
+@route("GET", f"{REPO}/issues/{{issue_number}}", *EITHER)
+def get_issue(call: Call) -> Answer:
+    """Return an issue or pull request."""
+    return Answer(issues.issue(call.issue))
+
+
+@route("PATCH", f"{REPO}/issues/{{issue_number}}", *EITHER)
+def update_issue(call: Call) -> Answer:
+    """Change title, body or state."""
+    change(call, call.issue)
+    return Answer(issues.issue(call.issue))
+
+
+def change(call: Call, issue: Issue) -> None:
+    """Carry out what an update of an issue or pull request asks for."""
+    body = call.body.get("body")
+    too_long("body", body or "", BODY_LIMIT)
+    issue.edit(call.actor, title=call.body.get("title"), body=body)
+    state = call.body.get("state")
+    if state == "closed" and issue.state == "open":
+        issue.close(call.actor)
+    elif state == "open" and issue.state == "closed":
+        if isinstance(issue, PullRequest) and issue.merged_at:
+            raise ApiError(422, "Validation Failed", errors=["state cannot be changed."])
+        issue.reopen(call.actor)
+
+
+@route("GET", f"{REPO}/issues/{{issue_number}}/comments", *EITHER)
+def list_comments(call: Call) -> Answer:
+    """List the comments of one conversation, oldest first."""
+    since = call.query.get("since")
+    found = [c for c in call.issue.comments if not since or c.updated_at >= datetime.fromisoformat(since)]
+    return call.page(found, issues.comment)
+
+
+@route("POST", f"{REPO}/issues/{{issue_number}}/comments", *EITHER)
+def create_comment(call: Call) -> Answer:
+    """Write a comment."""
+    issue = call.issue
+    made = issue.comment(call.actor, _text(call), call.app)
+    return Answer(issues.comment(made), 201, {"Location": issues.comment(made)["url"]})
+
+
+def _text(call: Call) -> str:
+    text = str(call.body["body"])
+    too_long("body", text, BODY_LIMIT)
+    if not text.strip():
+        missing = {"resource": "IssueComment", "field": "body", "code": "missing_field"}
+        raise ApiError(422, "Validation Failed", errors=[missing], mistake=True)
+    return text
+
+
+@route("GET", f"{REPO}/issues/comments", *EITHER)
+def list_all_comments(call: Call) -> Answer:
+    """List the comments of the whole repository, oldest first."""
+    found = [comment for issue in call.repository.issues.values() for comment in issue.comments]
+    return call.page(sorted(found, key=lambda comment: comment.id), issues.comment)
+
+
+@route("GET", f"{REPO}/issues/comments/{{comment_id}}", *EITHER)
+def get_comment(call: Call) -> Answer:
+    """Return one comment."""
+    return Answer(issues.comment(comment_of(call)))
+
+
+@route("PATCH", f"{REPO}/issues/comments/{{comment_id}}", *EITHER)
+def update_comment(call: Call) -> Answer:
+    """Change the text of a comment."""
+    comment = comment_of(call)
+    text = _text(call)
+    if text != comment.body:
+        comment.issue.edit_comment(comment, text, call.actor)
+    return Answer(issues.comment(comment))
+
+
+@route("DELETE", f"{REPO}/issues/comments/{{comment_id}}", *EITHER)
+def delete_comment(call: Call) -> Answer:
+    """Delete a comment."""
+    comment = comment_of(call)
+    comment.issue.delete_comment(comment, call.actor)
+    return Answer(status=204)
+
+
+def comment_of(call: Call) -> Comment:
+    """Return the comment that the path names."""
+    wanted = call.path["comment_id"]
+    comments = (comment for issue in call.repository.issues.values() for comment in issue.comments)
+    found = next((comment for comment in comments if comment.id == wanted), None)
+    if found is None:
+        raise not_found()
+    return found
+
+
+@route("GET", f"{REPO}/issues/{{issue_number}}/labels", *EITHER)
+def list_labels(call: Call) -> Answer:
+    """List the labels of an issue or pull request."""
+    return call.page(call.issue.labels, lambda label: repositories.label(call.repository, label))
+
+
+@route("POST", f"{REPO}/issues/{{issue_number}}/labels", *EITHER)
+def add_labels(call: Call) -> Answer:
+    """Add labels, which come to be if they do not exist."""
+    issue = call.issue
+    names = [item if isinstance(item, str) else item["name"] for item in call.body.get("labels", [])]
+    issue.label(call.actor, *names)
+    return Answer(_labels(call.repository, issue))
+
+
+@route("DELETE", f"{REPO}/issues/{{issue_number}}/labels/{{name}}", *EITHER)
+def remove_label(call: Call) -> Answer:
+    """Remove a label."""
+    issue, name = call.issue, call.path["name"]
+    if name.lower() not in {label.name.lower() for label in issue.labels}:
+        raise ApiError(404, "Label does not exist")
+    issue.unlabel(call.actor, name)
+    return Answer(_labels(call.repository, issue))
+
+
+def _labels(repository: Repository, issue: Issue) -> list[dict[str, object]]:
+    return [repositories.label(repository, label) for label in issue.labels]

@@ -1,0 +1,192 @@
+"""Pull requests: reading, changing, requesting reviews, merging.
+
+https://docs.github.com/rest/pulls
+"""
+
+from __future__ import annotations
+
+from sandbox.errors import ApiError, invalid, not_found, refused
+from sandbox.issues import Issue
+from sandbox.pulls import PullRequest
+from sandbox.routing import Answer, Call, route, too_long
+from sandbox.users import Team, User
+from sandbox.views import issues, repositories, users
+
+from .issues import BODY_LIMIT, REPO, change
+
+PULL = f"{REPO}/pulls/{{pull_number}}"
+HEAD_MOVED = "Head branch was modified. Review and try the merge again."
+NOT_MERGEABLE = "Pull Request is not mergeable"
+STILL_DRAFT = "Pull Request is still a draft"
+FROM_AUTHOR = "Review cannot be requested from pull request author."
+NOT_COLLABORATORS = (
+    "Reviews may only be requested from collaborators. One or more of the users or teams you specified "
+    "is not a collaborator of the {} repository."
+)
+
+
+@route("GET", f"{REPO}/pulls", "pull_requests")
+def list_pulls(call: Call) -> Answer:
+    """List pull requests, newest first unless asked otherwise."""
+    query = call.query
+    found = [pull for pull in call.repository.pulls if query.get("state", "open") in {"all", pull.state}]
+    if "head" in query:
+        wanted = query["head"]
+        found = [p for p in found if wanted == f"{p.head_repository.owner.login}:{p.head_ref}"]
+    if "base" in query:
+        found = [pull for pull in found if pull.base_ref == query["base"]]
+    if query.get("sort") == "updated":
+        found.sort(key=lambda pull: pull.updated_at)
+    if query.get("direction", "asc" if "sort" in query else "desc") == "desc":
+        found.reverse()
+    return call.page(found, issues.pull_simple)
+
+
+@route("POST", f"{REPO}/pulls", "pull_requests")
+def create_pull(call: Call) -> Answer:
+    """Open a pull request from one branch to another."""
+    body, repository = call.body, call.repository
+    owner, _, branch = str(body["head"]).rpartition(":")
+    home = repository if owner in {"", repository.owner.login} else repository.fork(owner)
+    for field, exists in (
+        ("head", f"refs/heads/{branch}" in home.refs),
+        ("base", f"refs/heads/{body['base']}" in repository.refs),
+    ):
+        if not exists:
+            raise refused("Validation Failed", {"resource": "PullRequest", "field": field, "code": "invalid"})
+    if any(p.state == "open" and p.head_ref == branch and p.base_ref == body["base"] for p in repository.pulls):
+        message = f"A pull request already exists for {home.owner.login}:{branch}."
+        raise refused("Validation Failed", {"resource": "PullRequest", "code": "custom", "message": message})
+    made = repository.open_pull_request(
+        call.actor.login,
+        str(body.get("title") or branch),
+        body.get("body"),
+        draft=bool(body.get("draft")),
+        branch=branch,
+        base=body["base"],
+        fork=home is not repository,
+    )
+    return Answer(issues.pull(made), 201)
+
+
+@route("GET", PULL, "pull_requests")
+def get_pull(call: Call) -> Answer:
+    """Return one pull request."""
+    return Answer(issues.pull(call.pull))
+
+
+@route("PATCH", PULL, "pull_requests")
+def update_pull(call: Call) -> Answer:
+    """Change title, body or state."""
+    too_long("body", call.body.get("body") or "", BODY_LIMIT)
+    change(call, call.pull)
+    return Answer(issues.pull(call.pull))
+
+
+@route("GET", f"{PULL}/commits", "pull_requests")
+def list_commits(call: Call) -> Answer:
+    """List the pull request's commits, oldest first; GitHub shows 250 at most."""
+    return call.page(call.pull.commits[:250], lambda commit: repositories.commit(call.repository, commit))
+
+
+@route("GET", f"{PULL}/files", "pull_requests")
+def list_files(call: Call) -> Answer:
+    """List the changed files; GitHub shows 3000 at most."""
+    pull = call.pull
+    return call.page(pull.files[:3000], lambda change: repositories.change(call.repository, pull.head_sha, change))
+
+
+@route("GET", f"{PULL}/merge", "pull_requests")
+def is_merged(call: Call) -> Answer:
+    """Answer 204 if merged, else 404."""
+    if call.pull.merged_at is None:
+        raise not_found()
+    return Answer(status=204)
+
+
+@route("PUT", f"{PULL}/merge", "contents")
+def merge(call: Call) -> Answer:
+    """Merge, unless the head moved, there are conflicts, or the base branch's protection forbids it."""
+    pull, body = call.pull, call.body
+    if body.get("sha") not in {None, pull.head_sha}:
+        raise ApiError(409, HEAD_MOVED)
+    if pull.draft:
+        raise ApiError(405, STILL_DRAFT)
+    if pull.state != "open" or not pull.mergeable:
+        raise ApiError(405, NOT_MERGEABLE)
+    _check_protection(pull)
+    method = body.get("merge_method", "merge")
+    sha = pull.merge(call.actor, method, body.get("commit_title"), body.get("commit_message"))
+    return Answer({"sha": sha, "merged": True, "message": "Pull Request successfully merged"})
+
+
+def _check_protection(pull: PullRequest) -> None:
+    repository = pull.repository
+    passed = {s.context for s in repository.statuses(pull.head_sha) if s.state == "success"}
+    good = {"success", "neutral", "skipped"}
+    passed |= {run.name for run in repository.check_runs(pull.head_sha) if run.conclusion in good}
+    for context in repository.protected.get(pull.base_ref, ()):
+        if context not in passed:
+            raise ApiError(405, f'Required status check "{context}" is expected.')
+
+
+@route("GET", f"{PULL}/requested_reviewers", "pull_requests")
+def list_requested(call: Call) -> Answer:
+    """List who is asked for a review and has not answered yet."""
+    pull = call.pull
+    people = [users.user(user) for user in pull.requested_reviewers]
+    return Answer({"users": people, "teams": [users.team(team) for team in pull.requested_teams]})
+
+
+@route("POST", f"{PULL}/requested_reviewers", "pull_requests")
+def request_reviewers(call: Call) -> Answer:
+    """Ask for reviews; one name that may not be asked refuses the whole request."""
+    pull = call.pull
+    people, teams = _named(call, pull)
+    if any(user is pull.user for user in people):
+        raise refused(FROM_AUTHOR)
+    pull.request_review(call.actor, *(user.login for user in people), *(_name(team) for team in teams))
+    return Answer(issues.pull_simple(pull), 201)
+
+
+@route("DELETE", f"{PULL}/requested_reviewers", "pull_requests")
+def remove_reviewers(call: Call) -> Answer:
+    """Take requests for review back; names that were not asked are passed over."""
+    pull = call.pull
+    people, teams = _named(call, pull)
+    asked = [user.login for user in people if user in pull.requested_reviewers]
+    asked += [_name(team) for team in teams if team in pull.requested_teams]
+    pull.remove_review_request(call.actor, *asked)
+    return Answer(issues.pull_simple(pull))
+
+
+def _name(team: Team) -> str:
+    return f"{team.organization.login}/{team.slug}"
+
+
+def _named(call: Call, pull: PullRequest) -> tuple[list[User], list[Team]]:
+    """Return the people and teams that a body names, all of which must be collaborators."""
+    logins, slugs = call.body.get("reviewers") or [], call.body.get("team_reviewers") or []
+    if not logins and not slugs:
+        raise invalid("reviewers", "neither reviewers nor team_reviewers name anybody", resource="PullRequest")
+    repository = pull.repository
+    people = [call.github.users.get(login.lower()) for login in logins]
+    known = [user for user in people if user is not None and repository.is_collaborator(user)]
+    teams = [repository.teams[slug] for slug in slugs if slug in repository.teams]
+    authors = [user for user in people if user is pull.user and user is not None]
+    if len(known + [a for a in authors if a not in known]) < len(logins) or len(teams) < len(slugs):
+        raise refused(NOT_COLLABORATORS.format(repository.full_name))
+    return known + [author for author in authors if author not in known], teams
+
+
+@route("GET", f"{REPO}/commits/{{commit_sha}}/pulls", "pull_requests")
+def list_pulls_of_commit(call: Call) -> Answer:
+    """List the pull requests that hold a commit: open ones, or the merged one that brought it."""
+    commit, repository = call.commit(call.path["commit_sha"]), call.repository
+    found: list[Issue] = [
+        pull
+        for pull in repository.pulls
+        if pull.merge_commit_sha == commit.sha
+        or (pull.head_repository is repository and any(c.sha == commit.sha for c in pull.commits))
+    ]
+    return call.page([p for p in found if isinstance(p, PullRequest)], issues.pull_simple)

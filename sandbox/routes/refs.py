@@ -1,0 +1,114 @@
+"""Branches and git references.
+
+https://docs.github.com/rest/git/refs and https://docs.github.com/rest/branches/branches
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sandbox.errors import ApiError, invalid, not_found, refused
+from sandbox.repository import HEADS, Repository
+from sandbox.routing import Answer, Call, route
+from sandbox.views import repositories
+
+from .issues import REPO
+
+EXISTS = "Reference already exists"
+MISSING = "Reference does not exist"
+NO_OBJECT = "Object does not exist"
+NOT_FAST_FORWARD = "Update is not a fast forward"
+PROTECTED = "Cannot force-push to this branch"
+
+
+@route("GET", f"{REPO}/git/ref/{{ref}}", "contents")
+def get_ref(call: Call) -> Answer:
+    """Return one reference, named without `refs/`."""
+    name = f"refs/{call.path['ref']}"
+    if name not in call.repository.refs:
+        raise not_found()
+    return Answer(repositories.ref(call.repository, name))
+
+
+@route("GET", f"{REPO}/git/matching-refs/{{ref}}", "contents")
+def list_matching_refs(call: Call) -> Answer:
+    """List the references that begin with a name."""
+    found = sorted(name for name in call.repository.refs if name.startswith(f"refs/{call.path['ref']}"))
+    return Answer([repositories.ref(call.repository, name) for name in found])
+
+
+@route("POST", f"{REPO}/git/refs", "contents")
+def create_ref(call: Call) -> Answer:
+    """Create a branch or tag."""
+    repository, name, sha = call.repository, str(call.body["ref"]), str(call.body["sha"])
+    if not name.startswith("refs/") or name.count("/") < 2:
+        raise invalid("ref", f"{name!r} does not begin with 'refs' and have at least two slashes")
+    if sha not in repository.git.commits:
+        raise refused(NO_OBJECT)
+    if name in repository.refs:
+        raise refused(EXISTS)
+    repository.move(name, sha, call.actor)
+    return Answer(repositories.ref(repository, name), 201)
+
+
+@route("PATCH", f"{REPO}/git/refs/{{ref}}", "contents")
+def update_ref(call: Call) -> Answer:
+    """Move a reference; backwards or sideways only by force."""
+    repository, name, sha = call.repository, f"refs/{call.path['ref']}", str(call.body["sha"])
+    if name not in repository.refs:
+        raise refused(MISSING)
+    if sha not in repository.git.commits:
+        raise refused(NO_OBJECT)
+    if not repository.git.contains(sha, repository.refs[name]):
+        if not call.body.get("force"):
+            raise refused(NOT_FAST_FORWARD)
+        if name.removeprefix(HEADS) in repository.protected:
+            raise refused(PROTECTED)
+    if repository.refs[name] != sha:
+        repository.move(name, sha, call.actor)
+    return Answer(repositories.ref(repository, name))
+
+
+@route("DELETE", f"{REPO}/git/refs/{{ref}}", "contents")
+def delete_ref(call: Call) -> Answer:
+    """Delete a reference."""
+    name = f"refs/{call.path['ref']}"
+    if name not in call.repository.refs:
+        raise refused(MISSING)
+    call.repository.move(name, None, call.actor)
+    return Answer(status=204)
+
+
+@route("GET", f"{REPO}/branches", "contents")
+def list_branches(call: Call) -> Answer:
+    """List branches by name, perhaps only protected ones."""
+    repository = call.repository
+    names = sorted(ref.removeprefix(HEADS) for ref in repository.refs if ref.startswith(HEADS))
+    if "protected" in call.query:
+        names = [name for name in names if (name in repository.protected) == call.query["protected"]]
+    return call.page(names, lambda name: _branch(repository, name))
+
+
+@route("GET", f"{REPO}/branches/{{branch}}", "contents")
+def get_branch(call: Call) -> Answer:
+    """Return one branch with its commit and protection."""
+    repository, name = call.repository, call.path["branch"]
+    if HEADS + name not in repository.refs:
+        raise ApiError(404, "Branch not found")
+    short = _branch(repository, name)
+    commit = repositories.commit(repository, repository.git.commits[repository.branch(name)])
+    links = {"html": f"{repositories.page(repository)}/tree/{name}", "self": str(call.url)}
+    return Answer(short | {"commit": commit, "_links": links})
+
+
+def _branch(repository: Repository, name: str) -> dict[str, Any]:
+    sha, required = repository.branch(name), repository.protected.get(name)
+    url = f"{repositories.url(repository)}/branches/{name}/protection"
+    checks = {"enforcement_level": "non_admins" if required else "off", "contexts": list(required or ()), "checks": []}
+    return {
+        "name": name,
+        "commit": {"sha": sha, "url": f"{repositories.url(repository)}/commits/{sha}"},
+        "protected": required is not None,
+        "protection": {"enabled": required is not None, "required_status_checks": checks},
+        "protection_url": url,
+    }

@@ -1,0 +1,73 @@
+"""Repositories and their people.
+
+https://docs.github.com/rest/repos and https://docs.github.com/rest/collaborators/collaborators
+"""
+
+from __future__ import annotations
+
+from sandbox.errors import not_found
+from sandbox.routing import Answer, Call, route
+from sandbox.users import LEGACY_PERMISSION, User
+from sandbox.views import repositories, users
+
+from .issues import REPO
+
+ROLES = ("pull", "triage", "push", "maintain", "admin")
+RANK = {"none": 0, "read": 1, "triage": 2, "write": 3, "maintain": 4, "admin": 5}
+
+
+@route("GET", REPO, "metadata")
+def get_repository(call: Call) -> Answer:
+    """Return one repository."""
+    return Answer(repositories.full_repository(call.repository))
+
+
+@route("GET", f"{REPO}/collaborators/{{username}}/permission", "metadata")
+def get_permission(call: Call) -> Answer:
+    """Return what somebody may do; in a public repository that is at least `read`."""
+    repository, who = call.repository, call.github.users.get(call.path["username"].lower())
+    if who is None:
+        raise not_found()
+    role = repository.role(who)
+    may = {name: RANK[role] > number for number, name in enumerate(ROLES)}
+    return Answer(
+        {
+            "permission": LEGACY_PERMISSION.get(role, role),
+            "role_name": role,
+            "user": users.user(who) | {"permissions": may, "role_name": role},
+        }
+    )
+
+
+@route("GET", f"{REPO}/collaborators/{{username}}", "metadata")
+def check_collaborator(call: Call) -> Answer:
+    """Answer 204 for a collaborator, else 404."""
+    who = call.github.users.get(call.path["username"].lower())
+    if who is None or not call.repository.is_collaborator(who):
+        raise not_found()
+    return Answer(status=204)
+
+
+@route("GET", f"{REPO}/collaborators", "metadata")
+def list_collaborators(call: Call) -> Answer:
+    """List everybody who was given access."""
+    repository = call.repository
+    people = [repository.owner, *repository.roles]
+    found = [who for who in dict.fromkeys(people) if who.type == "User"]
+
+    def view(who: User) -> users.Json:
+        role = repository.role(who)
+        may = {name: RANK[role] > number for number, name in enumerate(ROLES)}
+        return users.user(who) | {"permissions": may, "role_name": role}
+
+    return call.page(found, view)
+
+
+@route("GET", "/orgs/{org}/teams/{team_slug}/members", "members")
+def list_team_members(call: Call) -> Answer:
+    """List the members of a team."""
+    for repository in call.github.repositories.values():
+        team = repository.teams.get(call.path["team_slug"])
+        if team and team.organization.login.lower() == call.path["org"].lower():
+            return call.page(team.members, users.user)
+    raise not_found()

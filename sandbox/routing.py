@@ -1,0 +1,204 @@
+"""The table of API routes, and the call that each route's function is given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from yarl import URL
+
+from .apps import App, Token
+from .errors import ApiError, invalid, not_accessible, not_found, refused
+from .git import Commit
+from .issues import Issue
+from .openapi import document
+from .pulls import PullRequest
+from .users import User
+
+if TYPE_CHECKING:
+    from .github import GitHubSandbox
+    from .repository import Repository
+
+Json = dict[str, Any]
+T = TypeVar("T")
+DEFAULT_PER_PAGE = 30
+FULL_SHA = re.compile(r"[0-9a-f]{40}\Z")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a route answers: JSON, or text as it is."""
+
+    body: object = None
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class Route:
+    """One operation: who may call it, and the function that carries it out.
+
+    `needs` are permissions of which one is enough, at the level that the method implies.
+    """
+
+    method: str
+    template: str
+    handle: Callable[[Call], Answer]
+    needs: tuple[str, ...]
+    auth: Literal["app", "installation", "either"]
+
+    @property
+    def level(self) -> str:
+        """Return the permission level that the method implies."""
+        return "read" if self.method == "GET" else "write"
+
+    @property
+    def aiohttp_path(self) -> str:
+        """Return the template in aiohttp's spelling, where names that may hold slashes say so."""
+        several = multi_segment(self.template)
+        return re.sub(r"\{(\w+)\}", lambda m: f"{{{m[1]}:.+}}" if m[1] in several else m[0], self.template)
+
+    @property
+    def sort_key(self) -> tuple[bool, int, int]:
+        """Order routes so that the more specific ones come first."""
+        several = multi_segment(self.template)
+        return bool(several), -self.template.count("/"), self.template.count("{")
+
+
+ROUTES: list[Route] = []
+
+
+def route(
+    method: str,
+    template: str,
+    *needs: str,
+    auth: Literal["app", "installation", "either"] = "installation",
+) -> Callable[[Callable[[Call], Answer]], Callable[[Call], Answer]]:
+    """Register a function for an operation of GitHub's description."""
+
+    def register(handle: Callable[[Call], Answer]) -> Callable[[Call], Answer]:
+        ROUTES.append(Route(method, template, handle, needs, auth))
+        return handle
+
+    return register
+
+
+def multi_segment(template: str) -> set[str]:
+    """Return the names of a path that may hold slashes, such as branch names."""
+    item = document()["paths"].get(template, {})
+    declared = [p for operation in item.values() for p in operation.get("parameters", [])]
+    found = {"ref", "path", "branch"} & set(re.findall(r"\{(\w+)\}", template))
+    return found | {p["name"] for p in declared if p.get("in") == "path" and p.get("x-multi-segment")}
+
+
+@dataclass
+class Call:
+    """One API request: its checked parts, its caller, and the objects it names."""
+
+    github: GitHubSandbox
+    route: Route
+    url: URL
+    path: Json
+    query: Json
+    body: Json
+    accept: str
+    app: App
+    token: Token | None
+
+    @property
+    def actor(self) -> User:
+        """Return the account that acts: the App's bot."""
+        return self.app.bot
+
+    @property
+    def repository(self) -> Repository:
+        """Return the repository of the path if the token may do there what the route needs.
+
+        https://docs.github.com/rest/using-the-rest-api/troubleshooting-the-rest-api#resource-not-accessible
+        """
+        found = self.github.repositories.get(f"{self.path['owner']}/{self.path['repo']}".lower())
+        if found is None:
+            raise not_found()
+        if self.token is None:
+            return found
+        covered = found in self.token.repositories
+        if not covered and (found.private or not self.route.needs):
+            raise not_found()
+        if not covered and self.route.level == "write":
+            raise not_accessible()
+        if covered and self.route.needs and not self._allowed:
+            raise not_accessible()
+        return found
+
+    @property
+    def _allowed(self) -> bool:
+        assert self.token is not None
+        return any(self.token.may(permission, self.route.level) for permission in self.route.needs)
+
+    @property
+    def issue(self) -> Issue:
+        """Return the issue or pull request of the path."""
+        found = self.repository.issues.get(self.path["issue_number"])
+        if found is None:
+            raise not_found()
+        return found
+
+    @property
+    def pull(self) -> PullRequest:
+        """Return the pull request of the path."""
+        found = self.repository.issues.get(self.path["pull_number"])
+        if not isinstance(found, PullRequest):
+            raise not_found()
+        return found
+
+    def commit(self, ref: str) -> Commit:
+        """Return the commit that a SHA, branch or tag names; raises GitHub's 422 `ApiError` if there is none."""
+        found = self.repository.resolve(ref)
+        if found is None:
+            raise refused(f"No commit found for SHA: {ref}")
+        return found
+
+    def full_sha(self, name: str, value: str) -> str:
+        """Return a SHA that must be written out and must exist; raises a 422 `ApiError` otherwise."""
+        if not FULL_SHA.match(value):
+            raise invalid(name, f"{value!r} is not a SHA of 40 hexadecimal digits")
+        if value not in self.repository.git.commits:
+            raise refused(f"No commit found for SHA: {value}")
+        return value
+
+    def page(self, items: Sequence[T], view: Callable[[T], Json], wrap: str | None = None) -> Answer:
+        """Answer one page of a list, with the addresses of the others in the Link header.
+
+        `wrap` names the key under which GitHub puts the list beside `total_count`.
+        https://docs.github.com/rest/using-the-rest-api/using-pagination-in-the-rest-api
+        """
+        size, number = self.query.get("per_page", DEFAULT_PER_PAGE), self.query.get("page", 1)
+        if size < 1 or number < 1:
+            raise invalid("page", "page and per_page begin at 1")
+        shown = [view(item) for item in items[(number - 1) * size : number * size]]
+        body: object = shown if wrap is None else {"total_count": len(items), wrap: shown}
+        return Answer(body, headers=self._links(number, -(-len(items) // size)))
+
+    def _links(self, number: int, last: int) -> dict[str, str]:
+        targets: dict[str, int] = {}
+        if number > 1:
+            targets |= {"prev": number - 1, "first": 1}
+        if number < last:
+            targets |= {"next": number + 1, "last": last}
+        links = [f'<{self.url.update_query(page=page)}>; rel="{rel}"' for rel, page in targets.items()]
+        return {"Link": ", ".join(links)} if links else {}
+
+
+def too_long(field_name: str, text: str, limit: int) -> None:
+    """Raise a 422 `ApiError` if a text is longer than GitHub takes."""
+    if len(text) > limit:
+        raise ApiError(
+            422,
+            "Validation Failed",
+            errors=[{"resource": "Request", "field": field_name, "code": "custom",
+                     "message": f"{field_name} is too long (maximum is {limit} characters)"}],
+            mistake=True,
+        )  # fmt: skip

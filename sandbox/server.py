@@ -1,0 +1,224 @@
+"""HTTP: every API request on its way from the socket to its route and back."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+from aiohttp import web
+
+from . import graphql, openapi, page
+from .apps import App, Token
+from .errors import BAD_CREDENTIALS, REQUIRES_AUTHENTICATION, ApiError, not_accessible
+from .faults import Fault
+from .journal import Request, TokenKind, Violation
+from .rate import Window
+from .routes import all_routes
+from .routing import Answer, Call, Route
+
+if TYPE_CHECKING:
+    from .github import GitHubSandbox
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+BODY_LIMIT = 32 * 2**20
+NOT_BUILT = "GitHub has this operation but the sandbox does not"
+
+
+class Server:
+    """Listens on 127.0.0.1 and answers API requests and pages."""
+
+    def __init__(self, github: GitHubSandbox) -> None:
+        self._github = github
+        self.url = "http://127.0.0.1:0"
+
+    @asynccontextmanager
+    async def running(self, port: int) -> AsyncIterator[None]:
+        """Serve while the block runs, on a free port if `port` is 0."""
+        application = web.Application(client_max_size=BODY_LIMIT)
+        for route in sorted(all_routes(), key=lambda route: route.sort_key):
+            application.router.add_route(route.method, route.aiohttp_path, self._api(route))
+        application.router.add_route("POST", "/graphql", self._graphql)
+        page.add_routes(application, self._github)
+        application.router.add_route("*", "/{rest:.*}", self._unknown)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", port)
+        await site.start()
+        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        try:
+            yield
+        finally:
+            self._github.faults.clear()
+            await runner.cleanup()
+
+    def _api(self, route: Route) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            return await self._exchange(request, route.template, lambda raw: self._answer(request, route, raw))
+
+        return handle
+
+    async def _graphql(self, request: web.Request) -> web.StreamResponse:
+        def answer(raw: bytes) -> Answer:
+            _, token = self._caller(request)
+            if token is None:
+                raise ApiError(401, REQUIRES_AUTHENTICATION)
+            return graphql.answer(self._github, token, _json(raw) or {})
+
+        return await self._exchange(request, "/graphql", answer)
+
+    async def _unknown(self, request: web.Request) -> web.StreamResponse:
+        def answer(raw: bytes) -> Answer:
+            known = any(_fits(template, request.path) for template in openapi.document()["paths"])
+            raise ApiError(501 if known else 404, NOT_BUILT if known else "Not Found", mistake=True)
+
+        return await self._exchange(request, request.path, answer)
+
+    async def _exchange(
+        self, request: web.Request, template: str, answer: Callable[[bytes], Answer]
+    ) -> web.StreamResponse:
+        """Carry out one request, with whatever fault is due, and note it in the journal."""
+        github = self._github
+        record = Request(request.method, template, request.path, self._token_kind(request), github.clock.now())
+        record.id = uuid.uuid4().hex.upper()
+        raw = await request.read()
+        github.requests.add(record)
+        fault = github.faults.take(request.method, template, request.path)
+        given = await self._meet(fault, request, "before")
+        if given is None:
+            given = self._carry_out(request, template, lambda: answer(raw))
+            given = await self._meet(fault, request, "after") or given
+        github.requests.finish(record, given.status)
+        if given.status == 0:
+            return web.Response(status=500)
+        return self._respond(request, record, given)
+
+    async def _meet(self, fault: Fault | None, request: web.Request, when: str) -> Answer | None:
+        """Let a fault happen if this is its moment; returns the answer that it gives instead of the real one."""
+        if fault is None:
+            return None
+        if fault.delay and when == "before":
+            await asyncio.sleep(fault.delay)
+        if fault.when != when:
+            return None
+        fault.reached.set()
+        if fault.resumed is not None:
+            await fault.resumed.wait()
+        if fault.drop:
+            if request.transport is not None:
+                request.transport.abort()
+            return Answer(status=0)
+        if fault.status is None:
+            return None
+        return Answer({"message": fault.message}, fault.status, dict(fault.headers))
+
+    def _carry_out(self, request: web.Request, template: str, answer: Callable[[], Answer]) -> Answer:
+        """Return the route's answer or GitHub's error, keeping what broke the rules."""
+        try:
+            given = answer()
+        except ApiError as error:
+            if error.mistake:
+                told = f"{error.status} {error.message} {error.errors or ''}"
+                self._violation("request", f"{request.method} {request.path}", told)
+            return Answer(error.body(), error.status, error.headers)
+        if given.text is None and template != "/graphql":
+            problem = openapi.response_problem(request.method, template, given.status, given.body)
+            if problem is not None:
+                self._violation("response", f"{request.method} {request.path}", problem)
+        return given
+
+    def _violation(self, kind: Literal["request", "response"], where: str, problem: str) -> None:
+        self._github.violations.append(Violation(kind, where, problem))
+        self._github.changed()
+
+    def _answer(self, request: web.Request, route: Route, raw: bytes) -> Answer:
+        """Check a request against GitHub's description and its caller's rights, then carry it out."""
+        app, token = self._caller(request)
+        if route.auth == "app" and token is not None:
+            raise ApiError(401, "A JSON web token could not be decoded", mistake=True)
+        if route.auth == "installation" and token is None:
+            raise ApiError(401, "This endpoint requires an installation token, not the App's JWT", mistake=True)
+        if token is not None and "{owner}" not in route.template and not _granted(token, route):
+            raise not_accessible()
+        self._github.rate_limits.spend(_caller_name(app, token))
+        method, template = route.method, route.template
+        path = openapi.check_path(method, template, request.match_info)
+        query = openapi.check_query(method, template, request.query)
+        accept = request.headers.get("Accept", "")
+        body = _json(raw)
+        call = Call(self._github, route, request.url, path, query, body or {}, accept, app, token)
+        if "{owner}" in template:
+            # Whoever may not see the repository learns nothing about the request's other faults.
+            _ = call.repository
+        openapi.check_body(method, template, body)
+        return route.handle(call)
+
+    def _caller(self, request: web.Request) -> tuple[App, Token | None]:
+        """Return the App that calls and, unless it calls with its JWT, the installation token."""
+        if not request.headers.get("User-Agent"):
+            raise ApiError(403, "Request forbidden by administrative rules: no User-Agent", mistake=True)
+        scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
+        if not scheme:
+            raise ApiError(401, REQUIRES_AUTHENTICATION, mistake=True)
+        if scheme.lower() not in {"bearer", "token"}:
+            raise ApiError(401, BAD_CREDENTIALS, mistake=True)
+        if secret.startswith("ghs_"):
+            token = self._github.tokens.find(secret)
+            return token.installation.app, token
+        return self._github.tokens.app_of(secret), None
+
+    def _token_kind(self, request: web.Request) -> TokenKind:
+        secret = request.headers.get("Authorization", "").partition(" ")[2]
+        return "none" if not secret else "installation" if secret.startswith("ghs_") else "app"
+
+    def _respond(self, request: web.Request, record: Request, given: Answer) -> web.Response:
+        """Return the HTTP response with GitHub's usual headers."""
+        headers = {"X-GitHub-Request-Id": record.id, "X-GitHub-Media-Type": "github.v3; format=json"}
+        text = given.text if given.text is not None else json.dumps(given.body)
+        if given.status == 200 and request.method == "GET":
+            headers["ETag"] = f'W/"{hashlib.sha256(text.encode()).hexdigest()}"'
+        window: Window | None
+        try:
+            window = self._github.rate_limits.window(_caller_name(*self._caller(request)))
+        except ApiError:
+            window = None
+        if window is not None and headers.get("ETag", "-") == request.headers.get("If-None-Match"):
+            # A 304 costs nothing. https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api
+            window.used -= 1
+            record.status = 304
+            return web.Response(status=304, headers=headers | window.headers)
+        headers |= (window.headers if window else {}) | given.headers
+        if given.status == 204:
+            return web.Response(status=204, headers=headers)
+        kind = "application/json" if given.text is None else "application/vnd.github.raw+json"
+        return web.Response(text=text, status=given.status, headers=headers, content_type=kind, charset="utf-8")
+
+
+def _caller_name(app: App, token: Token | None) -> str:
+    return f"installation ID {token.installation.id}" if token else f"app ID {app.id}"
+
+
+def _granted(token: Token, route: Route) -> bool:
+    return not route.needs or any(token.may(permission, route.level) for permission in route.needs)
+
+
+def _json(raw: bytes) -> dict[str, Any] | None:
+    """Return a request's JSON object, or None without a body."""
+    if not raw:
+        return None
+    try:
+        body = json.loads(raw)
+    except ValueError:
+        raise ApiError(400, "Problems parsing JSON", mistake=True) from None
+    if not isinstance(body, dict):
+        raise ApiError(400, "Body should be a JSON object", mistake=True)
+    return body
+
+
+def _fits(template: str, path: str) -> bool:
+    parts, given = template.split("/"), path.split("/")
+    return len(parts) == len(given) and all(t == g or t.startswith("{") for t, g in zip(parts, given, strict=True))

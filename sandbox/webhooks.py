@@ -1,0 +1,254 @@
+"""Delivery of webhooks: signed, recorded, once, and in whatever order a test asks for.
+
+https://docs.github.com/webhooks/using-webhooks/handling-failed-webhook-deliveries
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+
+from .apps import App, Installation
+
+if TYPE_CHECKING:
+    from .github import GitHubSandbox
+    from .repository import Repository
+
+Json = dict[str, Any]
+ANSWER_WITHIN = 10.0
+NO_ANSWER, NOT_CONNECTED = 504, 502
+HOOK_ID = 4242
+
+
+@dataclass(eq=False)
+class Hook:
+    """A webhook of one repository, beside those of the Apps."""
+
+    id: int
+    url: str
+    secret: str
+    events: tuple[str, ...]
+
+
+@dataclass(eq=False)
+class Delivery:
+    """One attempt at telling one receiver one thing. A redelivery is a new one with the same GUID."""
+
+    id: int
+    guid: str
+    event: str
+    action: str | None
+    payload: bytes
+    target: App | Hook
+    installation_id: int | None
+    repository_id: int | None
+    created_at: datetime
+    redelivery: bool = False
+    duration: float = 0.0
+    status_code: int | None = None
+    status: str = "queued"
+    request_headers: dict[str, str] = field(default_factory=dict)
+    response_headers: dict[str, str] = field(default_factory=dict)
+    response: str = ""
+
+    @property
+    def body(self) -> Json:
+        """Return the payload as JSON."""
+        body: Json = json.loads(self.payload)
+        return body
+
+    def __repr__(self) -> str:
+        return f"<delivery {self.event}.{self.action} {self.guid} {self.status}>"
+
+
+class Courier:
+    """Sends deliveries one after the other in the order of the changes, unless told otherwise.
+
+    GitHub promises no order and never repeats a delivery by itself; tests ask for both with `hold`, `release`, `lose`,
+    `duplicate` and `send_under_new_guid`.
+    """
+
+    def __init__(self, github: GitHubSandbox) -> None:
+        self._github = github
+        self.deliveries: list[Delivery] = []
+        self.held: list[Delivery] = []
+        self.timeout = ANSWER_WITHIN
+        self._waiting: asyncio.Queue[Delivery] = asyncio.Queue()
+        self._open = 0
+        self._holding = False
+        self._lose: list[Callable[[Delivery], bool]] = []
+        self._copies = 1
+
+    @property
+    def idle(self) -> bool:
+        """Tell whether everything that is not held back was answered."""
+        return self._open == 0
+
+    def queue_app(
+        self,
+        app: App,
+        event: str,
+        action: str | None,
+        body: Json,
+        installation: Installation,
+        repository: Repository | None,
+    ) -> None:
+        """Queue an event for an App."""
+        self._queue(app, event, action, body, installation.id, repository)
+
+    def queue_hook(self, hook: Hook, event: str, action: str | None, body: Json, repository: Repository) -> None:
+        """Queue an event for a repository's own hook."""
+        self._queue(hook, event, action, body, None, repository)
+
+    def _queue(
+        self,
+        target: App | Hook,
+        event: str,
+        action: str | None,
+        body: Json,
+        installation_id: int | None,
+        repository: Repository | None,
+    ) -> None:
+        payload = json.dumps(body, separators=(",", ":")).encode()
+        repository_id = repository.id if repository else None
+        number, now = self._github.new_id(), self._github.clock.now()
+        made = Delivery(number, str(uuid.uuid4()), event, action, payload, target, installation_id, repository_id, now)
+        self.deliveries.append(made)
+        if any(take(made) for take in self._lose):
+            self._end(made, NOT_CONNECTED, "failed to connect to host")
+            return
+        if self._holding:
+            self.held.append(made)
+            return
+        self._send(made)
+        for _ in range(self._copies - 1):
+            self._send(made)
+
+    def _send(self, delivery: Delivery) -> None:
+        self._open += 1
+        self._waiting.put_nowait(delivery)
+
+    # What tests ask for
+
+    def hold(self) -> None:
+        """Keep every new delivery back until `release`."""
+        self._holding = True
+
+    def release(self, order: Callable[[list[Delivery]], Iterable[Delivery]] = list) -> None:
+        """Send what was held back, in the order that a function such as `reversed` gives."""
+        held, self.held, self._holding = self.held, [], False
+        for delivery in order(held):
+            self._send(delivery)
+
+    def lose(self, event: str = "", times: int = 1) -> None:
+        """Let the next deliveries (of one event) fail as if the receiver were down; GitHub keeps a record of them."""
+        left = [times]
+
+        def take(delivery: Delivery) -> bool:
+            if left[0] == 0 or event not in {"", delivery.event}:
+                return False
+            left[0] -= 1
+            return True
+
+        self._lose.append(take)
+
+    def duplicate(self, times: int = 2) -> None:
+        """Send every delivery from now on so many times, under the same GUID."""
+        self._copies = times
+
+    def find(self, event: str, action: str | None = None) -> list[Delivery]:
+        """Return the deliveries of an event, oldest first."""
+        return [d for d in self.deliveries if d.event == event and action in {None, d.action}]
+
+    def redeliver(self, delivery: Delivery) -> Delivery:
+        """Send a delivery once more, as the button in the App's settings does: a new id, the same GUID."""
+        now = self._github.clock.now()
+        again = replace(delivery, id=self._github.new_id(), created_at=now, redelivery=True, status="queued")
+        self.deliveries.append(again)
+        self._send(again)
+        return again
+
+    def send_under_new_guid(self, delivery: Delivery) -> Delivery:
+        """Send the same body under another GUID, as a second hook on the same events does."""
+        again = replace(delivery, id=self._github.new_id(), guid=str(uuid.uuid4()), status="queued")
+        self.deliveries.append(again)
+        self._send(again)
+        return again
+
+    # Sending
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Send in the background while the block runs."""
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session:
+            task = asyncio.create_task(self._run(session))
+            try:
+                yield
+            finally:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    async def _run(self, session: aiohttp.ClientSession) -> None:
+        while True:
+            delivery = await self._waiting.get()
+            try:
+                await self._attempt(session, delivery)
+            finally:
+                self._open -= 1
+                self._github.changed()
+
+    async def _attempt(self, session: aiohttp.ClientSession, delivery: Delivery) -> None:
+        url = delivery.target.webhook_url if isinstance(delivery.target, App) else delivery.target.url
+        delivery.request_headers = headers_of(delivery)
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(self.timeout):
+                async with session.post(
+                    str(url), data=delivery.payload, headers=delivery.request_headers, allow_redirects=False
+                ) as answer:
+                    delivery.response = await answer.text(errors="replace")
+                    delivery.response_headers = dict(answer.headers)
+                    self._end(delivery, answer.status, "OK" if answer.ok else answer.reason or "failed")
+        except TimeoutError:
+            self._end(delivery, NO_ANSWER, "timed out")
+        except (aiohttp.ClientError, OSError):
+            self._end(delivery, NOT_CONNECTED, "failed to connect to host")
+        delivery.duration = round(time.monotonic() - began, 2)
+
+    def _end(self, delivery: Delivery, code: int, status: str) -> None:
+        delivery.status_code, delivery.status = code, status
+
+
+def headers_of(delivery: Delivery) -> dict[str, str]:
+    """Return a delivery's headers, signed with the receiver's secret if it has one."""
+    target = delivery.target
+    app = isinstance(target, App)
+    secret = target.webhook_secret if isinstance(target, App) else target.secret
+    target_id = target.id if app else delivery.repository_id
+    headers = {
+        "Accept": "*/*",
+        "Content-Type": "application/json",
+        "User-Agent": "GitHub-Hookshot/5ad4b0x",
+        "X-GitHub-Delivery": delivery.guid,
+        "X-GitHub-Event": delivery.event,
+        "X-GitHub-Hook-ID": str(HOOK_ID if app else target.id),
+        "X-GitHub-Hook-Installation-Target-ID": str(target_id),
+        "X-GitHub-Hook-Installation-Target-Type": "integration" if app else "repository",
+    }
+    if secret:
+        for name, digest in (("X-Hub-Signature", hashlib.sha1), ("X-Hub-Signature-256", hashlib.sha256)):
+            signature = hmac.new(secret.encode(), delivery.payload, digest).hexdigest()
+            headers[name] = f"{digest().name}={signature}"
+    return headers

@@ -1,0 +1,135 @@
+"""GitHub Actions: workflow runs with attempts and jobs. Each job is also a check run of the App `github-actions`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from .checks import CheckRun
+from .errors import ApiError
+from .users import User, node_id
+
+if TYPE_CHECKING:
+    from .repository import Repository
+
+ALREADY_RUNNING = "This workflow is already running"
+NOTHING_FAILED = "This workflow run has no failed jobs to rerun"
+TOO_OLD = "Unable to re-run this workflow run because it was created over a month ago"
+RERUN_WINDOW_DAYS = 30
+FAILED = {"failure", "cancelled", "timed_out", "action_required", "startup_failure", "stale"}
+
+
+@dataclass(eq=False)
+class Job:
+    """One job of one attempt."""
+
+    id: int
+    run: WorkflowRun
+    name: str
+    attempt: int
+    check_run: CheckRun
+    created_at: datetime
+    completed_at: datetime | None = None
+
+    @property
+    def node_id(self) -> str:
+        """Return the GraphQL id."""
+        return node_id("CR", self.id)
+
+    @property
+    def status(self) -> str:
+        """Return queued, in_progress or completed."""
+        return self.check_run.status
+
+    @property
+    def conclusion(self) -> str | None:
+        """Return how the job ended, or None."""
+        return self.check_run.conclusion
+
+
+@dataclass(eq=False)
+class WorkflowRun:
+    """A run of a workflow; `attempts` counts from 1 and each rerun adds one."""
+
+    id: int
+    repository: Repository
+    name: str
+    path: str
+    workflow_id: int
+    head_sha: str
+    head_branch: str | None
+    event: str
+    actor: User
+    run_number: int
+    suite_id: int
+    created_at: datetime
+    updated_at: datetime
+    status: str = "queued"
+    conclusion: str | None = None
+    attempt: int = 1
+    triggering_actor: User | None = None
+    jobs: list[Job] = field(default_factory=list)
+
+    @property
+    def node_id(self) -> str:
+        """Return the GraphQL id."""
+        return node_id("WFR", self.id)
+
+    @property
+    def latest_jobs(self) -> list[Job]:
+        """Return the jobs as the newest attempt shows them: those that were not run again stay."""
+        return list({job.name: job for job in self.jobs}.values())
+
+    def start(self) -> None:
+        """Let a queued run begin."""
+        self.status = "in_progress"
+        github = self.repository.github
+        for job in self.latest_jobs:
+            if job.status == "queued":
+                job.check_run.change(self.actor, status="in_progress", started_at=github.clock.now())
+        github.events.workflow_run("in_progress", self.actor, self)
+
+    def finish(self, conclusion: str, jobs: Mapping[str, str] | None = None) -> None:
+        """Let the run end; jobs that are not named and still run end like the whole."""
+        github = self.repository.github
+        for job in self.latest_jobs:
+            if job.status != "completed":
+                job.completed_at = github.clock.now()
+                job.check_run.change(self.actor, conclusion=(jobs or {}).get(job.name, conclusion))
+                github.events.workflow_job("completed", self.actor, job)
+        self.status, self.conclusion = "completed", conclusion
+        self.updated_at = github.clock.now()
+        github.events.workflow_run("completed", self.actor, self)
+
+    def rerun(self, by: User, *, only_failed: bool = False, job: Job | None = None) -> None:
+        """Begin a new attempt; raises GitHub's 403 `ApiError` if the run still runs or is too old."""
+        github = self.repository.github
+        if self.status != "completed":
+            raise ApiError(403, ALREADY_RUNNING)
+        if (github.clock.now() - self.created_at).days >= RERUN_WINDOW_DAYS:
+            raise ApiError(403, TOO_OLD)
+        again = [j for j in self.latest_jobs if not only_failed or j.conclusion in FAILED]
+        if job is not None:
+            again = [job]
+        if only_failed and not again and self.conclusion not in FAILED:
+            raise ApiError(403, NOTHING_FAILED)
+        self.attempt += 1
+        self.status, self.conclusion = "queued", None
+        self.triggering_actor, self.updated_at = by, github.clock.now()
+        for old in again:
+            self.add_job(old.name)
+        github.events.workflow_run("requested", by, self)
+
+    def add_job(self, name: str) -> Job:
+        """Add a queued job to the present attempt."""
+        github = self.repository.github
+        suite = next(suite for suite in self.repository.suites if suite.id == self.suite_id)
+        run = self.repository.add_check_run(
+            github.actions_app, self.head_sha, name, by=self.actor, suite=suite, started_at=github.clock.now()
+        )
+        job = Job(run.id, self, name, self.attempt, run, github.clock.now())
+        self.jobs.append(job)
+        github.events.workflow_job("queued", self.actor, job)
+        return job
