@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -19,6 +18,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from bot.redaction import Redactor
+from bot.terminal import printable
 
 LONGEST_TEXT = 2_000
 LONGEST_TRACEBACK = 20_000
@@ -33,7 +33,6 @@ _QUIET = {
     "asyncio": logging.WARNING,
     "psycopg": logging.WARNING,
 }
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def configure(secrets: Iterable[str] = (), *, stream: TextIO | None = None, pretty: bool | None = None) -> None:
@@ -110,7 +109,7 @@ def _escape_controls(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """Show control characters instead of obeying them, as JSON does: text from outside must not forge lines."""
     for key, value in event.items():
         if key not in {"exception", "stack"} and isinstance(value, str):
-            event[key] = _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
+            event[key] = printable(value)
     return event
 
 

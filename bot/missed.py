@@ -32,10 +32,8 @@ WINDOW = 3 * 86400.0
 """Seconds for which GitHub keeps a delivery and offers it again."""
 OVERLAP = 600.0
 """Seconds that a sweep looks back behind the newest attempt of the last one: the list's order is not strict."""
-IN_FLIGHT = 60.0
-"""Seconds after an attempt in which GitHub, or the road from it, may still be at work on it."""
-FIRST_PAUSE, LONGEST_PAUSE = 300.0, 6 * 3600.0
-"""Seconds before a GUID is asked for again; doubled each time."""
+FIRST_PAUSE, LONGEST_PAUSE = 240.0, 6 * 3600.0
+"""Seconds before a GUID is asked for again, doubled each time: what we refuse ourselves we would refuse for ever."""
 PER_SWEEP = 25
 """Redeliveries asked for by one sweep, within what the governor allows sweeps to write in an hour."""
 MAX_PAGES = 1_000
@@ -94,7 +92,7 @@ class Missing:
     @property
     def due(self) -> float:
         """When it may be asked for, in seconds since the epoch."""
-        pause = min(FIRST_PAUSE * 2 ** (self.asked - 1), LONGEST_PAUSE) if self.asked else IN_FLIGHT
+        pause = min(FIRST_PAUSE * 2 ** (self.asked - 1), LONGEST_PAUSE) if self.asked else 0.0
         return self.last + pause
 
 
@@ -124,7 +122,7 @@ def still_missing(
             last=max(entry.last, attempt.at),
         )
     kept = [m for m in missing.values() if m.guid not in arrived and m.first > now - WINDOW]
-    return {m.guid: m for m in sorted(kept, key=lambda m: m.first)[:MOST_MISSING]}
+    return {m.guid: m for m in sorted(kept, key=lambda m: (m.first, m.id))[:MOST_MISSING]}
 
 
 class MissedDeliveries:

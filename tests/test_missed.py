@@ -1,0 +1,188 @@
+"""Deliveries that never reached us: which they are, and that GitHub is asked for them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from bot.engine.database import Database
+from bot.engine.records import Records
+from bot.errors import TryAgain
+from bot.github.app import GitHubApp
+from bot.metrics import Metrics
+from bot.missed import FIRST_PAUSE, LONGEST_PAUSE, PER_SWEEP, WINDOW, Attempt, MissedDeliveries, Missing, still_missing
+from sandbox.apps import App
+from sandbox.github import GitHubSandbox
+from tests.github.virtual import JumpingTime
+
+NOW = 1_800_000_000.0
+
+
+def attempt(guid: str, number: int, ago: float, *, arrived: bool = False) -> Attempt:
+    return Attempt(id=number, guid=guid, at=NOW - ago, arrived=arrived)
+
+
+def test_a_guid_of_which_every_attempt_failed_is_missing_under_its_newest_attempt() -> None:
+    missing = still_missing({}, [attempt("a", 7, 10), attempt("a", 3, 60)], (), NOW)
+    assert missing == {"a": Missing("a", id=7, first=NOW - 60, last=NOW - 10)}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_one_attempt_that_arrived_is_enough_whatever_the_order(order: int) -> None:
+    attempts = [attempt("a", 7, 10), attempt("a", 3, 60, arrived=True), attempt("b", 4, 50)][::order]
+    assert list(still_missing({}, attempts, (), NOW)) == ["b"]
+
+
+def test_what_is_in_our_inbox_is_not_missing_though_github_had_no_answer() -> None:
+    assert still_missing({}, [attempt("timed-out", 1, 10)], {"timed-out"}, NOW) == {}
+
+
+def test_what_was_missing_before_stays_so_until_it_arrives_or_github_forgets_it() -> None:
+    before = {guid: Missing(guid, 1, NOW - age, NOW - age, asked=2) for guid, age in [("a", 60), ("b", WINDOW + 1)]}
+    assert still_missing(before, (), (), NOW) == {"a": before["a"]}
+    assert still_missing(before, [attempt("a", 2, 5, arrived=True)], (), NOW) == {}
+
+
+def test_the_oldest_come_first() -> None:
+    attempts = [attempt(guid, number, ago) for number, (guid, ago) in enumerate([("b", 20), ("c", 10), ("a", 30)])]
+    assert list(still_missing({}, attempts, (), NOW)) == ["a", "b", "c"]
+
+
+def test_a_guid_is_asked_for_at_once_and_then_ever_more_seldom() -> None:
+    pauses = [Missing("a", 1, NOW, NOW, asked=asked).due - NOW for asked in range(12)]
+    assert pauses[:4] == [0, FIRST_PAUSE, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE]
+    assert pauses[-1] == LONGEST_PAUSE
+
+
+@dataclass
+class World:
+    """A GitHub with an App whose webhooks reach nobody, and our sweep of it on a real database."""
+
+    github: GitHubSandbox
+    app: App
+    sweeper: MissedDeliveries
+    metrics: Metrics
+    inbox: set[str] = field(default_factory=set)
+    looked_up: list[Sequence[str]] = field(default_factory=list)
+
+    async def known(self, guids: Sequence[str]) -> set[str]:
+        self.looked_up.append(guids)
+        return self.inbox.intersection(guids)
+
+    def redelivered(self) -> list[str]:
+        return [d.guid for d in self.github.webhooks.deliveries if d.redelivery]
+
+    def lose(self, count: int) -> list[str]:
+        """Let GitHub fail to deliver so many pushes; return their GUIDs, oldest first."""
+        self.github.webhooks.lose(event="push", times=count)
+        repository = self.github.repositories["octocat/compiler"]
+        before = len(self.github.webhooks.find("push"))
+        for _ in range(count):
+            repository.push("main", by="octocat")
+        lost = self.github.webhooks.find("push")[before:]
+        return [delivery.guid for delivery in lost]
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    github = GitHubSandbox()
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(github.serve())
+        app = github.create_app(webhook_secret="0123456789abcdef", events=["push"])
+        repository = github.create_repository("octocat/compiler")
+        app.install(repository)
+        app.webhook_url = "http://127.0.0.1:9/webhook"  # the discard port: nobody listens
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        database = Database(f"sqlite:///{tmp_path / 'nightjar.db'}")
+        await database.open()
+        stack.push_async_callback(database.close)
+        bot = GitHubApp(session, app_id=app.id, private_key=app.private_key, api_url=url, timing=JumpingTime().timing())
+        metrics = Metrics("1.0")
+        world = World(github, app, None, metrics)  # type: ignore[arg-type]  # the two know each other
+        world.sweeper = MissedDeliveries(bot.as_app(), Records(database.connector), world.known, metrics)
+        yield world
+
+
+async def test_what_was_lost_is_asked_for_once_and_not_again_in_the_next_sweep(world: World) -> None:
+    lost = world.lose(3)
+    assert (await world.sweeper.sweep()).asked == 3
+    await world.github.delivered()
+    assert world.redelivered() == lost
+    assert (await world.sweeper.sweep()).asked == 0
+    assert world.redelivered() == lost
+
+
+async def test_what_reached_our_inbox_is_not_asked_for_and_is_looked_up_in_one_query(world: World) -> None:
+    lost = world.lose(3)
+    world.inbox.update(lost[:2])
+    assert (await world.sweeper.sweep()).asked == 1
+    await world.github.delivered()
+    assert world.redelivered() == lost[2:]
+    assert world.looked_up == [sorted(lost)]
+
+
+async def test_what_arrives_after_we_asked_counts_as_recovered(world: World) -> None:
+    lost = world.lose(1)
+    await world.sweeper.sweep()
+    world.inbox.update(lost)
+    swept = await world.sweeper.sweep()
+    assert (swept.recovered, swept.missing) == (1, 0)
+    text = world.metrics.exposition()[0].decode()
+    assert "nightjar_missed_deliveries_asked_total 1.0" in text
+    assert "nightjar_missed_deliveries_recovered_total 1.0" in text
+
+
+async def test_one_sweep_asks_for_a_bounded_number_the_oldest_first(world: World) -> None:
+    lost = world.lose(PER_SWEEP + 3)
+    for place, delivery in enumerate(world.github.webhooks.deliveries):
+        delivery.created_at -= timedelta(seconds=1000 - place)  # GitHub tells whole seconds
+    assert (await world.sweeper.sweep()).asked == PER_SWEEP
+    await world.github.delivered()
+    assert world.redelivered() == lost[:PER_SWEEP]
+    assert (await world.sweeper.sweep()).asked == 3
+    await world.github.delivered()
+    assert world.redelivered() == lost
+
+
+async def test_one_that_github_refuses_does_not_hold_up_the_others(world: World) -> None:
+    lost = world.lose(2)
+    world.github.faults.add("POST", "/app/hook/deliveries/{delivery_id}/attempts", status=422)
+    assert (await world.sweeper.sweep()).asked == 1
+    await world.github.delivered()
+    assert len(world.redelivered()) == 1
+    assert set(world.redelivered()) < set(lost)
+
+
+async def test_what_could_not_be_asked_for_is_remembered_though_its_page_is_not_read_again(world: World) -> None:
+    [old] = world.lose(1)
+    world.github.webhooks.deliveries[0].created_at -= timedelta(hours=2)
+    world.github.faults.add("POST", "/app/hook/deliveries/{delivery_id}/attempts", status=500)
+    world.lose(1)
+    assert (await world.sweeper.sweep()).asked == 0
+    # The second sweep ends before the page on which the first found it.
+    world.github.requests.records.clear()
+    assert (await world.sweeper.sweep()).asked == 2
+    await world.github.delivered()
+    assert old in world.redelivered()
+
+
+async def test_a_sweep_that_cannot_ask_github_raises_and_forgets_nothing(world: World) -> None:
+    world.lose(1)
+    world.github.faults.add("GET", "/app/hook/deliveries", status=503, times=10)
+    with pytest.raises(TryAgain):
+        await world.sweeper.sweep()
+    world.github.faults.clear()
+    assert (await world.sweeper.sweep()).asked == 1
+
+
+async def test_deliveries_older_than_three_days_are_left_alone(world: World) -> None:
+    world.lose(1)
+    world.github.webhooks.deliveries[0].created_at -= timedelta(seconds=WINDOW + 60)
+    swept = await world.sweeper.sweep()
+    assert (swept.asked, swept.missing) == (0, 0)
