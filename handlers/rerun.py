@@ -36,15 +36,15 @@ RERUN = CommandSpec(
     arguments=Arguments(choices=(FAILED, ALL), names="NAME…"),
 )
 
-CLOSED = "this pull request is closed, so nothing was run again. Reopen it first."
+CLOSED = "This pull request is closed, so nothing was run again. Reopen it first."
 MOVED = (
-    "the head moved from {old} to {new} while you asked, so nothing was run again. "
+    "The head moved from {old} to {new} while you asked, so nothing was run again. "
     "CI starts on {new} by itself; ask again if something fails there."
 )
-NOTHING_RAN = "nothing has run on {sha} yet, so there is nothing to run again."
-NOTHING_FAILED = "nothing has failed on {sha}. What ended there: {names}."
-NOTHING_ENDED = "nothing has ended on {sha} yet."
-RUNNING_AGAIN = "running again on {sha}:"
+NOTHING_RAN = "Nothing has run on {sha} yet, so there is nothing to run again."
+NOTHING_FAILED = "Nothing has failed on {sha}. What ended there: {names}."
+NOTHING_ENDED = "Nothing has ended on {sha} yet."
+RUNNING_AGAIN = "Running again on {sha}:"
 FAILED_JOBS = "the failed jobs of {run}"
 JOB = "{job} of {run}"
 LEFT_RUNNING = "Still running, so left alone: {names}."

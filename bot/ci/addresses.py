@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 _PORTS = {"http": 80, "https": 443}
 _SEGMENT = r"[A-Za-z0-9._~!$&'()*+,;=:@%-]+"
 """One segment of a path as RFC 3986 (section 3.3) writes it: no slash, no control character, no backslash."""
+_PRINTED = re.compile(r"[!-~]+")
 _BUILD = re.compile(rf"(?:/view/{_SEGMENT})*(?P<job>(?:/job/{_SEGMENT})+)/(?P<number>[0-9]{{1,9}})(?:/.*)?")
 
 
@@ -60,6 +61,9 @@ def parse_build(link: str, servers: Iterable[str]) -> Build | None:
 
 def server_of(link: str, servers: Iterable[str]) -> str | None:
     """Return the server that an address lies below: same scheme, host and port, and its path at the front."""
+    # urlsplit drops line ends and tabs wherever they are, so that what it reads is not what stands there.
+    if not _PRINTED.fullmatch(link):
+        return None
     try:
         origin, path = _origin(link), urlsplit(link).path
     except ValueError:

@@ -1,0 +1,75 @@
+"""What a commit's statuses say about Jenkins: jobs from what really ran, never from a list."""
+
+import pytest
+
+from bot.ci.base import CiRun, State
+from bot.ci.jenkins import ANOTHER_JOB, NOT_OURS, Jenkins
+from bot.effects.jenkins import JenkinsBuild
+from bot.payload import Payload
+
+SERVER = "https://ci.example.org"
+ASKED_AT = "2026-11-20T05:10:00Z"
+JENKINS = Jenkins((SERVER,), number=12, branch="", own_contexts=frozenset({"ci/slow-tests"}), asked_at=ASKED_AT)
+
+
+def status(context: str, state: str, path: str | None) -> Payload:
+    return Payload({"context": context, "state": state, "target_url": None if path is None else f"{SERVER}{path}"})
+
+
+def only(*statuses: Payload) -> CiRun:
+    (run,) = JENKINS.runs_of(statuses)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("failure", State.FAILED),
+        ("error", State.FAILED),
+        ("pending", State.RUNNING),
+        ("success", State.SUCCEEDED),
+    ],
+)
+def test_a_status_is_a_run_of_the_job_that_it_links_to(state: str, expected: State) -> None:
+    run = only(status("gpu/pr-head", state, "/job/compiler-gpu/job/PR-12/7/display/redirect"))
+    assert (run.name, run.state, run.conclusion, run.attempt) == ("gpu/pr-head", expected, state, 7)
+    assert run.key == f"{SERVER}/job/compiler-gpu/job/PR-12"
+    assert run.untouchable == ""
+    assert "compiler-gpu/PR-12" in run.names
+
+
+def test_two_statuses_of_one_job_are_one_run_under_both_names() -> None:
+    run = only(
+        status("unit", "success", "/job/compiler/job/PR-12/7/"),
+        status("docs", "failure", "/job/compiler/job/PR-12/7/"),
+    )
+    assert (run.state, run.conclusion) == (State.FAILED, "failure")
+    assert run.names == ("compiler/PR-12", "unit", "docs", "compiler/PR-12")
+
+
+def test_an_older_builds_status_does_not_say_how_the_newest_build_stands() -> None:
+    run = only(
+        status("unit", "failure", "/job/compiler/job/PR-12/7/"),
+        status("docs", "pending", "/job/compiler/job/PR-12/8/"),
+    )
+    assert (run.state, run.attempt) == (State.RUNNING, 8)
+
+
+@pytest.mark.parametrize(
+    ("link", "why"),
+    [
+        ("/job/deploy/3/", ANOTHER_JOB),
+        ("/job/compiler/job/PR-13/3/", ANOTHER_JOB),
+        ("/userContent/index.html", NOT_OURS),
+        (None, NOT_OURS),
+    ],
+)
+def test_what_is_not_the_pull_requests_own_job_is_never_started(link: str | None, why: str) -> None:
+    assert only(status("deploy", "failure", link)).untouchable == why
+
+
+def test_running_again_is_the_whole_job_that_the_link_named() -> None:
+    run = only(status("gpu/pr-head", "failure", "/job/compiler-gpu/job/PR-12/7/"))
+    assert JENKINS.rerun(run, failed_only=True) == JenkinsBuild(
+        job_url=f"{SERVER}/job/compiler-gpu/job/PR-12", build=7, name="gpu/pr-head", asked_at=ASKED_AT
+    )

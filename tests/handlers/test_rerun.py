@@ -1,0 +1,174 @@
+"""What `@ci rerun` picks and says, over what may have run on a commit."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from bot.ci.base import CiRun, Part, State
+from bot.commands import Command, Registry, parse
+from handlers.rerun import COMMANDS, Decision, Pick, decide, explain
+
+SHA = "0123456789abcdef0123456789abcdef01234567"
+FAILED, RUNNING, SUCCEEDED = State.FAILED, State.RUNNING, State.SUCCEEDED
+
+
+def run(name: str, state: State, *parts: Part, conclusion: str = "", untouchable: str = "") -> CiRun:
+    words = {FAILED: "failure", SUCCEEDED: "success", RUNNING: ""}
+    return CiRun(
+        provider="GitHub Actions",
+        name=name,
+        key=str(sum(name.encode())),
+        state=state,
+        conclusion=conclusion or words[state],
+        url=f"https://github.com/octocat/compiler/actions/runs/{len(name)}",
+        parts=parts,
+        untouchable=untouchable,
+    )
+
+
+ARM = Part("build [arm]", FAILED, 11)
+X86 = Part("build [x86]", SUCCEEDED, 12)
+UNIT = Part("Unit", FAILED, 13)
+CI = run("CI", FAILED, ARM, X86, UNIT)
+LINT = run("Lint", SUCCEEDED, Part("ruff", SUCCEEDED, 21))
+DOCS = run("Docs", RUNNING, Part("sphinx", FAILED, 31))
+GPU = run("gpu/pr-head", FAILED, Part("gpu/pr-head", FAILED), Part("compiler-gpu/PR-12", FAILED))
+COVERAGE = run("coverage", FAILED, untouchable="belongs to another App")
+ALL_OF_THEM = (CI, LINT, DOCS, GPU, COVERAGE)
+
+
+def picked(decision: Decision) -> list[tuple[str, str]]:
+    """What is run again as (run, how much of it)."""
+    return [(p.run.name, p.part.name if p.part else "failed" if p.failed_only else "whole") for p in decision.picks]
+
+
+@pytest.mark.parametrize(
+    ("choice", "names", "expected"),
+    [
+        ("failed", (), [("CI", "failed"), ("gpu/pr-head", "failed")]),
+        ("all", (), [("CI", "whole"), ("Lint", "whole"), ("gpu/pr-head", "whole")]),
+        ("", ("CI",), [("CI", "failed")]),
+        ("", ("ci",), [("CI", "failed")]),
+        ("", ("Lint",), [("Lint", "whole")]),
+        ("", ("ruff",), [("Lint", "ruff")]),
+        ("", ("RUFF",), [("Lint", "ruff")]),
+        ("", ("unit",), [("CI", "Unit")]),
+        ("", ("CI / Unit",), [("CI", "Unit")]),
+        ("", ("CI / Unit (pull_request)",), [("CI", "Unit")]),
+        ("", ("build [arm]",), [("CI", "build [arm]")]),
+        ("", ("build*",), [("CI", "whole")]),
+        ("", ("build [arm]", "unit"), [("CI", "failed")]),
+        ("", ("gpu/*",), [("gpu/pr-head", "failed")]),
+        ("", ("compiler-gpu*",), [("gpu/pr-head", "failed")]),
+        ("", ("*/pr-head", "lint"), [("Lint", "whole"), ("gpu/pr-head", "failed")]),
+        ("", ("Docs",), []),
+        ("", ("sphinx",), []),
+        ("", ("coverage",), []),
+        ("", ("linty",), []),
+    ],
+)
+def test_what_is_run_again(choice: str, names: tuple[str, ...], expected: list[tuple[str, str]]) -> None:
+    assert picked(decide(ALL_OF_THEM, choice, names)) == expected
+
+
+@pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out", "startup_failure", "action_required"])
+def test_every_kind_of_failure_is_run_again_by_default(conclusion: str) -> None:
+    """The predecessor left CANCELLED and TIMED_OUT alone."""
+    failed = run("CI", FAILED, conclusion=conclusion)
+    assert decide((failed,), "failed", ()).picks == (Pick(failed, failed_only=True),)
+
+
+def test_what_runs_is_left_alone_and_said_so() -> None:
+    decision = decide(ALL_OF_THEM, "all", ())
+    assert decision.running == (DOCS,)
+    assert "Still running, so left alone: `Docs`." in explain(ALL_OF_THEM, decision, SHA)
+
+
+def said(choice: str, *names: str, runs: Sequence[CiRun] = ALL_OF_THEM) -> str:
+    return explain(runs, decide(runs, choice, names), SHA)
+
+
+def test_the_answer_names_the_commit_and_everything_that_runs_again() -> None:
+    assert said("failed", runs=(CI, GPU)) == (
+        "Running again on `0123456`:\n"
+        "- the failed jobs of [`CI`](https://github.com/octocat/compiler/actions/runs/2) "
+        "(GitHub Actions; it ended in `failure`)\n"
+        "- [`gpu/pr-head`](https://github.com/octocat/compiler/actions/runs/11) "
+        "(GitHub Actions; it ended in `failure`)"
+    )
+
+
+def test_a_job_is_named_with_its_workflow() -> None:
+    assert "- `ruff` of [`Lint`]" in said("", "ruff")
+
+
+def test_nothing_failed_says_what_ran() -> None:
+    assert said("failed", runs=(LINT,)) == "Nothing has failed on `0123456`. What ended there: `Lint`."
+
+
+def test_only_running_says_that_nothing_has_ended() -> None:
+    assert said("failed", runs=(DOCS,)) == (
+        "Nothing has ended on `0123456` yet.\nStill running, so left alone: `Docs`."
+    )
+
+
+def test_nothing_ran_says_so() -> None:
+    assert said("failed", runs=()) == "Nothing has run on `0123456` yet, so there is nothing to run again."
+
+
+def test_a_name_that_nothing_has_is_answered_with_the_nearest() -> None:
+    assert said("", "rufff") == "Nothing on `0123456` is named `rufff`. There is `ruff`."
+
+
+def test_a_name_like_nothing_is_answered_with_what_there_is() -> None:
+    assert said("", "windows-arm64", runs=(CI, LINT)).endswith("There is `CI`, `Lint`.")
+
+
+def test_one_wrong_name_does_not_keep_the_others_from_running() -> None:
+    answer = said("", "lint", "rufff")
+    assert "Running again on `0123456`:\n- [`Lint`]" in answer
+    assert "Nothing on `0123456` is named `rufff`." in answer
+
+
+def test_another_apps_failed_check_is_named_with_what_to_do() -> None:
+    assert "Failed, but not mine to run again: `coverage` (belongs to another App)." in said("failed")
+
+
+def test_of_many_ten_are_named_and_the_rest_counted() -> None:
+    answer = said("failed", runs=[run(f"workflow {n}", FAILED) for n in range(13)])
+    assert answer.count("\n- [`workflow") == 10
+    assert answer.endswith("\n- and 3 more")
+
+
+def test_names_from_outside_can_neither_mention_nor_link() -> None:
+    nasty = run("`@octocat` [x](https://example.org)\n# CI", FAILED)
+    lines = said("failed", runs=(nasty,)).splitlines()
+    assert lines[1].startswith("- [`` `@octocat` [x](https://example.org) # CI ``](https://github.com/")
+
+
+def test_a_link_that_could_break_out_of_the_markdown_is_left_away() -> None:
+    bad = replace(CI, url="https://ci.example.org/a)[x](https://example.org)")
+    assert said("failed", runs=(bad,)).splitlines()[1] == (
+        "- the failed jobs of `CI` (GitHub Actions; it ended in `failure`)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "choice", "names"),
+    [
+        ("@ci rerun", "", ()),
+        ("@CI  Re-Run", "", ()),
+        ("@ci rerun ci", "", ()),
+        ("@ci rerun failed", "failed", ()),
+        ("@ci retest ALL", "all", ()),
+        ("@ci rerun gpu/pr-head", "", ("gpu/pr-head",)),
+        ('@ci rerun "CI / Unit" lint', "", ("CI / Unit", "lint")),
+        ("@ci run ci", "", ()),
+    ],
+)
+def test_how_it_is_asked_for(line: str, choice: str, names: tuple[str, ...]) -> None:
+    registry = Registry([spec for spec, _ in COMMANDS])
+    (command,) = parse(line, registry=registry, mentions=("@ci",))
+    assert isinstance(command, Command)
+    assert (command.spec.name, command.choice, command.names) == ("rerun", choice, names)
