@@ -31,9 +31,10 @@ def data_of(response: Any) -> Any:
     if isinstance(response, Mapping):
         errors = response.get("errors")
         if errors:
-            first = errors[0] if isinstance(errors, list) and isinstance(errors[0], Mapping) else {}
-            # QueryError reads the first error's message, which GitHub does not promise.
-            raise QueryError({**response, "errors": [{"message": "GraphQL error", **first}, *errors[1:]]})
+            first, *others = errors if isinstance(errors, list) else [errors]
+            # QueryError reads the first error's message, so there has to be one.
+            first = {"message": "GraphQL error", **(first if isinstance(first, Mapping) else {})}
+            raise QueryError({**response, "errors": [first, *others]})
         if "data" in response:
             return response["data"]
     raise GraphQLException("GitHub's GraphQL answer has neither data nor errors", response)

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+
+from bot.github.app import GitHubApp
+from bot.github.client import GitHub
+from tests.github.scripted import ScriptedGitHub
+from tests.github.support import INSTALLATION, Apps, Seen
+from tests.github.virtual import JumpingTime
+
+
+@pytest.fixture
+async def scripted() -> AsyncIterator[ScriptedGitHub]:
+    scripted = ScriptedGitHub()
+    await scripted.start()
+    yield scripted
+    await scripted.stop()
+
+
+@pytest.fixture
+def seen() -> Seen:
+    return Seen()
+
+
+@pytest.fixture
+def jumping() -> JumpingTime:
+    return JumpingTime()
+
+
+@pytest.fixture
+async def make_app(scripted: ScriptedGitHub, jumping: JumpingTime, seen: Seen) -> AsyncIterator[Apps]:
+    async with aiohttp.ClientSession() as session:
+        yield Apps(scripted, session, timing=jumping.timing(), observer=seen)
+
+
+@pytest.fixture
+def scripted_app(make_app: Apps) -> GitHubApp:
+    return make_app()
+
+
+@pytest.fixture
+def gh(scripted_app: GitHubApp) -> GitHub:
+    return scripted_app.installation(INSTALLATION)

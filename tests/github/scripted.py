@@ -1,0 +1,100 @@
+"""A GitHub that answers as it was told and remembers what it was asked, over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from aiohttp import web
+
+TOKEN_PREFIX = "ghs_secret_"
+
+
+@dataclass(frozen=True)
+class Say:
+    """One answer. `drop`: the connection breaks after the request arrived; `hang`: no answer ever comes."""
+
+    status: int = 200
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    raw: bytes | None = None
+    drop: bool = False
+    hang: bool = False
+
+
+@dataclass(frozen=True)
+class Asked:
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def bearer(self) -> str:
+        return self.headers["authorization"].split()[1]
+
+
+class ScriptedGitHub:
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self.token_lifetime = timedelta(hours=1)
+        self.tokens_made = 0
+        self._script: dict[tuple[str, str], deque[Say]] = defaultdict(deque)
+        self.url = ""
+        self._runner: web.AppRunner | None = None
+        self._over = asyncio.Event()
+
+    async def start(self) -> None:
+        app = web.Application(client_max_size=2**26)
+        app.router.add_route("*", "/{path:.*}", self._answer)
+        self._runner = web.AppRunner(app, access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+
+    async def stop(self) -> None:
+        self._over.set()
+        assert self._runner is not None
+        await self._runner.cleanup()
+
+    def will(self, method: str, path: str, *answers: Say) -> None:
+        """Answer the next requests to `path` one after the other; the last answer stays."""
+        self._script[method, path] = deque(answers)
+
+    def asked_for(self, method: str, path: str) -> list[Asked]:
+        return [asked for asked in self.asked if (asked.method, asked.path) == (method, path)]
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        asked = Asked(request.method, request.path, dict(request.query), request.headers.copy(), await request.read())
+        self.asked.append(asked)
+        answers = self._script.get((asked.method, asked.path))
+        if answers is None:
+            return self._token() if asked.path.endswith("/access_tokens") else web.json_response({}, status=418)
+        say = answers.popleft() if len(answers) > 1 else answers[0]
+        if say.hang:
+            await self._over.wait()
+        if say.drop:
+            assert request.transport is not None
+            request.transport.abort()
+        if say.raw is not None:
+            return web.Response(status=say.status, body=say.raw, headers=say.headers)
+        if say.body is None:
+            return web.Response(status=say.status, headers=say.headers)
+        return web.json_response(say.body, status=say.status, headers=say.headers)
+
+    def _token(self) -> web.Response:
+        self.tokens_made += 1
+        ends = datetime.now(UTC) + self.token_lifetime
+        token = f"{TOKEN_PREFIX}{self.tokens_made}"
+        return web.json_response({"token": token, "expires_at": ends.isoformat(timespec="seconds")}, status=201)

@@ -1,0 +1,177 @@
+"""Signing in: the JWT, the installation tokens, and that nobody else ever sees them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import timedelta
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from gidgethub import BadRequest
+
+from bot.github.app import GitHubApp
+from bot.github.auth import AppKey
+from bot.github.client import GitHub
+from bot.github.errors import NotInstalled, RateLimited, status_of
+from bot.github.governor import Timing
+from tests.github.scripted import TOKEN_PREFIX, Say, ScriptedGitHub
+from tests.github.support import APP_ID, INSTALLATION, Apps, pem, private_key, refused
+from tests.github.virtual import JumpingTime
+
+TOKENS = f"/app/installations/{INSTALLATION}/access_tokens"
+
+
+async def test_the_app_shows_a_back_dated_jwt_that_ends_within_ten_minutes(
+    scripted: ScriptedGitHub, scripted_app: GitHubApp
+) -> None:
+    scripted.will("GET", "/app", Say(body={"slug": "nightjar"}))
+    await scripted_app.as_app().getitem("/app")
+    shown = scripted.asked[0].bearer
+    claims = jwt.decode(shown, private_key().public_key(), algorithms=["RS256"], options={"verify_iss": False})
+    now = time.time()
+    assert claims["iss"] == str(APP_ID)
+    assert now - 90 < claims["iat"] <= now - 60
+    assert now < claims["exp"] <= now + 600
+    assert jwt.get_unverified_header(shown)["alg"] == "RS256"
+
+
+async def test_fifty_who_ask_at_once_share_one_token(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
+    scripted.will("GET", "/rate_limit", Say(body={}))
+    await asyncio.gather(*(scripted_app.installation(INSTALLATION).getitem("/rate_limit") for _ in range(50)))
+    assert scripted.tokens_made == 1
+    assert {asked.bearer for asked in scripted.asked_for("GET", "/rate_limit")} == {f"{TOKEN_PREFIX}1"}
+
+
+async def test_two_installations_have_tokens_of_their_own(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
+    scripted.will("GET", "/rate_limit", Say(body={}))
+    await scripted_app.installation(1).getitem("/rate_limit")
+    await scripted_app.installation(2).getitem("/rate_limit")
+    first, second = scripted.asked_for("GET", "/rate_limit")
+    assert first.bearer != second.bearer
+
+
+async def test_a_token_is_refreshed_before_it_ends(scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime) -> None:
+    scripted.will("GET", "/rate_limit", Say(body={}))
+    for later in (0, 54 * 60, 2 * 60):  # a token lasts 60 minutes and is used for 55
+        jumping.now += later
+        await gh.getitem("/rate_limit")
+    assert [asked.bearer[-1] for asked in scripted.asked_for("GET", "/rate_limit")] == ["1", "1", "2"]
+
+
+async def test_a_short_lived_token_is_used_for_half_its_life(
+    scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime
+) -> None:
+    scripted.token_lifetime = timedelta(seconds=60)
+    scripted.will("GET", "/rate_limit", Say(body={}))
+    for later in (0, 20, 20):
+        jumping.now += later
+        await gh.getitem("/rate_limit")
+    assert [asked.bearer[-1] for asked in scripted.asked_for("GET", "/rate_limit")] == ["1", "1", "2"]
+
+
+async def test_a_revoked_token_is_replaced_and_the_request_repeated(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    scripted.will("POST", "/repos/octocat/compiler/issues/1/comments", refused(401, "Bad credentials"), Say(201, {}))
+    await gh.post("/repos/octocat/compiler/issues/1/comments", data={"body": "hi"})
+    asked = scripted.asked_for("POST", "/repos/octocat/compiler/issues/1/comments")
+    assert [each.bearer[-1] for each in asked] == ["1", "2"]
+    assert [each.json for each in asked] == [{"body": "hi"}] * 2
+
+
+async def test_a_second_401_is_final(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    scripted.will("GET", "/rate_limit", refused(401, "Bad credentials"))
+    with pytest.raises(BadRequest) as raised:
+        await gh.getitem("/rate_limit")
+    assert status_of(raised.value) == 401
+    assert len(scripted.asked_for("GET", "/rate_limit")) == 2
+
+
+async def test_many_401s_at_once_ask_for_one_new_token(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    scripted.will("GET", "/rate_limit", *[refused(401)] * 10, Say(body={}))
+    await asyncio.gather(*(gh.getitem("/rate_limit") for _ in range(10)))
+    assert scripted.tokens_made == 2
+
+
+async def test_a_rejected_jwt_is_not_tried_again(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
+    scripted.will("GET", "/app", refused(401, "A JSON web token could not be decoded"))
+    with pytest.raises(BadRequest, match="could not be decoded"):
+        await scripted_app.as_app().getitem("/app")
+    assert len(scripted.asked) == 1
+
+
+@pytest.mark.parametrize("status", [403, 404])
+async def test_a_removed_or_suspended_installation_is_not_taken_for_a_missing_thing(
+    scripted: ScriptedGitHub, gh: GitHub, status: int
+) -> None:
+    scripted.will("POST", TOKENS, refused(status))
+    with pytest.raises(NotInstalled, match="installation 42") as raised:
+        await gh.getitem("/repos/octocat/compiler")
+    assert status_of(raised.value) is None
+
+
+async def test_those_who_wait_for_a_token_share_its_failure_too(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    scripted.will("POST", TOKENS, refused(429, "slow down", retry_after="90"))
+    ends = await asyncio.gather(*(gh.getitem("/rate_limit") for _ in range(20)), return_exceptions=True)
+    assert {type(end) for end in ends} == {RateLimited}
+    assert len(scripted.asked) == 1
+
+
+async def test_making_a_token_is_tried_again_after_a_500(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    made = Say(201, {"token": "ghs_late", "expires_at": "2099-01-01T00:00:00Z"})
+    scripted.will("POST", TOKENS, Say(500), made)
+    scripted.will("GET", "/rate_limit", Say(body={}))
+    await gh.getitem("/rate_limit")
+    assert scripted.asked_for("GET", "/rate_limit")[0].bearer == "ghs_late"
+
+
+async def test_one_who_gives_up_waiting_leaves_the_token_to_the_others(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    scripted.will("GET", "/rate_limit", Say(body={}))
+    impatient = asyncio.ensure_future(gh.getitem("/rate_limit"))
+    patient = asyncio.ensure_future(gh.getitem("/rate_limit"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    impatient.cancel()
+    assert await patient == {}
+    assert scripted.tokens_made == 1
+
+
+def _elliptic() -> str:
+    key = ec.generate_private_key(ec.SECP256R1())
+    form = serialization.PrivateFormat.PKCS8
+    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()).decode()
+
+
+def _with_passphrase() -> str:
+    locked = serialization.BestAvailableEncryption(b"open sesame")
+    form = serialization.PrivateFormat.PKCS8
+    return private_key().private_bytes(serialization.Encoding.PEM, form, locked).decode()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    ["", "a path/to/key.pem", "-----BEGIN RSA PRIVATE KEY-----\nc2VjcmV0\n-----END RSA PRIVATE KEY-----"],
+)
+def test_a_malformed_key_is_named_and_not_shown(broken: str) -> None:
+    with pytest.raises(ValueError, match="GITHUB_PRIVATE_KEY") as raised:
+        AppKey("7", broken, Timing())
+    assert "c2VjcmV0" not in str(raised.value)
+
+
+@pytest.mark.parametrize("make", [_elliptic, _with_passphrase])
+def test_a_key_of_another_kind_is_refused_at_once(make: object) -> None:
+    assert callable(make)
+    with pytest.raises(ValueError, match="without a passphrase"):
+        AppKey("7", make(), Timing())
+
+
+def test_a_key_whose_line_ends_were_escaped_is_understood() -> None:
+    assert AppKey("7", pem().replace("\n", "\\n"), Timing()).jwt().count(".") == 2
+
+
+def test_the_app_and_its_clients_show_no_secret(make_app: Apps) -> None:
+    app = make_app()
+    shown = repr(app) + repr(app.installation(INSTALLATION, dry_run=True)) + repr(app.as_app())
+    assert "PRIVATE KEY" not in shown
+    assert "GitHub(42, dry run)" in shown

@@ -1,0 +1,284 @@
+"""What is sent again and what is not, over real connections that break."""
+
+from __future__ import annotations
+
+import io
+import logging
+import traceback
+
+import aiohttp
+import pytest
+import structlog
+from gidgethub import BadRequest, RedirectionException
+
+from bot.github.app import GitHubApp
+from bot.github.client import GitHub
+from bot.github.errors import Unavailable, WriteRefused, is_not_found, status_of
+from tests.github.scripted import TOKEN_PREFIX, Say, ScriptedGitHub
+from tests.github.support import INSTALLATION, Apps, Seen, pem, private_key, refused
+from tests.github.virtual import JumpingTime
+
+COMMENTS = "/repos/{owner}/{repo}/issues/{number}/comments"
+COMMENT = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
+VARS = {"owner": "octocat", "repo": "compiler", "number": "1", "comment_id": "5"}
+COMMENTS_PATH = "/repos/octocat/compiler/issues/1/comments"
+COMMENT_PATH = "/repos/octocat/compiler/issues/comments/5"
+OK = Say(body={"id": 5})
+
+
+async def send(gh: GitHub, method: str) -> object:
+    if method == "GET":
+        return await gh.getitem(COMMENT, VARS)
+    if method == "DELETE":
+        await gh.delete(COMMENT, VARS)
+        return None
+    return await getattr(gh, method.lower())(COMMENT, VARS, data={"body": "hi"})
+
+
+async def test_every_request_says_who_we_are_and_which_api_we_speak(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    scripted.will("GET", COMMENT_PATH, OK)
+    await gh.getitem(COMMENT, VARS)
+    headers = scripted.asked_for("GET", COMMENT_PATH)[0].headers
+    assert headers["user-agent"] == "nightjar"
+    assert headers["x-github-api-version"] == "2022-11-28"
+    assert headers["accept"] == "application/vnd.github.v3+json"
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("trouble", [Say(500), Say(502), Say(520), Say(drop=True)])
+async def test_what_is_safe_to_repeat_is_repeated(
+    scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime, method: str, trouble: Say
+) -> None:
+    scripted.will(method, COMMENT_PATH, trouble, trouble, OK)
+    await send(gh, method)
+    assert len(scripted.asked_for(method, COMMENT_PATH)) == 3
+    assert 0 < sum(jumping.slept) < 2
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
+async def test_after_a_few_tries_the_job_has_to_come_back_later(
+    scripted: ScriptedGitHub, gh: GitHub, method: str
+) -> None:
+    scripted.will(method, COMMENT_PATH, Say(503))
+    with pytest.raises(Unavailable, match="GitHub answered 503") as raised:
+        await send(gh, method)
+    assert status_of(raised.value) == 503
+    assert len(scripted.asked_for(method, COMMENT_PATH)) == 3
+
+
+@pytest.mark.parametrize("trouble", [Say(500), Say(502), Say(drop=True)])
+async def test_a_post_is_never_repeated_because_it_may_have_worked(
+    scripted: ScriptedGitHub, gh: GitHub, trouble: Say
+) -> None:
+    scripted.will("POST", COMMENTS_PATH, trouble)
+    with pytest.raises(Unavailable):
+        await gh.post(COMMENTS, VARS, data={"body": "hi"})
+    assert len(scripted.asked_for("POST", COMMENTS_PATH)) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PATCH", "/repos/octocat/compiler/check-runs/9"),
+        ("PUT", "/repos/octocat/compiler/pulls/1/merge"),
+        ("PUT", "/repos/octocat/compiler/pulls/1/update-branch"),
+        ("PUT", "/repos/octocat/compiler/contents/docs/index.md"),
+    ],
+)
+async def test_what_would_do_something_else_the_second_time_is_not_repeated(
+    scripted: ScriptedGitHub, gh: GitHub, method: str, path: str
+) -> None:
+    scripted.will(method, path, Say(502))
+    with pytest.raises(Unavailable):
+        await getattr(gh, method.lower())(path, data={})
+    assert len(scripted.asked_for(method, path)) == 1
+
+
+async def test_reading_what_must_not_be_written_twice_is_repeated(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    scripted.will("GET", "/repos/octocat/compiler/check-runs/9", Say(502), OK)
+    assert await gh.getitem("/repos/octocat/compiler/check-runs/9") == {"id": 5}
+
+
+async def test_a_short_retry_after_of_a_503_is_waited_for(
+    scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime
+) -> None:
+    scripted.will("GET", COMMENT_PATH, Say(503, headers={"retry-after": "3"}), OK)
+    await gh.getitem(COMMENT, VARS)
+    assert jumping.slept == [3]
+
+
+async def test_a_long_retry_after_of_a_503_goes_to_the_queue(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    scripted.will("GET", COMMENT_PATH, Say(503, headers={"retry-after": "120"}))
+    with pytest.raises(Unavailable) as raised:
+        await gh.getitem(COMMENT, VARS)
+    assert raised.value.retry_in == 120
+    assert len(scripted.asked_for("GET", COMMENT_PATH)) == 1
+
+
+@pytest.mark.parametrize(("method", "path", "tries"), [("GET", COMMENT_PATH, 3), ("POST", COMMENTS_PATH, 1)])
+async def test_silence_ends_at_the_time_out(
+    scripted: ScriptedGitHub, make_app: Apps, method: str, path: str, tries: int
+) -> None:
+    gh = make_app(timeout=aiohttp.ClientTimeout(total=0.05)).installation(INSTALLATION)
+    scripted.will("POST", f"/app/installations/{INSTALLATION}/access_tokens", TOKEN)
+    scripted.will(method, path, Say(hang=True))
+    with pytest.raises(Unavailable, match="no answer in time"):
+        await (gh.getitem(path) if method == "GET" else gh.post(path, data={}))
+    assert len(scripted.asked_for(method, path)) == tries
+
+
+TOKEN = Say(201, {"token": "ghs_secret_x", "expires_at": "2099-01-01T00:00:00Z"})
+
+
+async def test_an_unreachable_github_is_named(make_app: Apps, unused_tcp_port: int) -> None:
+    app = make_app(api_url=f"http://127.0.0.1:{unused_tcp_port}")
+    with pytest.raises(Unavailable, match=f"no connection to 127.0.0.1:{unused_tcp_port}"):
+        await app.as_app().getitem("/app")
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 409, 410, 422])
+async def test_a_refusal_is_final(scripted: ScriptedGitHub, gh: GitHub, status: int) -> None:
+    scripted.will("PATCH", COMMENT_PATH, refused(status, "No."))
+    with pytest.raises(BadRequest) as raised:
+        await gh.patch(COMMENT, VARS, data={})
+    assert status_of(raised.value) == status
+    assert len(scripted.asked_for("PATCH", COMMENT_PATH)) == 1
+
+
+async def test_an_answer_that_is_not_whole_is_unavailable(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    cut = Say(raw=b'{"id": 5', headers={"content-type": "application/json"})
+    scripted.will("GET", COMMENT_PATH, cut)
+    with pytest.raises(Unavailable, match="not the JSON"):
+        await gh.getitem(COMMENT, VARS)
+
+
+async def test_an_html_error_page_of_a_proxy_is_unavailable(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    page = Say(502, raw=b"<html>", headers={"content-type": "application/json"})
+    scripted.will("POST", COMMENTS_PATH, page)
+    with pytest.raises(Unavailable, match="502"):
+        await gh.post(COMMENTS, VARS, data={})
+
+
+async def test_a_read_follows_a_renamed_repository(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    scripted.will("GET", COMMENT_PATH, Say(301, headers={"location": f"{scripted.url}/repositories/9/comments/5"}))
+    scripted.will("GET", "/repositories/9/comments/5", OK)
+    assert await gh.getitem(COMMENT, VARS) == {"id": 5}
+    assert "authorization" in scripted.asked_for("GET", "/repositories/9/comments/5")[0].headers
+
+
+async def test_a_redirect_to_another_origin_does_not_get_our_token(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    elsewhere = ScriptedGitHub()
+    await elsewhere.start()
+    elsewhere.will("GET", "/log", Say(raw=b"a log"))
+    scripted.will("GET", COMMENT_PATH, Say(302, headers={"location": f"{elsewhere.url}/log"}))
+    await gh.getitem(COMMENT, VARS)
+    assert "authorization" not in elsewhere.asked[0].headers
+    await elsewhere.stop()
+
+
+@pytest.mark.parametrize("status", [301, 302, 307])
+async def test_a_write_does_not_follow_a_renamed_repository(scripted: ScriptedGitHub, gh: GitHub, status: int) -> None:
+    scripted.will("POST", COMMENTS_PATH, Say(status, headers={"location": f"{scripted.url}/elsewhere"}))
+    with pytest.raises(RedirectionException, match=r"name it in app\.yaml"):
+        await gh.post(COMMENTS, VARS, data={})
+    assert not scripted.asked_for("GET", "/elsewhere")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+async def test_a_dry_run_refuses_to_write_before_anything_is_sent(
+    scripted: ScriptedGitHub, scripted_app: GitHubApp, method: str
+) -> None:
+    gh = scripted_app.installation(INSTALLATION, dry_run=True)
+    with pytest.raises(WriteRefused, match=f"{method} .*dry run"):
+        await send(gh, method)
+    assert scripted.asked == []
+
+
+async def test_metrics_get_the_template_and_never_the_address(scripted: ScriptedGitHub, gh: GitHub, seen: Seen) -> None:
+    scripted.will("GET", COMMENT_PATH, OK)
+    scripted.will("POST", COMMENTS_PATH, Say(drop=True))
+    await gh.getitem(f"{COMMENT}?x=1", VARS)
+    await gh.getitem(f"{scripted.url}{COMMENT_PATH}")
+    with pytest.raises(Unavailable):
+        await gh.post(COMMENTS, VARS, data={})
+    assert seen.requests == [
+        ("POST", "/app/installations/{installation_id}/access_tokens", 201),
+        ("GET", COMMENT, 200),
+        ("GET", "(address from a payload)", 200),
+        ("POST", COMMENTS, 0),
+    ]
+
+
+async def test_an_address_of_another_host_is_refused(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    with pytest.raises(ValueError, match="not the host of GITHUB_API_URL"):
+        await gh.getitem("https://api.github.com/user")
+    assert scripted.asked == []
+
+
+@pytest.mark.parametrize("name", ["..", "."])
+async def test_a_value_cannot_climb_out_of_its_place(scripted: ScriptedGitHub, gh: GitHub, name: str) -> None:
+    with pytest.raises(ValueError, match="a value of the path"):
+        await gh.getitem("/repos/{owner}/{repo}/installation", {"owner": name, "repo": name})
+    assert scripted.asked == []
+
+
+async def test_a_value_with_slashes_stays_in_its_place(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    scripted.will("GET", "/repos/octocat/a/../b?", OK)
+    with pytest.raises(BadRequest):
+        await gh.getitem("/repos/octocat/{repo}", {"repo": "a/../../user?"})
+    assert scripted.asked[-1].query == {}
+
+
+async def test_a_422_without_errors_or_message_is_still_a_refusal(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    scripted.will("POST", COMMENTS_PATH, Say(422, {"errors": []}))
+    with pytest.raises(BadRequest) as raised:
+        await gh.post(COMMENTS, VARS, data={})
+    assert status_of(raised.value) == 422
+
+
+async def test_predicates_read_what_came(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    scripted.will("GET", COMMENT_PATH, refused(404))
+    with pytest.raises(BadRequest) as raised:
+        await gh.getitem(COMMENT, VARS)
+    assert is_not_found(raised.value)
+
+
+async def test_no_secret_is_in_any_log_or_error(
+    scripted: ScriptedGitHub, make_app: Apps, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every kind of failure once, with everything logged that can be."""
+    caplog.set_level(logging.DEBUG)
+    out = io.StringIO()
+    with structlog.testing.capture_logs() as logged:
+        gh = make_app(timeout=aiohttp.ClientTimeout(total=0.2)).installation(INSTALLATION)
+        loop = f"{scripted.url}{COMMENT_PATH}?sig=signed"
+        troubles = [
+            Say(500),
+            Say(drop=True),
+            Say(hang=True),
+            Say(301, headers={"location": loop}),
+            Say(raw=b"x" * 10, headers={"content-length": "20", "content-encoding": "gzip"}),
+            refused(401, "Bad credentials"),
+            refused(403),
+            refused(422),
+            refused(429, retry_after="100"),
+        ]
+        for trouble in troubles:
+            scripted.will("GET", COMMENT_PATH, trouble)
+            try:
+                await gh.getitem(COMMENT, VARS)
+            except Exception as error:
+                traceback.print_exception(error, file=out)
+                told = error
+                while told is not None:
+                    print(repr(told), told.args, vars(told), file=out)
+                    told = told.__cause__ or told.__context__  # type: ignore[assignment]
+            else:
+                pytest.fail(f"{trouble} raised nothing")
+    text = out.getvalue() + caplog.text + repr(logged)
+    assert text.count("Unavailable") >= 5
+    assert TOKEN_PREFIX not in text
+    assert "sig=signed" not in text
+    assert "eyJ" not in text  # how every JWT begins
+    assert pem().splitlines()[1] not in text
+    assert str(private_key().private_numbers().d) not in text

@@ -1,0 +1,262 @@
+"""How limits feel from outside: short waits inside, long ones back to the queue, and no hammering."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from gidgethub import BadRequest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.github.app import GitHubApp
+from bot.github.client import GitHub
+from bot.github.errors import Answer, RateLimited, is_forbidden
+from bot.github.governor import IN_FLIGHT, Governor, sweeping
+from bot.github.limits import WRITE_BURST, Demand
+from tests.github.scripted import Say, ScriptedGitHub
+from tests.github.support import INSTALLATION, Seen, quota, refused
+from tests.github.test_limits import most_within
+from tests.github.virtual import JumpingTime, SharedTime
+
+PATH = "/repos/octocat/compiler/issues/1"
+OK = Say(body={"id": 1})
+POINTING = "https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#about-secondary-rate-limits"
+
+
+@pytest.mark.parametrize("status", [403, 429])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_long_retry_after_goes_to_the_queue_and_others_do_not_knock(
+    scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime, status: int, method: str
+) -> None:
+    scripted.will(method, PATH, refused(status, "slow down", retry_after="30"), OK)
+
+    async def send() -> object:
+        return await (gh.getitem(PATH) if method == "GET" else gh.post(PATH, data={}))
+
+    for _ in range(3):
+        with pytest.raises(RateLimited) as raised:
+            await send()
+        assert raised.value.retry_in == 30
+    assert len(scripted.asked_for(method, PATH)) == 1
+    jumping.now += 31
+    assert await send() == {"id": 1}
+
+
+async def test_a_short_retry_after_is_waited_for_and_a_post_sent_again(
+    scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime
+) -> None:
+    scripted.will("POST", PATH, refused(429, "slow down", retry_after="2"), OK)
+    assert await gh.post(PATH, data={}) == {"id": 1}
+    assert sum(jumping.slept) == 2
+
+
+@pytest.mark.parametrize("limited", [Say(429), Say(403, {"message": "m", "documentation_url": POINTING})])
+async def test_a_limit_that_names_no_time_is_a_minute_then_two(
+    scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime, limited: Say
+) -> None:
+    scripted.will("GET", PATH, limited)
+    waits = []
+    for _ in range(3):
+        with pytest.raises(RateLimited) as raised:
+            await gh.getitem(PATH)
+        waits.append(raised.value.retry_in)
+        jumping.now += raised.value.retry_in + 1
+    assert waits == [60, 120, 240]
+
+
+async def test_a_used_up_quota_waits_for_its_reset(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    scripted.will("GET", PATH, Say(403, {"message": "API rate limit exceeded"}, quota(0)))
+    scripted.will("GET", "/search/issues", Say(body={"items": []}))
+    for _ in range(2):
+        with pytest.raises(RateLimited) as raised:
+            await gh.getitem(PATH)
+        assert raised.value.retry_in > 3600
+    assert len(scripted.asked_for("GET", PATH)) == 1
+    assert await gh.getitem("/search/issues") == {"items": []}
+
+
+async def test_the_last_request_of_a_quota_already_stops_the_next(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    scripted.will("GET", PATH, Say(body={}, headers=quota(0)))
+    await gh.getitem(PATH)
+    with pytest.raises(RateLimited, match="quota is used up"):
+        await gh.getitem(PATH)
+
+
+async def test_a_missing_permission_stays_a_refusal_and_stops_nobody(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    scripted.will("GET", PATH, Say(403, {"message": "Resource not accessible by integration"}, quota(4000)), OK)
+    with pytest.raises(BadRequest, match="not accessible") as raised:
+        await gh.getitem(PATH)
+    assert is_forbidden(raised.value)
+    assert await gh.getitem(PATH) == {"id": 1}
+
+
+async def test_a_failed_answers_quota_counts(scripted: ScriptedGitHub, gh: GitHub, seen: Seen) -> None:
+    scripted.will("GET", PATH, Say(404, {"message": "Not Found"}, quota(17)))
+    with pytest.raises(BadRequest):
+        await gh.getitem(PATH)
+    assert seen.quotas == [(str(INSTALLATION), "core", 17, 5000, 4_102_444_800)]
+    with sweeping(), pytest.raises(RateLimited, match="kept for webhooks"):
+        await gh.getitem(PATH)
+
+
+async def test_sweeps_stop_at_the_reserve_and_webhooks_go_on(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    scripted.will("GET", PATH, Say(body={"id": 1}, headers=quota(900)))
+    await gh.getitem(PATH)
+    with sweeping(), pytest.raises(RateLimited) as raised:
+        await gh.getitem(PATH)
+    assert raised.value.retry_in > 0
+    assert await gh.getitem(PATH) == {"id": 1}
+
+
+async def test_one_limited_installation_leaves_the_others_alone(
+    scripted: ScriptedGitHub, scripted_app: GitHubApp
+) -> None:
+    scripted.will("GET", PATH, refused(429, "slow down", retry_after="60"), OK)
+    with pytest.raises(RateLimited):
+        await scripted_app.installation(1).getitem(PATH)
+    assert await scripted_app.installation(2).getitem(PATH) == {"id": 1}
+
+
+async def test_one_event_is_answered_at_once_and_a_crowd_a_second_apart(
+    scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime
+) -> None:
+    scripted.will("POST", PATH, OK)
+    for _ in range(WRITE_BURST):
+        await gh.post(PATH, data={})
+    assert jumping.slept == []
+    for _ in range(3):
+        await gh.post(PATH, data={})
+    assert jumping.slept == pytest.approx([1, 1, 1])
+
+
+async def test_the_writes_of_an_hour_end_and_reading_goes_on(
+    scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime
+) -> None:
+    scripted.will("POST", PATH, OK)
+    scripted.will("GET", PATH, OK)
+    for _ in range(450):
+        await gh.post(PATH, data={})
+        jumping.now += 1
+    with pytest.raises(RateLimited) as raised:
+        await gh.post(PATH, data={})
+    assert raised.value.retry_in == pytest.approx(3600 - 450, abs=2)
+    assert await gh.getitem(PATH) == {"id": 1}
+    jumping.now += raised.value.retry_in
+    await gh.post(PATH, data={})
+
+
+async def test_making_tokens_is_not_writing_content(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
+    scripted.will("GET", PATH, OK)
+    for installation in range(50):
+        await scripted_app.installation(installation).getitem(PATH)
+    assert scripted.tokens_made == 50
+
+
+async def test_who_is_refused_together_does_not_come_back_together(jumping: JumpingTime) -> None:
+    chances = iter([0.0, 0.5, 0.9])
+    timing = jumping.timing()
+    governor = Governor(type(timing)(timing.clock, timing.wall, timing.sleep, lambda: next(chances)))
+    for _ in range(450):
+        async with governor.turn("42", Demand(write=True)):
+            jumping.now += 1
+    waits = []
+    for _ in range(3):
+        with pytest.raises(RateLimited) as raised:
+            async with governor.turn("42", Demand(write=True)):
+                pass
+        waits.append(raised.value.retry_in)
+    assert waits == sorted(set(waits))
+
+
+crowds = st.lists(
+    st.tuples(
+        st.sampled_from([0.0, 0.2, 3.0]),  # seconds between two requests
+        st.integers(1, 250),  # how many come like that
+        st.booleans(),  # whether they write
+        st.sampled_from([0.1, 1.0, 25.0]),  # seconds until GitHub answers
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(crowds=crowds, installations=st.sampled_from([1, 3]))
+async def test_the_governor_never_lets_too_much_through(
+    crowds: list[tuple[float, int, bool, float]], installations: int
+) -> None:
+    """Any crowd of requests that come at any time, take any time, and come back when they are told to."""
+    shared = SharedTime()
+    governor = Governor(shared.timing())
+    in_flight, most = 0, 0
+    writes: dict[str, list[float]] = {}
+
+    async def request(starts: float, installation: str, write: bool, takes: float) -> None:
+        nonlocal in_flight, most
+        await shared.sleep(starts)
+        for _ in range(5):
+            try:
+                async with governor.turn(installation, Demand(points=5 if write else 1, write=write)) as sent_at:
+                    in_flight += 1
+                    most = max(most, in_flight)
+                    if write:
+                        writes.setdefault(installation, []).append(sent_at)
+                    await shared.sleep(takes)
+                    in_flight -= 1
+                    return
+            except RateLimited as limit:
+                await shared.sleep(limit.retry_in)
+
+    clock, work = 0.0, []
+    for gap, count, write, takes in crowds:
+        for number in range(count):
+            clock += gap
+            work.append(request(clock, str(number % installations), write, takes))
+    await shared.run(work)
+    assert in_flight == 0
+    assert 0 < most <= IN_FLIGHT
+    for moments in writes.values():
+        assert most_within(60, moments) <= 80
+        assert most_within(3600, moments) <= 450
+
+
+async def test_a_hundred_are_in_flight_and_the_next_waits_for_its_place() -> None:
+    governor = Governor()
+    leave = asyncio.Event()
+    inside = 0
+
+    async def request(number: int) -> None:
+        nonlocal inside
+        async with governor.turn(str(number), Demand()):
+            inside += 1
+            await leave.wait()
+
+    tasks = [asyncio.ensure_future(request(number)) for number in range(IN_FLIGHT + 20)]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert inside == IN_FLIGHT
+    leave.set()
+    await asyncio.gather(*tasks)
+    assert inside == IN_FLIGHT + 20
+
+
+async def test_a_request_that_was_waiting_when_a_limit_came_does_not_go_out() -> None:
+    shared = SharedTime()
+    governor = Governor(shared.timing())
+    outcome: list[str] = []
+
+    async def write() -> None:
+        try:
+            async with governor.turn("42", Demand(write=True)):
+                outcome.append("sent")
+        except RateLimited:
+            outcome.append("refused")
+
+    async def limit() -> None:
+        await shared.sleep(0.5)
+        with pytest.raises(RateLimited):
+            governor.judge("42", Demand(), Answer(429, {"retry-after": "60"}, b""), None, sent_at=0.0)
+
+    await shared.run([*(write() for _ in range(WRITE_BURST + 2)), limit()])
+    assert outcome == ["sent"] * WRITE_BURST + ["refused"] * 2

@@ -1,0 +1,224 @@
+"""The bookkeeping of limits, for every order of requests that may come."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from multidict import CIMultiDict
+
+from bot.github.errors import Answer
+from bot.github.limits import (
+    FIRST_BACKOFF,
+    LONGEST_BACKOFF,
+    WRITE_BURST,
+    Demand,
+    Ledger,
+    Limit,
+    Pace,
+    Quota,
+    Window,
+    limit_in,
+    quota_told,
+    resource_of,
+)
+from tests.github.support import quota
+
+WRITE = Demand(points=5, write=True)
+READ = Demand()
+DATE = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def answer(status: int, body: bytes = b"", /, **headers: str) -> Answer:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer(status, CIMultiDict({"date": format_datetime(DATE, usegmt=True), **named}), body)
+
+
+def most_within(seconds: float, moments: Sequence[float]) -> int:
+    """The largest number of moments in any window of that length, less what rounding may take from it."""
+    moments = sorted(moments)
+    return max(bisect_left(moments, start + seconds - 1e-6) - place for place, start in enumerate(moments))
+
+
+Crowd = tuple[float, int]
+"""Seconds between two requests, and how many come like that."""
+
+crowds = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 1.0, 7.0, 20.0]), st.integers(1, 300)), min_size=1, max_size=6)
+
+
+@settings(deadline=None)
+@given(crowds=crowds, sweep=st.booleans())
+def test_writes_stay_within_every_limit_whenever_they_are_asked_for(crowds: list[Crowd], sweep: bool) -> None:
+    ledger, now, sent = Ledger(), 0.0, []
+    demand = Demand(points=5, write=True, sweep=sweep)
+    for gap, count in crowds:
+        for _ in range(count):
+            now += gap
+            at, _ = ledger.earliest(now, demand)
+            ledger.book(at, demand)
+            sent.append(at)
+    assert most_within(60, sent) <= 80
+    assert most_within(3600, sent) <= (360 if sweep else 450)
+    assert most_within(0.9, sent) <= WRITE_BURST
+
+
+@settings(deadline=None)
+@given(
+    crowds=st.lists(st.tuples(st.sampled_from([0.0, 0.01, 0.5]), st.integers(1, 600)), min_size=1, max_size=6),
+    every=st.integers(1, 40),
+)
+def test_points_stay_within_900_a_minute_with_writes_booked_ahead(crowds: list[Crowd], every: int) -> None:
+    """Every so many requests one is a write, which may have to wait while reads go on."""
+    ledger, now, spent = Ledger(), 0.0, []
+    for gap, count in crowds:
+        for number in range(count):
+            now += gap
+            demand = READ if number % every else WRITE
+            at, _ = ledger.earliest(now, demand)
+            ledger.book(at, demand)
+            spent += [at] * demand.points
+    assert most_within(60, spent) <= 900
+
+
+def test_an_idle_bot_writes_what_one_event_needs_at_once_and_then_one_a_second() -> None:
+    pace, sent = Pace(1.0, 5), []
+    for _ in range(8):
+        sent.append(pace.earliest(100.0))
+        pace.book(sent[-1])
+    assert sent == [100, 100, 100, 100, 100, 101, 102, 103]
+
+
+def test_a_window_that_nothing_fits_into_says_so() -> None:
+    assert Window(3, 60).earliest(0.0, 4) == float("inf")
+
+
+def test_the_first_backoff_is_a_minute_and_doubles_until_an_hour() -> None:
+    ledger, now, waits = Ledger(), 0.0, []
+    for _ in range(9):
+        waits.append(ledger.strike(now, sent_at=now, told=None))
+        now += waits[-1]
+    assert waits[:4] == [FIRST_BACKOFF, 120, 240, 480]
+    assert waits[-1] == LONGEST_BACKOFF
+
+
+def test_answers_to_requests_that_were_under_way_together_are_one_incident() -> None:
+    ledger = Ledger()
+    assert [ledger.strike(10.0 + n, sent_at=5.0, told=None) for n in range(3)] == [60, 59, 58]
+
+
+def test_a_success_makes_the_backoff_small_again() -> None:
+    ledger = Ledger()
+    ledger.strike(0.0, sent_at=0.0, told=None)
+    ledger.strike(60.0, sent_at=60.0, told=None)
+    ledger.succeed(sent_at=200.0)
+    assert ledger.strike(300.0, sent_at=300.0, told=None) == FIRST_BACKOFF
+
+
+def test_a_limited_installation_waits_as_long_as_told_and_a_shorter_word_does_not_shorten_it() -> None:
+    ledger = Ledger()
+    ledger.strike(0.0, sent_at=0.0, told=100.0)
+    ledger.strike(1.0, sent_at=0.0, told=5.0)
+    assert ledger.earliest(50.0, READ)[0] == 100
+    assert ledger.earliest(101.0, READ)[0] == 101
+
+
+def spare(remaining: int, *, reset: int = 1000, ends: float = 1000.0, resource: str = "core") -> Quota:
+    return Quota(resource, 5000, remaining, reset, ends)
+
+
+def test_a_used_up_quota_holds_its_own_resource_until_the_reset() -> None:
+    ledger = Ledger()
+    ledger.learn(spare(0), now=0.0)
+    assert ledger.earliest(10.0, READ)[0] == 1000
+    assert ledger.earliest(10.0, Demand("search"))[0] == 10
+    assert ledger.earliest(1000.0, READ)[0] == 1000
+
+
+@pytest.mark.parametrize(("remaining", "webhook", "sweep"), [(1001, 10, 10), (999, 10, 1000), (1, 10, 1000)])
+def test_the_last_fifth_of_the_quota_is_kept_for_webhooks(remaining: int, webhook: float, sweep: float) -> None:
+    ledger = Ledger()
+    ledger.learn(spare(remaining), now=0.0)
+    assert ledger.earliest(10.0, READ)[0] == webhook
+    assert ledger.earliest(10.0, Demand(sweep=True))[0] == sweep
+
+
+def test_an_answer_that_was_overtaken_does_not_give_quota_back() -> None:
+    ledger = Ledger()
+    ledger.learn(spare(0), now=0.0)
+    ledger.learn(spare(3), now=0.0)
+    ledger.learn(spare(4000, reset=900, ends=900.0), now=0.0)
+    assert ledger.earliest(10.0, READ)[0] == 1000
+    ledger.learn(spare(4999, reset=4600, ends=4600.0), now=500.0)
+    assert ledger.earliest(510.0, READ)[0] == 510
+
+
+def test_the_reset_is_measured_on_githubs_clock() -> None:
+    told = quota_told(answer(200, **quota(10, reset=int(DATE.timestamp()) + 90)), "core", now=5.0)
+    assert told == Quota("core", 5000, 10, int(DATE.timestamp()) + 90, ends=5 + 90 + 1)
+
+
+@pytest.mark.parametrize("broken", [{}, {"x-ratelimit-reset": "soon"}, {"date": "yesterday"}])
+def test_headers_without_a_readable_quota_tell_none(broken: dict[str, str]) -> None:
+    whole = quota(10) if broken else {}
+    assert quota_told(answer(200, **{**whole, **broken}), "core", now=0.0) is None
+
+
+SECONDARY = b'{"message": "x", "documentation_url": "https://docs.github.com/rest/overview/rate-limits#about-secondary-rate-limits"}'
+LACKING = b'{"message": "Resource not accessible", "documentation_url": "https://docs.github.com/rest/checks/runs"}'
+TALK = b'{"message": "You have exceeded a secondary rate limit", "documentation_url": "https://docs.github.com/rest"}'
+GRAPHQL = b'{"errors": [{"type": "RATE_LIMITED"}]}'
+RESET = int(DATE.timestamp()) + 600
+
+
+@pytest.mark.parametrize(
+    ("given", "limit"),
+    [
+        (answer(429), Limit()),
+        (answer(429, retry_after="30"), Limit(told=30)),
+        (answer(403, retry_after="30"), Limit(told=30)),
+        (answer(403, **quota(0, reset=RESET)), Limit(ends_in=601)),
+        (answer(429, **quota(0, reset=RESET)), Limit(ends_in=601)),
+        (answer(403, retry_after="900", **quota(0, reset=RESET)), Limit(ends_in=900)),
+        (answer(403, x_ratelimit_remaining="0"), Limit()),
+        (answer(403, SECONDARY), Limit()),
+        (answer(403, SECONDARY, **quota(4000)), Limit()),
+        (answer(403), None),
+        (answer(403, LACKING, **quota(4000)), None),
+        (answer(403, TALK, **quota(4000)), None),
+        (answer(403, b"rate-limits, but no JSON"), None),
+        (answer(403, b'["secondary-rate-limits"]'), None),
+        (answer(200, SECONDARY), None),
+        (answer(200, GRAPHQL), None),
+        (answer(404, **quota(0, reset=RESET)), None),
+        (answer(503, retry_after="30"), None),
+    ],
+)
+def test_a_limit_is_told_by_status_headers_and_the_page_it_points_to(given: Answer, limit: Limit | None) -> None:
+    assert limit_in(given, READ, quota_told(given, "core", 0.0), 0.0) == limit
+
+
+@pytest.mark.parametrize(
+    ("body", "limit"), [(GRAPHQL, Limit()), (SECONDARY, Limit()), (b'{"data": {"title": "RATE_LIMITED"}}', None)]
+)
+def test_graphql_tells_of_limits_in_a_200(body: bytes, limit: Limit | None) -> None:
+    assert limit_in(answer(200, body), Demand("graphql"), None, 0.0) == limit
+
+
+@pytest.mark.parametrize(
+    ("url", "resource"),
+    [
+        ("https://api.github.com/repos/octocat/compiler", "core"),
+        ("https://api.github.com/graphql", "graphql"),
+        ("https://github.example.org/api/graphql", "graphql"),
+        ("https://api.github.com/search/issues?q=x", "search"),
+        ("https://github.example.org/api/v3/search/code?q=x", "code_search"),
+        ("https://api.github.com/repos/octocat/search/issues", "core"),
+    ],
+)
+def test_each_address_has_its_quota(url: str, resource: str) -> None:
+    assert resource_of(url) == resource

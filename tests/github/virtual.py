@@ -1,0 +1,57 @@
+"""Time that passes only when everybody sleeps."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Awaitable, Iterable
+from itertools import count
+from typing import Any
+
+from bot.github.governor import Timing
+
+
+class JumpingTime:
+    """For one task: a sleep ends at once and moves the clock; `slept` remembers how long each was."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+    def timing(self) -> Timing:
+        return Timing(clock=lambda: self.now, sleep=self.sleep, jitter=lambda: 0.0)
+
+
+class SharedTime:
+    """For many tasks: the clock moves to the next waking as soon as every task waits for it."""
+
+    ROUNDS = 12  # turns of the event loop after which a task without I/O has come to its next sleep
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._order = count()
+
+    async def sleep(self, seconds: float) -> None:
+        waking: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self.now + seconds, next(self._order), waking))
+        await waking
+
+    def timing(self) -> Timing:
+        return Timing(clock=lambda: self.now, sleep=self.sleep, jitter=lambda: 0.0)
+
+    async def run(self, work: Iterable[Awaitable[Any]]) -> None:
+        tasks = [asyncio.ensure_future(each) for each in work]
+        while True:
+            for _ in range(self.ROUNDS):
+                await asyncio.sleep(0)
+            if not self._sleepers:
+                break
+            self.now, _, waking = heapq.heappop(self._sleepers)
+            waking.set_result(None)
+        await asyncio.gather(*tasks)
