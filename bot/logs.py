@@ -25,7 +25,7 @@ LONGEST_TRACEBACK = 20_000
 
 _QUIET = {
     # Their INFO tells of each job and each request; what matters of it the engine and the client say themselves.
-    "procrastinate": logging.ERROR,
+    "procrastinate": logging.WARNING,
     "aiohttp.access": logging.CRITICAL,
     "botocore": logging.WARNING,
     "boto3": logging.WARNING,
@@ -60,7 +60,6 @@ def configure(secrets: Iterable[str] = (), *, stream: TextIO | None = None, pret
             foreign_pre_chain=shared, processors=_last_steps(Redactor(secrets), for_people)
         )
     )
-    handler.addFilter(_tells_no_payload)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
@@ -74,11 +73,6 @@ def within_delivery(guid: str, **more: str | int) -> Iterator[None]:
     """Put the delivery's id, and what else is given, on every line logged inside."""
     with structlog.contextvars.bound_contextvars(delivery=guid, **more):
         yield
-
-
-def _tells_no_payload(record: logging.LogRecord) -> bool:
-    """Leave out Procrastinate's line about a job that ended: it holds the job's arguments, a whole payload."""
-    return not (record.name.startswith("procrastinate") and str(getattr(record, "action", "")).startswith("job_"))
 
 
 def _last_steps(redactor: Redactor, for_people: bool) -> list[Processor]:

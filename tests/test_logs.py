@@ -181,13 +181,6 @@ def test_a_huge_text_is_cut(stream: Stream) -> None:
     assert len(stream.getvalue()) < 5_000
 
 
-def test_procrastinates_lines_with_whole_payloads_are_left_out(stream: Stream) -> None:
-    worker = logging.getLogger("procrastinate.worker.worker")
-    worker.error("Job deliver[1](body='private') ended with status: Error", extra={"action": "job_error"})
-    worker.error("Side task failed", extra={"action": "side_task_failed"})
-    assert [line["event"] for line in stream.lines()] == ["Side task failed"]
-
-
 def test_warnings_and_errors_of_threads_are_logged(stream: Stream) -> None:
     def fail() -> None:
         raise RuntimeError(PASSWORD)

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from bot.metrics import Metrics
 from bot.web.openapi import Answer, Operation
 
-Ready = Callable[[], Awaitable[str | None]]
+Ready = Callable[[], str | None]
 """Returns None when work can be taken and done, else why not."""
 
 
@@ -28,7 +28,7 @@ def operations(ready: Ready, refresh: Callable[[], Awaitable[None]], metrics: Me
         return _answer(200, Health(status="ok"))
 
     async def readyz(_: web.Request) -> web.Response:
-        reason = await ready()
+        reason = ready()
         return _answer(503, Health(status="not ready", reason=reason)) if reason else _answer(200, Health(status="ok"))
 
     async def exposition(request: web.Request) -> web.Response:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 from aiohttp import web
+from procrastinate.exceptions import ConnectorException
 from pydantic_core import from_json
 
 from bot.events import lock_key
@@ -152,9 +153,13 @@ class Webhook:
         try:
             async with asyncio.timeout(STORE_SECONDS):
                 return await self._inbox.accept(guid, event, text, lock)
-        except Exception as error:
+        except (ConnectorException, TimeoutError) as error:
+            # Its kind alone: a database may quote what was to be stored.
+            kind = type(error.__cause__ or error).__name__
+            log.error("delivery not stored", delivery=guid, error=kind)  # noqa: TRY400
+        except Exception:
             log.exception("delivery not stored", delivery=guid)
-            raise Problem(503, NOT_STORED, headers=RETRY_AFTER) from error
+        raise Problem(503, NOT_STORED, headers=RETRY_AFTER)
 
 
 async def _read(request: web.Request) -> bytes:
