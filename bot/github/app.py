@@ -21,6 +21,7 @@ from bot.github.auth import (
 from bot.github.client import TIMEOUT, GitHub, Observer, Unobserved, Wire
 from bot.github.errors import NotInstalled, is_forbidden, is_not_found
 from bot.github.governor import Governor, Timing
+from bot.github.limits import Allowance
 from bot.payload import Payload
 
 MAX_REPOSITORIES = 10_000
@@ -44,7 +45,8 @@ class AppIdentity:
 class GitHubApp:
     """The way to every client of one process: they share the session, the governor, the tokens and the cache.
 
-    Raises `ValueError`, naming GITHUB_PRIVATE_KEY, for a malformed key. `dry_run` makes every client refuse to write.
+    Raises `ValueError`, naming GITHUB_PRIVATE_KEY, for a malformed key. `dry_run` makes every client refuse to write;
+    `allowance` is for where github.com's limits are not the ones that bind.
     """
 
     def __init__(
@@ -58,12 +60,13 @@ class GitHubApp:
         observer: Observer | None = None,
         timeout: aiohttp.ClientTimeout = TIMEOUT,
         timing: Timing | None = None,
+        allowance: Allowance | None = None,
     ) -> None:
         timing = timing or Timing()
         self._wire = Wire(
             session=session,
             api_url=api_url.rstrip("/"),
-            governor=Governor(timing),
+            governor=Governor(timing, allowance),
             observer=observer or Unobserved(),
             timing=timing,
             timeout=timeout,

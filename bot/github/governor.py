@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import structlog
 
 from bot.github.errors import Answer, RateLimited
-from bot.github.limits import LIMITED, Demand, Ledger, Quota, limit_in, quota_told
+from bot.github.limits import LIMITED, Allowance, Demand, Ledger, Quota, limit_in, quota_told
 
 IN_FLIGHT = 100  # GitHub's limit on concurrent requests, REST and GraphQL together
 SHORT_WAIT = 5.0  # seconds that are waited inside; a longer wait goes back to the queue and holds no worker
@@ -52,8 +52,9 @@ class Timing:
 class Governor:
     """Keep every installation within GitHub's limits. One for the process; its memory is the process's own."""
 
-    def __init__(self, timing: Timing | None = None) -> None:
+    def __init__(self, timing: Timing | None = None, allowance: Allowance | None = None) -> None:
         self._timing = timing or Timing()
+        self._allowance = allowance or Allowance()
         self._ledgers: dict[str, Ledger] = {}
         self._slots = asyncio.Semaphore(IN_FLIGHT)
 
@@ -99,7 +100,7 @@ class Governor:
         raise RateLimited(f"GitHub limited installation {installation}", retry_in=self._spread(retry_in))
 
     def _ledger(self, installation: str) -> Ledger:
-        return self._ledgers.setdefault(installation, Ledger())
+        return self._ledgers.setdefault(installation, Ledger(self._allowance))
 
     def _wait(self, ledger: Ledger, demand: Demand) -> float:
         now = self._timing.clock()

@@ -25,6 +25,19 @@ WRITE_BURST = 5  # ... but what one event makes us say may be said at once
 SWEEP_SHARE = 0.8  # of quota and hourly writes; the rest is kept for people who wait for an answer
 FIRST_BACKOFF, LONGEST_BACKOFF = 60.0, 3600.0  # seconds, where GitHub names no time
 
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What one installation may take. Enterprise Server sets its own limits, and a sandbox on this machine has none."""
+
+    writes_per_minute: int = WRITES_PER_MINUTE
+    writes_per_hour: int = WRITES_PER_HOUR
+    rest_points_per_minute: int = REST_POINTS_PER_MINUTE
+    graphql_points_per_minute: int = GRAPHQL_POINTS_PER_MINUTE
+    write_spacing: float = WRITE_SPACING
+    write_burst: int = WRITE_BURST
+
+
 LIMITED = "GitHub's rate limit is reached"
 EXHAUSTED = "GitHub's hourly quota is used up"
 RESERVED = "what is left of GitHub's hourly quota is kept for webhooks"
@@ -126,14 +139,14 @@ class Pace:
 class Ledger:
     """Everything we know of one installation's limits. Moments are seconds on one monotonic clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, allowance: Allowance) -> None:
         self._points = {
-            "rest": Window(REST_POINTS_PER_MINUTE, 60),
-            "graphql": Window(GRAPHQL_POINTS_PER_MINUTE, 60),
+            "rest": Window(allowance.rest_points_per_minute, 60),
+            "graphql": Window(allowance.graphql_points_per_minute, 60),
         }
-        self._per_minute = Window(WRITES_PER_MINUTE, 60)
-        self._per_hour = Window(WRITES_PER_HOUR, 3600)
-        self._pace = Pace(WRITE_SPACING, WRITE_BURST)
+        self._per_minute = Window(allowance.writes_per_minute, 60)
+        self._per_hour = Window(allowance.writes_per_hour, 3600)
+        self._pace = Pace(allowance.write_spacing, allowance.write_burst)
         self._quotas: dict[str, Quota] = {}
         self._not_before = -inf
         self._struck_at = -inf
@@ -144,7 +157,7 @@ class Ledger:
         waits = [(now, PACED), (self._not_before, LIMITED), self._quota_allows(now, demand)]
         waits.append((self._points_of(demand).earliest(now, demand.points), PACED))
         if demand.write:
-            hourly = WRITES_PER_HOUR * SWEEP_SHARE if demand.sweep else WRITES_PER_HOUR
+            hourly = self._per_hour.limit * (SWEEP_SHARE if demand.sweep else 1)
             waits.append((self._pace.earliest(now), PACED))
             waits.append((self._per_minute.earliest(now), PACED))
             waits.append((self._per_hour.earliest(now, limit=hourly), PACED))

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from gidgethub import BadRequest
 
 from bot.github.app import GitHubApp
-from bot.github.auth import AppKey
+from bot.github.auth import AppKey, InstallationTokens, Token
 from bot.github.client import GitHub
 from bot.github.errors import NotInstalled, RateLimited, status_of
 from bot.github.governor import Timing
@@ -92,6 +92,22 @@ async def test_many_401s_at_once_ask_for_one_new_token(scripted: ScriptedGitHub,
     scripted.will("GET", "/rate_limit", *[refused(401)] * 10, Say(body={}))
     await asyncio.gather(*(gh.getitem("/rate_limit") for _ in range(10)))
     assert scripted.tokens_made == 2
+
+
+async def test_a_late_401_of_an_old_token_does_not_cost_the_new_one(jumping: JumpingTime) -> None:
+    made: list[int] = []
+
+    async def mint(installation: int) -> Token:
+        made.append(installation)
+        return Token(f"ghs_{len(made)}", lifetime=3600)
+
+    tokens = InstallationTokens(mint, jumping.timing())
+    await tokens.get(INSTALLATION)
+    tokens.drop(INSTALLATION, "ghs_1")
+    await tokens.get(INSTALLATION)
+    tokens.drop(INSTALLATION, "ghs_1")
+    assert (await tokens.get(INSTALLATION)).value == "ghs_2"
+    assert "ghs" not in repr(await tokens.get(INSTALLATION))
 
 
 async def test_a_rejected_jwt_is_not_tried_again(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.github.app import GitHubApp
-from bot.github.cache import AnswerCache
+from bot.github.cache import AnswerCache, revalidated
 from bot.github.client import GitHub
 from bot.github.errors import Answer
 from tests.github.scripted import Say, ScriptedGitHub
@@ -56,6 +56,14 @@ async def test_a_list_is_followed_to_its_next_page_after_a_304(scripted: Scripte
     scripted.will("GET", "/second", Say(body=[2]))
     for _ in range(2):
         assert [item async for item in gh.getiter("/first")] == [1, 2]
+
+
+def test_a_304_brings_its_quota_and_leaves_the_form_of_the_answer() -> None:
+    kept = Answer(200, {"content-type": "application/json", "etag": "a", "link": "next"}, b"{}")
+    answer = Answer(304, {"Content-Type": "text/html", "ETag": "b", "X-RateLimit-Remaining": "7"}, b"")
+    both = revalidated(kept, answer)
+    assert (both.status, both.body, both.headers["x-ratelimit-remaining"]) == (200, b"{}", "7")
+    assert {name: both.headers[name] for name in kept.headers} == kept.headers
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from bot.github.limits import (
     FIRST_BACKOFF,
     LONGEST_BACKOFF,
     WRITE_BURST,
+    Allowance,
     Demand,
     Ledger,
     Limit,
@@ -54,7 +55,7 @@ crowds = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 1.0, 7.0, 20.0]), st.inte
 @settings(deadline=None)
 @given(crowds=crowds, sweep=st.booleans())
 def test_writes_stay_within_every_limit_whenever_they_are_asked_for(crowds: list[Crowd], sweep: bool) -> None:
-    ledger, now, sent = Ledger(), 0.0, []
+    ledger, now, sent = Ledger(Allowance()), 0.0, []
     demand = Demand(points=5, write=True, sweep=sweep)
     for gap, count in crowds:
         for _ in range(count):
@@ -74,7 +75,7 @@ def test_writes_stay_within_every_limit_whenever_they_are_asked_for(crowds: list
 )
 def test_points_stay_within_900_a_minute_with_writes_booked_ahead(crowds: list[Crowd], every: int) -> None:
     """Every so many requests one is a write, which may have to wait while reads go on."""
-    ledger, now, spent = Ledger(), 0.0, []
+    ledger, now, spent = Ledger(Allowance()), 0.0, []
     for gap, count in crowds:
         for number in range(count):
             now += gap
@@ -83,6 +84,25 @@ def test_points_stay_within_900_a_minute_with_writes_booked_ahead(crowds: list[C
             ledger.book(at, demand)
             spent += [at] * demand.points
     assert most_within(60, spent) <= 900
+
+
+@settings(deadline=None)
+@given(crowds=crowds, limit=st.integers(1, 90))
+def test_a_window_is_never_overdrawn(crowds: list[Crowd], limit: int) -> None:
+    window, now, sent = Window(limit, 60), 0.0, []
+    for gap, count in crowds:
+        for _ in range(count):
+            now += gap
+            sent.append(window.earliest(now))
+            window.book(sent[-1])
+    assert most_within(60, sent) <= limit
+
+
+def test_a_generous_allowance_does_not_slow_anybody_down() -> None:
+    ledger = Ledger(Allowance(10_000, 10_000, 100_000, 100_000, write_spacing=0))
+    for _ in range(5000):
+        assert ledger.earliest(1.0, WRITE)[0] == 1.0
+        ledger.book(1.0, WRITE)
 
 
 def test_an_idle_bot_writes_what_one_event_needs_at_once_and_then_one_a_second() -> None:
@@ -98,7 +118,7 @@ def test_a_window_that_nothing_fits_into_says_so() -> None:
 
 
 def test_the_first_backoff_is_a_minute_and_doubles_until_an_hour() -> None:
-    ledger, now, waits = Ledger(), 0.0, []
+    ledger, now, waits = Ledger(Allowance()), 0.0, []
     for _ in range(9):
         waits.append(ledger.strike(now, sent_at=now, told=None))
         now += waits[-1]
@@ -107,12 +127,12 @@ def test_the_first_backoff_is_a_minute_and_doubles_until_an_hour() -> None:
 
 
 def test_answers_to_requests_that_were_under_way_together_are_one_incident() -> None:
-    ledger = Ledger()
+    ledger = Ledger(Allowance())
     assert [ledger.strike(10.0 + n, sent_at=5.0, told=None) for n in range(3)] == [60, 59, 58]
 
 
 def test_a_success_makes_the_backoff_small_again() -> None:
-    ledger = Ledger()
+    ledger = Ledger(Allowance())
     ledger.strike(0.0, sent_at=0.0, told=None)
     ledger.strike(60.0, sent_at=60.0, told=None)
     ledger.succeed(sent_at=200.0)
@@ -120,7 +140,7 @@ def test_a_success_makes_the_backoff_small_again() -> None:
 
 
 def test_a_limited_installation_waits_as_long_as_told_and_a_shorter_word_does_not_shorten_it() -> None:
-    ledger = Ledger()
+    ledger = Ledger(Allowance())
     ledger.strike(0.0, sent_at=0.0, told=100.0)
     ledger.strike(1.0, sent_at=0.0, told=5.0)
     assert ledger.earliest(50.0, READ)[0] == 100
@@ -132,7 +152,7 @@ def spare(remaining: int, *, reset: int = 1000, ends: float = 1000.0, resource: 
 
 
 def test_a_used_up_quota_holds_its_own_resource_until_the_reset() -> None:
-    ledger = Ledger()
+    ledger = Ledger(Allowance())
     ledger.learn(spare(0), now=0.0)
     assert ledger.earliest(10.0, READ)[0] == 1000
     assert ledger.earliest(10.0, Demand("search"))[0] == 10
@@ -141,14 +161,14 @@ def test_a_used_up_quota_holds_its_own_resource_until_the_reset() -> None:
 
 @pytest.mark.parametrize(("remaining", "webhook", "sweep"), [(1001, 10, 10), (999, 10, 1000), (1, 10, 1000)])
 def test_the_last_fifth_of_the_quota_is_kept_for_webhooks(remaining: int, webhook: float, sweep: float) -> None:
-    ledger = Ledger()
+    ledger = Ledger(Allowance())
     ledger.learn(spare(remaining), now=0.0)
     assert ledger.earliest(10.0, READ)[0] == webhook
     assert ledger.earliest(10.0, Demand(sweep=True))[0] == sweep
 
 
 def test_an_answer_that_was_overtaken_does_not_give_quota_back() -> None:
-    ledger = Ledger()
+    ledger = Ledger(Allowance())
     ledger.learn(spare(0), now=0.0)
     ledger.learn(spare(3), now=0.0)
     ledger.learn(spare(4000, reset=900, ends=900.0), now=0.0)
