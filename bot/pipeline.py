@@ -69,12 +69,12 @@ class Pipeline:
         """Let one handler decide."""
         return _as_data(await self._handler(handler).plan(await self._context(delivery, intent)))
 
-    async def plan_failure(self, delivery: Delivery, handler: str, intent: str, error: Exception) -> PlannedEffects:
+    async def plan_failure(self, delivery: Delivery, handler: str, intent: str, told: str) -> PlannedEffects:
         """Let a handler that failed for good tell people so, where it has somebody to tell."""
         on_failure = self._handler(handler).on_failure
         if on_failure is None:
             return PlannedEffects()
-        return _as_data(await on_failure(await self._context(delivery, intent), self.told(error, delivery.guid)))
+        return _as_data(await on_failure(await self._context(delivery, intent), told))
 
     async def apply(self, job: EffectJob) -> AppliedEffect:
         """Apply one effect."""

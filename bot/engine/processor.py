@@ -81,8 +81,8 @@ class Processor(Protocol):
         """Let one handler decide; nothing is written to GitHub."""
         ...
 
-    async def plan_failure(self, delivery: Delivery, handler: str, intent: str, error: Exception) -> PlannedEffects:
-        """Decide what people are told now that planning has failed for good."""
+    async def plan_failure(self, delivery: Delivery, handler: str, intent: str, told: str) -> PlannedEffects:
+        """Decide how people hear that planning has failed for good; `told` is what `told` said of the error."""
         ...
 
     async def apply(self, job: EffectJob) -> AppliedEffect:

@@ -1,0 +1,113 @@
+"""One try of a job: run it, and see to it that whatever comes of it is stored before the job itself ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+from gidgethub import BadRequest
+from procrastinate.connector import BaseAsyncConnector
+from procrastinate.jobs import Job
+
+from bot.engine.notes import FAILED, RETRYING, Note, read_note, write_note
+from bot.engine.retry import MAX_LOST, Again, Failed, LostTooOften, Tries, next_try
+from bot.errors import PayloadError, UserError
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a job ended well: `about` is what its note keeps besides the text."""
+
+    outcome: str
+    text: str
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
+async def _no_answer(_: str) -> None:
+    """Do nothing: most failures are seen by operators alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What one try consists of.
+
+    `work` does it; `watch` hears the outcome and the seconds it took; `told` puts an error into words for people;
+    `answer` is given these words when the error is final; `retry_priority` is what the job waits with.
+    """
+
+    job: Job
+    work: Callable[[], Awaitable[Outcome]]
+    watch: Callable[[str, float], None]
+    told: Callable[[Exception], str]
+    labels: Mapping[str, str | int]
+    retry_priority: int | None = None
+    answer: Callable[[str], Awaitable[None]] = _no_answer
+
+    async def run(self, connector: BaseAsyncConnector) -> None:
+        """Try once. Raises `Again` or `Failed`, which `bot.engine.retry.EngineRetry` understands."""
+        job_id = id_of(self.job)
+        began = time.monotonic()
+        with structlog.contextvars.bound_contextvars(job=job_id, **self.labels):
+            tries = (await read_note(connector, job_id)).tries if self.job.attempts else Tries()
+            try:
+                lost = tries.lost(self.job.attempts)
+                if lost >= MAX_LOST:
+                    raise LostTooOften(lost)  # noqa: TRY301  # it takes the road of every other failure
+                done = await self.work()
+            except Again:
+                raise
+            except Exception as error:
+                outcome = await self._settle(connector, error, tries, began)
+                raise outcome from error
+            note = Note(outcome=done.outcome, text=done.text, tries=tries, about=done.about)
+            await write_note(connector, job_id, note)
+            line = f"{self.job.task_name}: {done.outcome}"
+            log.info(line, text=done.text)
+            self.watch(done.outcome, time.monotonic() - began)
+
+    async def _settle(self, connector: BaseAsyncConnector, error: Exception, tries: Tries, began: float) -> Exception:
+        seconds = next_try(error, tries)
+        told = self.told(error)
+        tries = tries.after(error)
+        outcome = RETRYING if seconds is not None else FAILED
+        if seconds is None:
+            await self.answer(told)
+        note = Note(outcome=outcome, text=describe(error), told=told, tries=tries)
+        await write_note(connector, id_of(self.job), note)
+        self._log(error, seconds)
+        self.watch(outcome, time.monotonic() - began)
+        return Failed() if seconds is None else Again(seconds, self.retry_priority)
+
+    def _log(self, error: Exception, seconds: float | None) -> None:
+        line = f"{self.job.task_name}: {FAILED if seconds is None else RETRYING}"
+        more: dict[str, Any] = {"error": describe(error)}
+        if seconds is not None:
+            log.warning(line, retry_in=round(seconds, 1), **more)
+        elif isinstance(error, UserError):
+            log.info(line, **more)
+        elif isinstance(error, PayloadError):
+            log.error(line, path=error.path, **more)
+        elif isinstance(error, BadRequest):
+            log.error(line, **more)
+        else:
+            log.error(line, exc_info=error, **more)
+
+
+def describe(error: Exception) -> str:
+    """Put an error into words for operators."""
+    text = str(error)
+    if isinstance(error, UserError | PayloadError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def id_of(job: Job) -> int:
+    """Return the id of a job that is stored."""
+    if job.id is None:
+        raise ValueError(f"{job.task_name}: a job that was never stored cannot run")
+    return job.id

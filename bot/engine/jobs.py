@@ -1,0 +1,150 @@
+"""The jobs as they are stored: their names, keys, priorities and arguments. docs/architecture.md has the table."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from procrastinate.types import JSONDict
+
+from bot.engine.once import NewJob
+from bot.engine.processor import PlannedEffect, PlannedEffects
+from bot.events import Repository
+
+DELIVER, REPLAY, HANDLE, EFFECT = "deliver", "replay", "handle", "effect"
+TICK, TIMER = "tick", "timer"
+
+DELIVERY_PRIORITY = 0
+HANDLE_PRIORITY, HANDLE_RETRY_PRIORITY = 8, 2
+EFFECT_PRIORITY, EFFECT_RETRY_PRIORITY = 10, 6
+CLOSING_PRIORITY, CLOSING_RETRY_PRIORITY = 7, 4
+
+LONGEST_KEY = 500
+"""Characters; an entry of PostgreSQL's index holds 2704 bytes at most."""
+
+
+def key_of(*parts: str | int) -> str:
+    """Join parts to a key under which a job exists at most once, for as long as its row is kept."""
+    key = ":".join(str(part) for part in parts)
+    if len(key) <= LONGEST_KEY:
+        return key
+    return f"{key[:LONGEST_KEY]}#{hashlib.sha256(key.encode(errors='surrogatepass')).hexdigest()}"
+
+
+def delivery_job(guid: str, event: str, body: str, received_at: float, lock: str) -> NewJob:
+    """Describe the job that a webhook becomes. `body` is its raw text, `received_at` seconds since 1970."""
+    return NewJob(
+        key=key_of("delivery", guid),
+        task=DELIVER,
+        args={"guid": guid, "event": event, "body": body, "received_at": received_at},
+        lock=lock,
+        priority=DELIVERY_PRIORITY,
+    )
+
+
+def replay_job(guid: str, number: int, delivery_job: int, received_at: float, lock: str | None) -> NewJob:
+    """Describe the `number`-th replay of a delivery, which is read again from `delivery_job`."""
+    return NewJob(
+        key=key_of("replay", number, guid),
+        task=REPLAY,
+        args={"guid": guid, "replay": number, "delivery_job": delivery_job, "received_at": received_at},
+        lock=lock,
+        priority=DELIVERY_PRIORITY,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a plan and its effects come from: what their jobs have in common."""
+
+    guid: str
+    handler: str
+    intent: str
+    delivery_job: int
+    received_at: float
+    replay: int
+    lock: str | None
+    told: str | None = None
+    """What people are to be told, where this is the answer to a plan that failed."""
+
+    @classmethod
+    def read(cls, args: Mapping[str, Any], lock: str | None) -> Origin:
+        """Read the origin out of a job's arguments."""
+        names = ("guid", "handler", "intent", "delivery_job", "received_at", "replay", "told")
+        return cls(**{name: args[name] for name in names}, lock=lock)
+
+    def answer(self, told: str) -> Origin:
+        """Return the origin of the answer to this plan's failure."""
+        return replace(self, told=told)
+
+    @property
+    def args(self) -> JSONDict:
+        """The arguments that name the origin."""
+        return {
+            "guid": self.guid,
+            "handler": self.handler,
+            "intent": self.intent,
+            "delivery_job": self.delivery_job,
+            "received_at": self.received_at,
+            "replay": self.replay,
+            "told": self.told,
+        }
+
+    @property
+    def of_what(self) -> str:
+        """What sets the keys of an answer apart from those of the plan: a replay may succeed and do the real thing."""
+        return "" if self.told is None else "-of-failure"
+
+
+def plan_job(origin: Origin) -> NewJob:
+    """Describe the job that lets one handler plan, or plan how people hear of its failure."""
+    replay = (origin.replay,) if origin.replay and origin.told is None else ()
+    return NewJob(
+        key=key_of(f"plan{origin.of_what}", origin.handler, origin.intent, *replay),
+        task=HANDLE,
+        args=origin.args,
+        lock=origin.lock,
+        priority=HANDLE_PRIORITY,
+    )
+
+
+def effect_jobs(origin: Origin, plan: int, repository: Repository, planned: PlannedEffects) -> list[NewJob]:
+    """Describe the jobs of the effects that job `plan` came to, the closing one last."""
+    jobs = [_effect_job(origin, plan, repository, effect, closing=False) for effect in planned.effects]
+    if planned.closing is not None:
+        jobs.append(_effect_job(origin, plan, repository, planned.closing, closing=True))
+    return jobs
+
+
+def _effect_job(origin: Origin, plan: int, repository: Repository, effect: PlannedEffect, *, closing: bool) -> NewJob:
+    named: JSONDict = {
+        "id": repository.id,
+        "full_name": repository.full_name,
+        "installation_id": repository.installation_id,
+    }
+    return NewJob(
+        key=key_of(f"effect{origin.of_what}", origin.intent, origin.handler, effect.target),
+        task=EFFECT,
+        args={
+            **origin.args,
+            "plan_job": plan,
+            "repository": named,
+            "target": effect.target,
+            "effect": dict(effect.effect),
+            "closing": closing,
+        },
+        lock=origin.lock,
+        priority=CLOSING_PRIORITY if closing else EFFECT_PRIORITY,
+    )
+
+
+def timer_job(name: str, moment: str | int) -> NewJob:
+    """Describe one run of a timer; all replicas that name one moment mean one run."""
+    return NewJob(key=key_of("timer", name, moment), task=TIMER, args={"name": name}, lock=f"timer:{name}")
+
+
+def repository_of(args: Mapping[str, Any]) -> Repository:
+    """Read the repository that an effect's job names."""
+    return Repository(**args["repository"])

@@ -1,0 +1,239 @@
+"""Read what came in and what was done about it, out of the jobs and their notes.
+
+It only reads, in two queries a page, and works beside a running server.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, LiteralString
+
+from procrastinate.connector import BaseAsyncConnector
+
+from bot.engine.jobs import DELIVER, EFFECT, HANDLE, REPLAY, key_of
+from bot.engine.notes import IGNORED, Note
+from bot.engine.once import ONCE
+
+WAITING, WORKING, DONE, FAILED = "waiting", "working", "done", "failed"
+PAGE = 50
+
+_DELIVERIES: LiteralString = """
+SELECT job.id, job.task_name, job.status, job.lock, job.attempts, job.scheduled_at,
+       job.args ->> 'guid' AS guid, job.args ->> 'event' AS event,
+       CAST(job.args ->> 'received_at' AS double precision) AS received_at,
+       note.outcome, note.text AS note, note.at
+  FROM procrastinate_jobs AS job LEFT JOIN nightjar_notes AS note ON note.job_id = job.id
+"""
+RECENT: LiteralString = _DELIVERIES + (
+    " WHERE job.task_name = 'deliver' AND job.id < %(before)s {more} ORDER BY job.id DESC LIMIT %(limit)s"
+)
+# A delivery has failed if anything that came of it has. `task_name <> 'deliver'` is the condition of an index.
+_HAS_FAILED: LiteralString = """
+  AND (job.status IN ('failed', 'aborted') OR (job.args ->> 'guid') IN (
+       SELECT args ->> 'guid' FROM procrastinate_jobs WHERE status = 'failed' AND task_name <> 'deliver'))
+"""
+RECENT_FAILED: LiteralString = RECENT.format(more=_HAS_FAILED)
+RECENT = RECENT.format(more="")
+ONE: LiteralString = _DELIVERIES + " WHERE job.queueing_lock = %(key)s"
+DERIVED: LiteralString = """
+SELECT job.id, job.task_name, job.status, job.attempts, job.scheduled_at, job.args,
+       note.outcome, note.text AS note, note.at
+  FROM procrastinate_jobs AS job LEFT JOIN nightjar_notes AS note ON note.job_id = job.id
+ WHERE job.task_name <> 'deliver' AND (job.args ->> 'guid') = ANY(%(guids)s)
+ ORDER BY job.id
+"""
+KNOWN: LiteralString = "SELECT queueing_lock FROM procrastinate_jobs WHERE queueing_lock = ANY(%(keys)s)"
+NO_LIMIT = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """How one job stands. `state` is waiting, working, done, ignored or failed; moments are seconds since 1970."""
+
+    job_id: int
+    state: str
+    outcome: str
+    text: str
+    attempts: int
+    next_try: float | None
+    at: float | None
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing more will happen to it by itself."""
+        return self.state not in (WAITING, WORKING)
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRecord:
+    """One effect; `effect` is what was to be written, as JSON."""
+
+    job: JobState
+    kind: str
+    target: str
+    closing: bool
+    effect: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRecord:
+    """What one handler made of a delivery; `answer` says that it tells people of a failure of the real plan."""
+
+    job: JobState
+    handler: str
+    intent: str
+    replay: int
+    answer: bool
+    effects: tuple[EffectRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryRecord:
+    """One delivery with everything that came of it. What is not known of it (yet) is empty, or None."""
+
+    job: JobState
+    guid: str
+    event: str
+    action: str
+    repository: str
+    number: int | None
+    received_at: float
+    lock: str | None
+    replays: tuple[JobState, ...]
+    plans: tuple[PlanRecord, ...]
+
+    @property
+    def jobs(self) -> list[JobState]:
+        """The delivery's own job and all that came of it."""
+        derived = [job for plan in self.plans for job in (plan.job, *(effect.job for effect in plan.effects))]
+        return [self.job, *self.replays, *derived]
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing more will happen by itself."""
+        return all(job.settled for job in self.jobs)
+
+    @property
+    def state(self) -> str:
+        """The state of the whole: failed if anything failed, else working, waiting, ignored, or done."""
+        states = {job.state for job in self.jobs}
+        for state in (FAILED, WORKING, WAITING):
+            if state in states:
+                return state
+        return self.job.state
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {"state": self.state, **asdict(self)}
+
+
+class Journal:
+    """The deliveries of one database."""
+
+    def __init__(self, connector: BaseAsyncConnector) -> None:
+        self._connector = connector
+
+    async def recent(
+        self, limit: int = PAGE, before: int | None = None, *, failed: bool = False
+    ) -> list[DeliveryRecord]:
+        """Return deliveries, the newest first; `before` is the `job.job_id` of the last one of the page before."""
+        rows = await self._connector.execute_query_all_async(
+            RECENT_FAILED if failed else RECENT, before=NO_LIMIT if before is None else before, limit=limit
+        )
+        return await self._records(rows)
+
+    async def delivery(self, guid: str) -> DeliveryRecord | None:
+        """Return the delivery of a GUID, None where there is none."""
+        records = await self._records(await self._connector.execute_query_all_async(ONE, key=_key(guid)))
+        return records[0] if records else None
+
+    async def known(self, guids: Sequence[str]) -> set[str]:
+        """Return those of the GUIDs that have reached us, in one query."""
+        keys = {_key(guid): guid for guid in guids}
+        rows = await self._connector.execute_query_all_async(KNOWN, keys=list(keys))
+        return {keys[row["queueing_lock"]] for row in rows}
+
+    async def _records(self, rows: Sequence[Mapping[str, Any]]) -> list[DeliveryRecord]:
+        if not rows:
+            return []
+        derived = await self._connector.execute_query_all_async(DERIVED, guids=[row["guid"] for row in rows])
+        by_guid = defaultdict(list)
+        for row in derived:
+            by_guid[row["args"]["guid"]].append(row)
+        return [_delivery(row, by_guid[row["guid"]]) for row in rows]
+
+
+def _key(guid: str) -> str:
+    return ONCE + key_of("delivery", guid)
+
+
+def _delivery(row: Mapping[str, Any], derived: Sequence[Mapping[str, Any]]) -> DeliveryRecord:
+    note = Note.read(row["outcome"], row["note"])
+    return DeliveryRecord(
+        job=_job(row),
+        guid=row["guid"],
+        event=row["event"],
+        action=note.about.get("action", ""),
+        repository=note.about.get("repository", ""),
+        number=note.about.get("number"),
+        received_at=row["received_at"],
+        lock=row["lock"],
+        replays=tuple(_job(one) for one in derived if one["task_name"] == REPLAY),
+        plans=tuple(_plans(derived)),
+    )
+
+
+def _plans(derived: Sequence[Mapping[str, Any]]) -> Iterable[PlanRecord]:
+    effects = defaultdict(list)
+    for row in derived:
+        if row["task_name"] == EFFECT:
+            effects[row["args"]["plan_job"]].append(_effect(row))
+    for row in derived:
+        if row["task_name"] == HANDLE:
+            args = row["args"]
+            yield PlanRecord(
+                job=_job(row),
+                handler=args["handler"],
+                intent=args["intent"],
+                replay=args["replay"],
+                answer=args["told"] is not None,
+                effects=tuple(effects[row["id"]]),
+            )
+
+
+def _effect(row: Mapping[str, Any]) -> EffectRecord:
+    args = row["args"]
+    return EffectRecord(
+        job=_job(row),
+        kind=str(args["effect"].get("kind", "")),
+        target=args["target"],
+        closing=args["closing"],
+        effect=args["effect"],
+    )
+
+
+def _job(row: Mapping[str, Any]) -> JobState:
+    note = Note.read(row["outcome"], row["note"])
+    scheduled_at = row["scheduled_at"] if row["status"] == "todo" else None
+    return JobState(
+        job_id=row["id"],
+        state=_state(row["status"], row["task_name"], note),
+        outcome=note.outcome,
+        text=note.text,
+        attempts=row["attempts"],
+        next_try=scheduled_at.timestamp() if scheduled_at else None,
+        at=row["at"],
+    )
+
+
+def _state(status: str, task: str, note: Note) -> str:
+    if status == "todo":
+        return WAITING
+    if status == "doing":
+        return WORKING
+    if status in ("succeeded", "cancelled"):
+        # What was cancelled gave way to something newer; see `bot.engine.replay`.
+        return IGNORED if task == DELIVER and note.outcome == IGNORED else DONE
+    return FAILED

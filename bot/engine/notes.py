@@ -1,0 +1,76 @@
+"""What became of each job: one note per job, beside its row, written by the worker that ran it.
+
+The column `text` holds a JSON object: `text` in words for operators, `told` in words for people, `tries` so far, and
+for a delivery what it is about.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, LiteralString, cast
+
+from procrastinate.connector import BaseAsyncConnector
+
+from bot.engine import text
+from bot.engine.retry import Tries
+
+ROUTED, IGNORED, PLANNED, APPLIED, UNCHANGED = "routed", "ignored", "planned", "applied", "unchanged"
+RETRYING, FAILED, REPLAYED = "retrying", "failed", "replayed"
+
+WRITE: LiteralString = """
+INSERT INTO nightjar_notes (job_id, at, outcome, text) VALUES (%(job_id)s, %(at)s, %(outcome)s, %(text)s)
+ON CONFLICT (job_id) DO UPDATE SET at = excluded.at, outcome = excluded.outcome, text = excluded.text
+"""
+READ: LiteralString = "SELECT outcome, text AS note FROM nightjar_notes WHERE job_id = %(job_id)s"
+FORGET: LiteralString = """
+UPDATE nightjar_notes SET at = %(at)s, outcome = 'replayed', text = '{}' WHERE job_id = ANY(%(ids)s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What is known of a job's last run; `outcome` is empty where it has not ended yet."""
+
+    outcome: str = ""
+    text: str = ""
+    told: str = ""
+    tries: Tries = field(default_factory=Tries)
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, outcome: str | None, stored: str | None) -> Note:
+        """Read a row of the notes' table; a job without a row has an empty note."""
+        if outcome is None or stored is None:
+            return cls()
+        value = cast("dict[str, Any]", text.loads(stored))
+        return cls(
+            outcome=outcome,
+            text=value.get("text", ""),
+            told=value.get("told", ""),
+            tries=Tries.read(value.get("tries", {})),
+            about=value.get("about", {}),
+        )
+
+    def written(self) -> str:
+        """Return the JSON text that is stored."""
+        return text.dumps(
+            {"text": self.text, "told": self.told, "tries": self.tries.asdict(), "about": dict(self.about)}
+        )
+
+
+async def write_note(connector: BaseAsyncConnector, job_id: int, note: Note) -> None:
+    """Store a job's note in place of the one before."""
+    await connector.execute_query_async(WRITE, job_id=job_id, at=time.time(), outcome=note.outcome, text=note.written())
+
+
+async def read_note(connector: BaseAsyncConnector, job_id: int) -> Note:
+    """Return a job's note, an empty one where there is none."""
+    rows = await connector.execute_query_all_async(READ, job_id=job_id)
+    return Note.read(rows[0]["outcome"], rows[0]["note"]) if rows else Note()
+
+
+async def forget_notes(connector: BaseAsyncConnector, job_ids: Sequence[int]) -> None:
+    """Empty the notes of jobs that begin anew, their counts of tries with them."""
+    await connector.execute_query_async(FORGET, at=time.time(), ids=list(job_ids))

@@ -1,0 +1,137 @@
+"""When a job that failed is tried again, and what is final."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import random
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import aiohttp
+from gidgethub import BadRequest, GitHubBroken, RedirectionException
+from procrastinate import BaseRetryStrategy, RetryDecision
+from procrastinate.exceptions import ConnectorException
+from procrastinate.jobs import Job
+from procrastinate.types import JSONDict
+
+from bot.errors import PayloadError, TryAgain, UserError
+
+FIRST_WAIT = 1.0
+LONGEST_WAIT = 600.0
+"""Seconds of the exponential back-off: its first wait and its last ones."""
+
+JITTER = 0.25
+"""At most this part of a wait is added to it, so that what failed together does not come back together."""
+
+MAX_TRIES = 12
+"""Tries of what the world was not ready for: about half an hour."""
+
+MAX_FAULT_TRIES = 3
+"""Tries of what failed by a fault of ours: the same code will most likely fail again."""
+
+MAX_NAMED_WAITS = 100
+"""Waits that GitHub named (`retry-after`, `x-ratelimit-reset`): they are obeyed, and are no fault of the job."""
+
+LONGEST_NAMED_WAIT = 3 * 3600.0
+"""Seconds; GitHub's own limits are renewed within the hour, so a longer wait is a mistake of somebody's."""
+
+MAX_LOST = 8
+"""How often a job may go down with its worker before the job itself is taken for the cause."""
+
+FINAL = (UserError, PayloadError, BadRequest, RedirectionException)
+PASSING = (TryAgain, GitHubBroken, ConnectorException, aiohttp.ClientError, OSError, TimeoutError)
+
+LOST = "it took its worker down {count} times"
+
+
+class LostTooOften(Exception):
+    """A job went down with its worker again and again: it is most likely what takes workers down. Final."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(LOST.format(count=count))
+
+
+class Again(Exception):
+    """How a task asks to be run again `seconds` from now; `priority` None leaves the job's priority as it is."""
+
+    def __init__(self, seconds: float, priority: int | None) -> None:
+        super().__init__(f"again in {seconds:.1f} s")
+        self.seconds = seconds
+        self.priority = priority
+
+
+class Failed(Exception):
+    """How a task ends its job as failed, once everything that has to be said about it is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """How a job's tries ended so far: backed off, told when to come back, or broken by a fault of ours."""
+
+    backed_off: int = 0
+    named: int = 0
+    faults: int = 0
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `asdict` wrote; what is missing is zero."""
+        return cls(**{name: int(stored.get(name, 0)) for name in cls.__slots__})
+
+    def asdict(self) -> JSONDict:
+        """Return the counts as JSON values."""
+        return asdict(self)
+
+    def lost(self, attempts: int) -> int:
+        """Return how many of a job's tries ended with their worker and not with an error."""
+        return max(0, attempts - self.backed_off - self.named - self.faults)
+
+    def after(self, error: BaseException) -> Tries:
+        """Count one more try, which ended with `error`."""
+        if isinstance(error, TryAgain) and error.retry_in is not None:
+            return replace(self, named=self.named + 1)
+        if isinstance(error, PASSING):
+            return replace(self, backed_off=self.backed_off + 1)
+        return replace(self, faults=self.faults + 1)
+
+
+def next_try(error: BaseException, tries: Tries) -> float | None:
+    """Return in how many seconds to try again, or None if `error` is final after these earlier tries."""
+    if isinstance(error, (*FINAL, LostTooOften)):
+        return None
+    if isinstance(error, TryAgain) and error.retry_in is not None:
+        named = min(max(error.retry_in, 0.0), LONGEST_NAMED_WAIT)
+        return _jittered(named) if tries.named < MAX_NAMED_WAITS else None
+    if isinstance(error, PASSING):
+        return _back_off(tries.backed_off) if tries.backed_off + 1 < MAX_TRIES else None
+    return _back_off(tries.faults) if tries.faults + 1 < MAX_FAULT_TRIES else None
+
+
+def _back_off(earlier: int) -> float:
+    return _jittered(min(FIRST_WAIT * 2.0**earlier, LONGEST_WAIT))
+
+
+def _jittered(seconds: float) -> float:
+    return seconds * random.uniform(1.0, 1.0 + JITTER)  # noqa: S311  # nobody gains by guessing it
+
+
+class EngineRetry(BaseRetryStrategy):
+    """Translate what a task raised into Procrastinate's decision. The tasks have decided; `Failed` alone is final."""
+
+    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
+        """Return when the job runs again and with which priority, or None to leave it failed."""
+        match exception:
+            case Failed():
+                return None
+            case Again():
+                return RetryDecision(retry_at=_from_now(exception.seconds), priority=exception.priority)
+            case asyncio.CancelledError():
+                # The worker is being stopped and could not wait any longer. The next worker takes it up.
+                return RetryDecision()
+            case _:
+                return RetryDecision(retry_at=_from_now(_back_off(min(job.attempts, MAX_TRIES))))
+
+
+def _from_now(seconds: float) -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=seconds)

@@ -1,0 +1,229 @@
+"""The engine: deliveries and timers as durable work.
+
+One process makes one `Engine`. Web servers accept, workers run, commands read and replay; any of these, or all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, LiteralString, Self
+
+import structlog
+from procrastinate import App
+from procrastinate.exceptions import ConnectorException
+
+from bot.engine.database import Database
+from bot.engine.jobs import DELIVER, EFFECT, HANDLE, REPLAY, delivery_job
+from bot.engine.journal import DeliveryRecord, Journal
+from bot.engine.once import defer_once
+from bot.engine.processor import (
+    AppliedEffect,
+    EffectJob,
+    NobodyWatches,
+    Observer,
+    PlannedEffect,
+    PlannedEffects,
+    Processor,
+    Routing,
+)
+from bot.engine.records import Records
+from bot.engine.replay import Progress, dry_run, finished, replay
+from bot.engine.retry import EngineRetry
+from bot.engine.store import Store
+from bot.engine.tasks import Tasks
+from bot.engine.timers import Timers, TimerWork
+from bot.engine.upkeep import remove_old, requeue_all
+from bot.engine.worker import Pace, Supervisor
+
+__all__ = [
+    "AppliedEffect",
+    "Backlog",
+    "EffectJob",
+    "Engine",
+    "Observer",
+    "Pace",
+    "PlannedEffect",
+    "PlannedEffects",
+    "Processor",
+    "Routing",
+    "StorageError",
+    "TimerWork",
+]
+
+ACCEPT_TIMEOUT = 8.0
+"""Seconds; GitHub gives up after ten: https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries."""
+
+LONGEST_OUTAGE = 86400.0
+"""Seconds: a tick that was missed by less is made up for at start."""
+
+RETENTION, RETENTION_CRON = "retention", "23 3 * * *"
+
+NO_PROCESSOR = "this engine has no processor, so it can neither work nor plan"
+REPLAY_PATIENCE = 60.0
+
+BACKLOG: LiteralString = """
+SELECT count(*) AS waiting, min(CAST(args ->> 'received_at' AS double precision)) AS oldest
+  FROM procrastinate_jobs WHERE status = 'todo'
+"""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class StorageError(Exception):
+    """Something could not be stored. Nothing is known to have happened: ask again later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Jobs that wait, and for how many seconds the oldest delivery among them has been with us."""
+
+    waiting: int
+    oldest_seconds: float
+
+
+class Engine:
+    """Deliveries and timers as durable work, on the database of a URL.
+
+    Without a `processor` it only produces, reads and replays. Raises DatabaseError for a URL that it cannot use.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        processor: Processor | None = None,
+        *,
+        observer: Observer | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        self.database = Database(url)
+        self.journal = Journal(self.database.connector)
+        self.records = Records(self.database.connector)
+        self._store = Store(self.database.connector)
+        self._processor = processor
+        self._observer = observer or NobodyWatches()
+        self._pace = pace or Pace()
+        self._supervisor: Supervisor | None = None
+        self._held = contextlib.ExitStack()
+        self._recovered = False
+        self._app = App(connector=self.database.connector, periodic_defaults={"max_delay": LONGEST_OUTAGE})
+        self._timers = Timers(self._app, self.database.connector)
+        self.every(RETENTION, RETENTION_CRON, self._forget_old)
+
+    def use(self, processor: Processor) -> None:
+        """Give the engine its processor, where that one needs the engine's records to be made. Once, before `run`."""
+        self._processor = processor
+
+    async def __aenter__(self) -> Self:
+        """Open the engine."""
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the engine."""
+        await self.close()
+
+    async def open(self) -> None:
+        """Connect to the database. Raises DatabaseError."""
+        await self.database.open()
+
+    async def close(self) -> None:
+        """Disconnect, after `run` has returned."""
+        await self.database.close()
+        self._held.close()
+
+    async def recover(self) -> None:
+        """Take the database for this process's worker, and take up what the last one left.
+
+        On SQLite no other may work on it, so whatever was running is returned to the queue: before the port opens.
+        On PostgreSQL the reaper sees to that. Raises DatabaseError if another process works on the file.
+        """
+        if self._recovered:
+            return
+        self._held.enter_context(self.database.sole())
+        self._recovered = True
+        if self.database.embedded:
+            for job in await requeue_all(self.database.connector):
+                log.warning("a job is taken up again", job=job.job_id, task=job.task, attempts=job.attempts)
+
+    async def accept(self, guid: str, event: str, body: str, lock: str) -> bool:
+        """Store a delivery: durable when this returns True; False if its GUID was stored before.
+
+        `body` is the raw text of a JSON object, `lock` the key of what it is handled in order with
+        (`bot.events.lock_key`). Raises `StorageError` if it could not be stored in time.
+        """
+        job = delivery_job(guid, event, body, time.time(), lock)
+        try:
+            async with asyncio.timeout(ACCEPT_TIMEOUT):
+                (deferred,) = await defer_once(self.database.connector, [job])
+        except (ConnectorException, TimeoutError) as error:
+            # Not chained: a database may quote what was to be stored.
+            raise StorageError(type(error.__cause__ or error).__name__) from None
+        return deferred.new
+
+    def every(self, name: str, cron: str, work: TimerWork, *, at_start: bool = False) -> None:
+        """Run `work` by a schedule in UTC, once for each tick however many replicas there are; before `run`.
+
+        A run that fails is tried again like any job; runs of one name never overlap. With `at_start` it also runs
+        when a worker starts.
+        """
+        self._timers.add(name, cron, work, at_start=at_start)
+
+    async def run(self) -> None:
+        """Work until `stop`: run jobs, tend to timers, take over what dead workers left."""
+        await self.recover()
+        tasks = self._tasks()
+        for name, task in (
+            (DELIVER, tasks.deliver),
+            (REPLAY, tasks.replay),
+            (HANDLE, tasks.handle),
+            (EFFECT, tasks.effect),
+        ):
+            self._app.task(name=name, retry=EngineRetry(), pass_context=True)(task)
+        self._supervisor = Supervisor(self._app, self.database.connector, self._pace)
+        await self._timers.start()
+        await self._supervisor.run()
+
+    async def stop(self) -> None:
+        """Take no more jobs; `run` returns when those that run have ended."""
+        if self._supervisor is not None:
+            self._supervisor.stop()
+
+    def ready(self) -> str | None:
+        """Say what keeps jobs from being run, None while all is well."""
+        return self._supervisor.problem if self._supervisor is not None else "the worker has not started"
+
+    async def backlog(self) -> Backlog:
+        """Count what waits."""
+        row: dict[str, Any] = await self.database.connector.execute_query_one_async(BACKLOG)
+        now = time.time()
+        return Backlog(waiting=row["waiting"], oldest_seconds=max(0.0, now - (row["oldest"] or now)))
+
+    async def replay(
+        self, guid: str, *, patience: float | None = REPLAY_PATIENCE, progress: Progress | None = None
+    ) -> DeliveryRecord:
+        """Do again what failed of a delivery, or all of it where nothing did, and wait until that is done.
+
+        A running worker does the work, here or in another process. Returns how things stand then, or when `patience`
+        seconds are over; `progress` hears of every change. Raises `UserError` for a GUID that is not known.
+        """
+        await replay(self._store, self.journal, guid)
+        return await finished(self.journal, guid, patience=patience, progress=progress)
+
+    async def dry_run(self, guid: str) -> dict[str, Any]:
+        """Return as JSON what would be planned for a delivery now; nothing is written. Raises `UserError`."""
+        return await dry_run(self.journal, self._tasks(), guid)
+
+    def _tasks(self) -> Tasks:
+        if self._processor is None:
+            raise RuntimeError(NO_PROCESSOR)
+        return Tasks(self._store, self._processor, self._observer)
+
+    async def _forget_old(self) -> str:
+        removed = await remove_old(self.database.connector)
+        return f"removed {removed} jobs"

@@ -1,0 +1,131 @@
+"""What the tasks read and write besides their own job: other jobs of the same delivery."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any, LiteralString, cast
+
+from procrastinate.connector import BaseAsyncConnector
+
+from bot.effects.base import Sibling
+from bot.engine.jobs import (
+    CLOSING_PRIORITY,
+    CLOSING_RETRY_PRIORITY,
+    DELIVERY_PRIORITY,
+    EFFECT_PRIORITY,
+    HANDLE_PRIORITY,
+    Origin,
+)
+from bot.engine.notes import Note, forget_notes
+from bot.engine.once import FIND, ONCE, Deferred, NewJob, defer_once
+from bot.errors import PayloadError
+from bot.events import Delivery
+
+ENDED = ("succeeded", "failed", "cancelled", "aborted")
+ENDED_BADLY = ("failed", "cancelled", "aborted")
+UNKNOWN_END = "it ended without a word"
+
+ARGS: LiteralString = "SELECT args FROM procrastinate_jobs WHERE id = %(id)s"
+
+# `task_name <> 'deliver'` is the condition of the index `nightjar_guid`.
+PLANNED: LiteralString = """
+SELECT id FROM procrastinate_jobs
+ WHERE task_name <> 'deliver' AND (args ->> 'guid') = %(guid)s
+   AND task_name = 'effect' AND CAST(args ->> 'plan_job' AS bigint) = %(plan)s
+ LIMIT 1
+"""
+SIBLINGS: LiteralString = """
+SELECT job.id, job.status, job.args ->> 'target' AS target, note.outcome, note.text AS note
+  FROM procrastinate_jobs AS job LEFT JOIN nightjar_notes AS note ON note.job_id = job.id
+ WHERE job.task_name <> 'deliver' AND (job.args ->> 'guid') = %(guid)s
+   AND job.task_name = 'effect' AND job.args ->> 'handler' = %(handler)s
+   AND (job.args ->> 'told' IS NULL) = %(plain)s AND job.id <> %(id)s
+ ORDER BY job.id
+"""
+
+# The priorities are those that the jobs begin with; a closing effect is told by the two that are its own.
+BEGIN_ANEW: LiteralString = """
+UPDATE procrastinate_jobs
+   SET status = 'todo', attempts = 0, scheduled_at = NULL, priority = CASE
+           WHEN task_name = 'effect' AND priority IN (%(closing)s, %(closing_retry)s) THEN %(closing)s
+           WHEN task_name = 'effect' THEN %(effect)s
+           WHEN task_name = 'handle' THEN %(handle)s
+           ELSE %(delivery)s END
+ WHERE id = ANY(%(ids)s) AND status IN ('succeeded', 'failed', 'cancelled', 'aborted')
+"""
+PRIORITIES = {
+    "closing": CLOSING_PRIORITY,
+    "closing_retry": CLOSING_RETRY_PRIORITY,
+    "effect": EFFECT_PRIORITY,
+    "handle": HANDLE_PRIORITY,
+    "delivery": DELIVERY_PRIORITY,
+}
+
+
+class Store:
+    """The jobs of one database, as the tasks see them."""
+
+    def __init__(self, connector: BaseAsyncConnector) -> None:
+        self.connector = connector
+
+    async def arguments(self, job_id: int) -> dict[str, Any] | None:
+        """Return a job's arguments, None where its row is gone."""
+        rows = await self.connector.execute_query_all_async(ARGS, id=job_id)
+        return cast("dict[str, Any]", rows[0]["args"]) if rows else None
+
+    async def is_planned(self, guid: str, plan: int) -> bool:
+        """Say whether the effects that job `plan` came to are stored already: all are, or none."""
+        return bool(await self.connector.execute_query_all_async(PLANNED, guid=guid, plan=plan))
+
+    async def siblings(self, origin: Origin, job_id: int) -> list[tuple[bool, Sibling]]:
+        """Return the other effects of a plan, in their order, each with whether it has ended."""
+        rows = await self.connector.execute_query_all_async(
+            SIBLINGS, guid=origin.guid, handler=origin.handler, plain=origin.told is None, id=job_id
+        )
+        return [(row["status"] in ENDED, _sibling(row)) for row in rows]
+
+    async def defer(self, jobs: Sequence[NewJob]) -> list[Deferred]:
+        """Insert those jobs that are not there yet, in one statement."""
+        return await defer_once(self.connector, jobs) if jobs else []
+
+    async def defer_again(self, jobs: Sequence[NewJob]) -> list[Deferred]:
+        """Insert jobs like `defer`, and run those again that were there and have failed.
+
+        The closing effect among them runs again as well, if anything does that it has to tell of. Safe to repeat:
+        none of the jobs can start before the caller's own job lets go of their lock.
+        """
+        keys = [ONCE + job.key for job in jobs]
+        found = {row["queueing_lock"]: row for row in await self.connector.execute_query_all_async(FIND, keys=keys)}
+        closing = {ONCE + job.key for job in jobs if job.args.get("closing")}
+        failed = [row["id"] for row in found.values() if row["status"] in ENDED_BADLY]
+        if failed or len(found) < len(jobs):
+            failed += [row["id"] for key, row in found.items() if key in closing and row["status"] == "succeeded"]
+        await self.begin_anew(failed)
+        return await self.defer(jobs)
+
+    async def begin_anew(self, job_ids: Sequence[int]) -> None:
+        """Return jobs that have ended to the queue, with all their tries before them."""
+        if job_ids:
+            await forget_notes(self.connector, job_ids)
+            await self.connector.execute_query_async(BEGIN_ANEW, ids=list(job_ids), **PRIORITIES)
+
+
+def subject_of(delivery: Delivery) -> dict[str, Any]:
+    """Return what a delivery is about, as far as its payload says so: the journal shows it."""
+    about: dict[str, Any] = {}
+    with contextlib.suppress(PayloadError):
+        about["action"] = delivery.action
+    with contextlib.suppress(PayloadError):
+        about["repository"] = delivery.repository
+    for subject in ("pull_request", "issue"):
+        with contextlib.suppress(PayloadError):
+            about.setdefault("number", delivery.payload.integer(subject, "number"))
+    return about
+
+
+def _sibling(row: dict[str, Any]) -> Sibling:
+    note = Note.read(row["outcome"], row["note"])
+    failed = row["status"] in ENDED_BADLY
+    text = (note.told or UNKNOWN_END) if failed else note.text
+    return Sibling(target=row["target"], failed=failed, text=text)

@@ -1,0 +1,201 @@
+"""The tasks that a delivery goes through: deliver (or replay), handle, effect.
+
+Each runs again after a crash at any point, so each writes in an order in which the second run finds what the first
+has done: jobs first, all of them in one statement, then the note, and the end of its own job last.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import structlog
+from procrastinate import JobContext
+from procrastinate.jobs import Job
+
+from bot.effects.base import Sibling
+from bot.engine import notes
+from bot.engine.attempt import Attempt, Outcome, id_of
+from bot.engine.jobs import (
+    CLOSING_RETRY_PRIORITY,
+    EFFECT_RETRY_PRIORITY,
+    HANDLE_RETRY_PRIORITY,
+    Origin,
+    effect_jobs,
+    plan_job,
+    repository_of,
+)
+from bot.engine.once import NewJob
+from bot.engine.processor import AppliedEffect, EffectJob, Observer, PlannedEffects, Processor
+from bot.engine.retry import Again
+from bot.engine.store import Store, subject_of
+from bot.errors import PayloadError, UserError
+from bot.events import Delivery, Repository, intent_key
+from bot.payload import Payload
+
+FOR_HANDLERS = "for {handlers}"
+ALREADY_HANDLED = "{handlers}: already handled as {intent}"
+PLANNED_BEFORE = "planned before its worker was lost"
+BODY_GONE = "The text of this delivery is no longer kept, so it cannot be handled again."
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Tasks:
+    """The tasks of one engine, to be registered with Procrastinate."""
+
+    def __init__(self, store: Store, processor: Processor, observer: Observer) -> None:
+        self._store = store
+        self.processor = processor
+        self._observer = observer
+
+    async def deliver(self, context: JobContext, *, guid: str, event: str, body: str, received_at: float) -> None:
+        """Find out who wants a delivery, and give each of them a job of its own."""
+
+        async def work() -> Outcome:
+            delivery = Delivery(guid, event, Payload(json.loads(body)), received_at)
+            return await self._route(context.job, delivery, id_of(context.job), 0)
+
+        await self._deliver(context.job, work, guid, event, received_at)
+
+    async def replay(
+        self, context: JobContext, *, guid: str, replay: int, delivery_job: int, received_at: float
+    ) -> None:
+        """Route a delivery once more that was handled before; what was applied is not applied again."""
+
+        async def work() -> Outcome:
+            return await self._route(context.job, await self.delivery(delivery_job), delivery_job, replay)
+
+        await self._deliver(context.job, work, guid, "replay", received_at)
+
+    async def handle(self, context: JobContext, **args: Any) -> None:
+        """Let one handler plan, and store its plan whole."""
+        job, origin = context.job, Origin.read(args, context.job.lock)
+
+        async def work() -> Outcome:
+            return await self._plan_and_store(job, origin)
+
+        async def answer(told: str) -> None:
+            if origin.told is None:
+                await self._store.defer_again([plan_job(origin.answer(told))])
+
+        await Attempt(
+            job=job,
+            work=work,
+            watch=lambda outcome, seconds: self._observer.handler(origin.handler, outcome, seconds),
+            told=lambda error: self.processor.told(error, origin.guid),
+            labels={"delivery": origin.guid, "handler": origin.handler},
+            retry_priority=HANDLE_RETRY_PRIORITY,
+            answer=answer,
+        ).run(self._store.connector)
+
+    async def effect(self, context: JobContext, **args: Any) -> None:
+        """Apply one effect; the closing one when the others of its plan have ended."""
+        job, origin = context.job, Origin.read(args, context.job.lock)
+        closing, kind = bool(args["closing"]), str(args["effect"].get("kind", ""))
+
+        async def work() -> Outcome:
+            if closing and not all(ended for ended, _ in await self._store.siblings(origin, id_of(job))):
+                # Behind the others' retries; until then it was before the retries of other handlers.
+                raise Again(0, CLOSING_RETRY_PRIORITY)
+            return await self._apply(job, origin, args)
+
+        await Attempt(
+            job=job,
+            work=work,
+            watch=lambda outcome, seconds: self._observer.effect(kind, outcome, seconds),
+            told=lambda error: self.processor.told(error, origin.guid),
+            labels={"delivery": origin.guid, "handler": origin.handler, "target": args["target"]},
+            retry_priority=CLOSING_RETRY_PRIORITY if closing else EFFECT_RETRY_PRIORITY,
+        ).run(self._store.connector)
+
+    async def delivery(self, job_id: int) -> Delivery:
+        """Read a delivery out of its job; raises `UserError` when it is no longer kept."""
+        args = await self._store.arguments(job_id)
+        if args is None:
+            raise UserError(BODY_GONE)
+        return Delivery(args["guid"], args["event"], Payload(json.loads(args["body"])), args["received_at"])
+
+    async def _deliver(
+        self, job: Job, work: Callable[[], Awaitable[Outcome]], guid: str, event: str, received_at: float
+    ) -> None:
+        await Attempt(
+            job=job,
+            work=work,
+            watch=lambda outcome, _: self._observer.delivery(event, outcome, time.time() - received_at),
+            told=lambda error: self.processor.told(error, guid),
+            labels={"delivery": guid, "event_name": event},
+        ).run(self._store.connector)
+
+    async def _route(self, job: Job, delivery: Delivery, delivery_job: int, replay: int) -> Outcome:
+        about = subject_of(delivery)
+        try:
+            await self.processor.note(delivery)
+        except PayloadError as error:
+            # What handlers need of the payload they will miss themselves, by its name.
+            log.warning("nothing could be noted of the payload", path=error.path, error=str(error))
+        routing = self.processor.handlers_for(delivery)
+        if not routing.handlers:
+            return Outcome(notes.IGNORED, routing.reason, about)
+        intent = intent_key(delivery)
+        origins = [
+            Origin(delivery.guid, handler, intent, delivery_job, delivery.received_at, replay, job.lock)
+            for handler in routing.handlers
+        ]
+        deferred = await self._store.defer([plan_job(origin) for origin in origins])
+        # On a second try the jobs that are there already are most likely those of the first.
+        wanted = [o.handler for o, one in zip(origins, deferred, strict=True) if one.new or job.attempts]
+        known = [origin.handler for origin in origins if origin.handler not in wanted]
+        told = [FOR_HANDLERS.format(handlers=", ".join(wanted))] if wanted else []
+        if known:
+            told.append(ALREADY_HANDLED.format(handlers=", ".join(known), intent=intent))
+        return Outcome(notes.ROUTED if wanted else notes.IGNORED, "; ".join(told), about)
+
+    async def _plan_and_store(self, job: Job, origin: Origin) -> Outcome:
+        if job.attempts and await self._store.is_planned(origin.guid, id_of(job)):
+            # Planning again would see a world that the first effects may have changed.
+            return Outcome(notes.PLANNED, PLANNED_BEFORE)
+        delivery = await self.delivery(origin.delivery_job)
+        planned = await self._plan(delivery, origin)
+        if planned.effects or planned.closing is not None:
+            repository = Repository.of(delivery.payload)
+            await self._defer(origin, effect_jobs(origin, id_of(job), repository, planned))
+        return Outcome(notes.PLANNED, planned.why)
+
+    async def _plan(self, delivery: Delivery, origin: Origin) -> PlannedEffects:
+        if origin.told is not None:
+            return await self.processor.plan_failure(delivery, origin.handler, origin.intent, origin.told)
+        return await self.processor.plan(delivery, origin.handler, origin.intent)
+
+    async def _apply(self, job: Job, origin: Origin, args: dict[str, Any]) -> Outcome:
+        async def siblings() -> Sequence[Sibling]:
+            return [sibling for ended, sibling in await self._store.siblings(origin, id_of(job)) if ended]
+
+        repository = repository_of(args)
+        applied = await self.processor.apply(
+            EffectJob(
+                guid=origin.guid,
+                handler=origin.handler,
+                intent=origin.intent,
+                repository=repository,
+                target=args["target"],
+                effect=args["effect"],
+                siblings=siblings,
+            )
+        )
+        if applied.then:
+            follow_ups = PlannedEffects(effects=applied.then)
+            await self._defer(origin, effect_jobs(origin, args["plan_job"], repository, follow_ups))
+        return _outcome(applied)
+
+    async def _defer(self, origin: Origin, jobs: Sequence[NewJob]) -> None:
+        if origin.replay or origin.told is not None:
+            await self._store.defer_again(jobs)
+        else:
+            await self._store.defer(jobs)
+
+
+def _outcome(applied: AppliedEffect) -> Outcome:
+    return Outcome(notes.APPLIED if applied.changed else notes.UNCHANGED, applied.text)

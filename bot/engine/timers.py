@@ -1,0 +1,72 @@
+"""Work that a clock starts: once for each tick, however many replicas there are.
+
+Procrastinate ticks on every worker; a tick only defers the job that does the work, under a key of name and moment. A
+replica that lags behind may tick twice for one moment, and the key makes it one all the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, LiteralString, cast
+
+from procrastinate import App, JobContext
+from procrastinate.connector import BaseAsyncConnector
+
+from bot.engine.attempt import Attempt, Outcome
+from bot.engine.jobs import TICK, TIMER, timer_job
+from bot.engine.once import defer_once
+from bot.engine.retry import EngineRetry
+from bot.errors import UserError
+
+RAN, SKIPPED = "ran", "skipped"
+GAVE_WAY = "a later run of it is waiting"
+UNKNOWN_TIMER = "this version knows no timer {name}"
+
+NEWER: LiteralString = """
+SELECT id FROM procrastinate_jobs WHERE lock = %(lock)s AND status = 'todo' AND id > %(id)s LIMIT 1
+"""
+
+TimerWork = Callable[[], Awaitable[object]]
+
+
+class Timers:
+    """The timers of one engine."""
+
+    def __init__(self, app: App, connector: BaseAsyncConnector) -> None:
+        self._app = app
+        self._connector = connector
+        self._work: dict[str, TimerWork] = {}
+        self._at_start: list[str] = []
+        self._tick = app.task(name=TICK, retry=EngineRetry())(self._on_tick)
+        app.task(name=TIMER, retry=EngineRetry(), pass_context=True)(self._on_timer)
+
+    def add(self, name: str, cron: str, work: TimerWork, *, at_start: bool) -> None:
+        """Have `work` run by a schedule, and when a worker starts if `at_start`."""
+        self._work[name] = work
+        registered = cast("Any", self._app.periodic(cron=cron, periodic_id=name, task_kwargs={"name": name}))
+        registered(self._tick)
+        if at_start:
+            self._at_start.append(name)
+
+    async def start(self) -> None:
+        """Defer what runs when a worker starts."""
+        moment = f"start:{time.time():.0f}"
+        await defer_once(self._connector, [timer_job(name, moment) for name in self._at_start])
+
+    async def _on_tick(self, *, name: str, timestamp: int) -> None:
+        await defer_once(self._connector, [timer_job(name, timestamp)])
+
+    async def _on_timer(self, context: JobContext, *, name: str) -> None:
+        async def work() -> Outcome:
+            lock, job_id = context.job.lock, context.job.id
+            if await self._connector.execute_query_all_async(NEWER, lock=lock, id=job_id):
+                return Outcome(SKIPPED, GAVE_WAY)
+            if name not in self._work:
+                raise UserError(UNKNOWN_TIMER.format(name=name))
+            done = await self._work[name]()
+            return Outcome(RAN, done if isinstance(done, str) else "")
+
+        await Attempt(job=context.job, work=work, watch=lambda *_: None, told=str, labels={"timer": name}).run(
+            self._connector
+        )

@@ -1,0 +1,147 @@
+"""Keep one worker running, whatever happens to it or to the database."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass
+
+import structlog
+from procrastinate import App
+from procrastinate.connector import BaseAsyncConnector
+from procrastinate.exceptions import ConnectorException
+from procrastinate.worker import Worker
+
+from bot.engine.manager import EngineJobManager
+from bot.engine.upkeep import requeue_stalled
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds before a worker that ended is started again: doubled each time, until one has held out."""
+
+HELD_OUT = 60.0
+
+NOT_STARTED = "the worker has not started"
+NOT_RUNNING = "the worker is not running"
+NO_DATABASE = "the database does not answer"
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How many jobs run at once, and how often what is looked at; seconds.
+
+    A worker that is silent for `stalled` is taken for dead, and its jobs go to others; so a job must never keep the
+    event loop busy for nearly as long.
+    """
+
+    concurrency: int = 50
+    poll: float = 0.5
+    heartbeat: float = 5.0
+    stalled: float = 20.0
+    reap: float = 5.0
+    graceful: float = 20.0
+
+
+class Supervisor:
+    """Run workers one after the other until told to stop, and take over what dead ones left."""
+
+    def __init__(self, app: App, connector: BaseAsyncConnector, pace: Pace) -> None:
+        self._app = app
+        self._connector = connector
+        self._manager = EngineJobManager(connector, self._restart)
+        self._pace = pace
+        self._worker: Worker | None = None
+        self._stopping = asyncio.Event()
+        self._problem = NOT_STARTED
+        app.job_manager = self._manager
+
+    @property
+    def problem(self) -> str | None:
+        """What keeps jobs from being run, None while all is well."""
+        if self._problem:
+            return self._problem
+        return None if self._worker is not None and self._worker.worker_id is not None else NOT_RUNNING
+
+    def stop(self) -> None:
+        """Take no more jobs; `run` returns when those that run have ended, or were told to after a while."""
+        self._stopping.set()
+        self._restart()
+
+    def _restart(self) -> None:
+        if self._worker is not None:
+            self._worker.stop()  # type: ignore[no-untyped-call]
+
+    async def run(self) -> None:
+        """Work until `stop`."""
+        reaper = asyncio.create_task(self._reap_for_ever(), name="reaper")
+        try:
+            await self._work_for_ever()
+        finally:
+            reaper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await reaper
+
+    async def _work_for_ever(self) -> None:
+        pause = FIRST_PAUSE
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            try:
+                self._worker = self._new_worker()
+                self._problem = ""
+                await self._worker.run()  # type: ignore[no-untyped-call]
+            except Exception as error:  # whatever ended it, work has to go on
+                log.warning("the worker ended", error=_kind(error))
+            finally:
+                self._worker = None
+            if self._stopping.is_set():
+                return
+            if time.monotonic() - began > HELD_OUT:
+                pause = FIRST_PAUSE
+            log.warning("the worker starts again", seconds=pause)
+            await self._wait(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    def _new_worker(self) -> Worker:
+        return Worker(
+            self._app,
+            concurrency=self._pace.concurrency,
+            install_signal_handlers=False,
+            fetch_job_polling_interval=self._pace.poll,
+            update_heartbeat_interval=self._pace.heartbeat,
+            stalled_worker_timeout=self._pace.stalled,
+            shutdown_graceful_timeout=self._pace.graceful,
+            delete_jobs="never",
+        )
+
+    async def _reap_for_ever(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                await self._reap()
+            except ConnectorException as error:
+                self._problem = NO_DATABASE
+                log.warning("the database does not answer", error=_kind(error))
+            except Exception:
+                log.exception("looking for dead workers failed")
+            else:
+                self._problem = ""
+            await self._wait(self._pace.reap)
+
+    async def _reap(self) -> None:
+        worker = self._worker
+        if worker is not None and worker.worker_id is not None:
+            # After a time without a turn (the machine slept), ours must not be taken for dead by ourselves.
+            await self._manager.update_heartbeat(worker.worker_id)
+        for job in await requeue_stalled(self._connector, seconds=self._pace.stalled):
+            log.warning("a job lost its worker", job=job.job_id, task=job.task, attempts=job.attempts)
+
+    async def _wait(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+
+
+def _kind(error: Exception) -> str:
+    # Not the text: a database may quote what was to be stored.
+    cause = error.__cause__
+    return f"{type(error).__name__}: {type(cause).__name__}" if cause else type(error).__name__
