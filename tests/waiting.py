@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Callable
 
 DEADLINE = 20.0
 """Seconds: far more than anything here takes, so that only a fault meets it."""
 
 PAUSE = 0.01
 
-T = TypeVar("T")
 
-
-async def until(condition: Callable[[], T | Awaitable[T]], *, deadline: float = DEADLINE) -> T:
-    """Return the condition's value as soon as it is true; fail when it is not within `deadline` seconds."""
+async def until(condition: Callable[[], object], *, deadline: float = DEADLINE) -> object:
+    """Return the condition's value, awaited if it is awaitable, as soon as it is true; fail when it is not within `deadline` seconds."""
     end = time.monotonic() + deadline
     while True:
         value = condition()

@@ -27,6 +27,9 @@ SQLITE = "sqlite:///"
 POSTGRES = ("postgresql://", "postgres://")
 KNOWN_QUERIES = ANSWERED | {"listen_queue"}
 
+PRIMARY_CODE = 0xFF
+"""The part of SQLite's error codes that names the kind (https://sqlite.org/rescode.html#pve)."""
+
 FORMS = "sqlite:///FILE (sqlite:////FILE for an absolute path) or postgresql://USER:PASSWORD@HOST:PORT/NAME"
 UNKNOWN_URL = f"DATABASE_URL: expected {FORMS}"
 NO_FILE = f"DATABASE_URL: it names no file; expected {FORMS}"
@@ -141,7 +144,7 @@ async def _open_file(connector: SqliteConnector) -> None:
 
 
 def _what_is_wrong(path: Path, error: ConnectorException) -> str:
-    match getattr(error.__cause__, "sqlite_errorcode", None):
+    match getattr(error.__cause__, "sqlite_errorcode", 0) & PRIMARY_CODE:
         case sqlite3.SQLITE_NOTADB:
             return NOT_SQLITE.format(path=path)
         case sqlite3.SQLITE_FULL:

@@ -16,7 +16,7 @@ def list_jobs(connection: sqlite3.Connection, **filters: object) -> list[Row]:
     """Return the jobs whose columns have these values; None is any."""
     condition, values = _where(filters)
     return connection.execute(
-        f"SELECT {COLUMNS} FROM procrastinate_jobs WHERE {condition} ORDER BY id",  # noqa: S608
+        f"SELECT {COLUMNS}, abort_requested FROM procrastinate_jobs WHERE {condition} ORDER BY id",  # noqa: S608
         values,
     ).fetchall()
 

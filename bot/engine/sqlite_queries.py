@@ -18,10 +18,7 @@ from procrastinate.types import JobToDefer, JSONDict
 from bot.engine import text
 from bot.engine.portable import Row, Value, stored
 
-COLUMNS = (
-    "id, status, task_name, priority, lock, queueing_lock, args, scheduled_at, queue_name, attempts, abort_requested, "
-    "worker_id"
-)
+COLUMNS = "id, status, task_name, priority, lock, queueing_lock, args, scheduled_at, queue_name, attempts, worker_id"
 NO_JOB: Row = dict.fromkeys(COLUMNS.split(", "))
 HOUR = 3600.0
 
@@ -34,7 +31,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id
 # first one that may is wanted, so the scan in that order ends there.
 FETCH_JOB = f"""
 UPDATE procrastinate_jobs SET status = 'doing', worker_id = :worker_id WHERE id = (
-    SELECT job.id FROM procrastinate_jobs AS job
+    SELECT job.id FROM procrastinate_jobs AS job INDEXED BY procrastinate_jobs_priority_idx_v1
      WHERE job.status = 'todo'
        AND (job.scheduled_at IS NULL OR job.scheduled_at <= :now)
        AND (:queues IS NULL OR job.queue_name IN (SELECT value FROM json_each(:queues)))

@@ -52,8 +52,8 @@ INDICES = """
 CREATE UNIQUE INDEX procrastinate_jobs_queueing_lock_idx_v1 ON procrastinate_jobs (queueing_lock) WHERE status = 'todo';
 CREATE UNIQUE INDEX procrastinate_jobs_lock_idx_v1 ON procrastinate_jobs (lock) WHERE status = 'doing';
 CREATE INDEX procrastinate_jobs_priority_idx_v1
-    ON procrastinate_jobs (priority DESC, id, lock, scheduled_at, queue_name) WHERE status = 'todo';
-CREATE INDEX procrastinate_jobs_lock_head ON procrastinate_jobs (lock, priority DESC, id) WHERE status = 'todo';
+    ON procrastinate_jobs (priority DESC, id, lock, scheduled_at, queue_name, status) WHERE status = 'todo';
+CREATE INDEX procrastinate_jobs_lock_head ON procrastinate_jobs (lock, priority DESC, id, status) WHERE status = 'todo';
 CREATE INDEX procrastinate_jobs_doing ON procrastinate_jobs (id, abort_requested) WHERE status = 'doing';
 CREATE INDEX procrastinate_jobs_worker ON procrastinate_jobs (worker_id) WHERE worker_id IS NOT NULL;
 CREATE INDEX procrastinate_jobs_status ON procrastinate_jobs (status);

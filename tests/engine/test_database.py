@@ -1,0 +1,252 @@
+"""A database that cannot be used says so in one line that names the remedy and no secret."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from procrastinate import App, sql
+
+from bot.engine.database import Database, DatabaseError, check_queries
+from tests.postgres import PostgresServer
+
+SECRET = "open-sesame-42"
+
+
+async def refusal(url: str) -> str:
+    """Return what the operator reads when the database is opened."""
+    with pytest.raises(DatabaseError) as caught:
+        await Database(url).open()
+    said = str(caught.value)
+    assert "\n" not in said
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+    return said
+
+
+@pytest.fixture
+def unused_port() -> Iterator[int]:
+    """Return a port where nobody listens, and nobody will while the test runs."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "nightjar.db", "mysql://u:open-sesame-42@h/d", "sqlite:nightjar.db", "sqlite://", "http://open-sesame-42@h"],
+)
+async def test_a_url_of_another_kind(url: str) -> None:
+    said = await refusal(url)
+    assert said.startswith("DATABASE_URL: ")
+    assert "sqlite:///FILE" in said
+    assert "postgresql://" in said
+
+
+@pytest.mark.parametrize("url", ["sqlite:///", "sqlite:////", "sqlite:///:memory:"])
+async def test_a_url_without_a_file(url: str) -> None:
+    assert "names no file" in await refusal(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://nightjar:{SECRET}@[::1/db",
+        f"postgresql://nightjar:{SECRET}%zz@localhost/db",
+        f"postgresql://nightjar:{SECRET}@localhost/db?no_such_setting=1",
+    ],
+)
+async def test_a_postgresql_url_with_a_mistake(url: str) -> None:
+    assert "not a valid PostgreSQL URL" in await refusal(url)
+
+
+async def test_a_server_that_is_not_there(unused_port: int) -> None:
+    said = await refusal(f"postgresql://nightjar:{SECRET}@127.0.0.1:{unused_port}/db")
+    assert f"PostgreSQL at 127.0.0.1:{unused_port}/db could not be opened" in said
+    assert "refused" in said
+
+
+async def test_a_database_that_is_not_there(postgres_server: PostgresServer) -> None:
+    url = postgres_server.url("nowhere").replace("nightjar@", f"nightjar:{SECRET}@")
+    assert '"nowhere" does not exist' in await refusal(url)
+
+
+async def test_a_user_who_is_not_known(postgres_server: PostgresServer) -> None:
+    url = postgres_server.url("postgres").replace("nightjar@", f"{'nobody'}:{SECRET}@")
+    assert 'role "nobody" does not exist' in await refusal(url)
+
+
+async def test_a_user_who_may_make_no_tables(postgres_server: PostgresServer, postgres_url: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE ROLE guest LOGIN")
+        connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    try:
+        assert "permission denied" in await refusal(postgres_url.replace("nightjar@", "guest@"))
+    finally:
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            connection.execute("DROP ROLE guest")
+
+
+async def test_a_database_that_cannot_hold_every_text(postgres_server: PostgresServer) -> None:
+    with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0")
+    try:
+        assert "ENCODING 'UTF8'" in await refusal(postgres_server.url("ascii"))
+    finally:
+        postgres_server.drop_database(postgres_server.url("ascii"))
+
+
+async def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    assert f"{tmp_path}/no/such" in await refusal(f"sqlite:///{tmp_path}/no/such/nightjar.db")
+
+
+async def test_a_folder_instead_of_a_file(tmp_path: Path) -> None:
+    assert "is a folder" in await refusal(f"sqlite:///{tmp_path}")
+
+
+async def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database, but long enough to look at" * 100)
+    assert "is not a SQLite database" in await refusal(f"sqlite:///{path}")
+
+
+async def test_a_database_of_a_newer_release(database_url: str) -> None:
+    database = Database(database_url)
+    await database.open()
+    await database.connector.execute_query_async("UPDATE nightjar_schema SET version = 99")
+    await database.close()
+    assert "newer release" in await refusal(database_url)
+
+
+@contextlib.contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """Let this process read a folder and its files and write neither, even if the tests are run as root."""
+    euid = os.geteuid()
+    for path in (*folder.iterdir(), folder):
+        path.chmod(0o555)
+    if euid == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(euid)
+        folder.chmod(0o755)
+
+
+@pytest.fixture
+def unwritable_folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name, read_only(Path(name)):
+        yield Path(name)
+
+
+@pytest.fixture
+def unwritable_folder_with_database() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        made = Database(f"sqlite:///{name}/nightjar.db")
+        asyncio.run(made.open())
+        asyncio.run(made.close())
+        with read_only(Path(name)):
+            yield Path(name)
+
+
+async def test_a_folder_that_cannot_be_written(unwritable_folder: Path) -> None:
+    url = f"sqlite:///{unwritable_folder}/nightjar.db"
+    assert "cannot be written" in await refusal(url)
+    with pytest.raises(DatabaseError, match="cannot be written"), Database(url).sole():
+        pass
+
+
+async def test_a_database_that_may_be_read_alone(unwritable_folder_with_database: Path) -> None:
+    assert "cannot be written" in await refusal(f"sqlite:///{unwritable_folder_with_database}/nightjar.db")
+
+
+async def test_a_full_disk(tmp_path: Path) -> None:
+    """Shown in a process of its own, whose files may not grow."""
+    code = (
+        "import asyncio, resource, sys\n"
+        "from bot.engine.database import Database, DatabaseError\n"
+        "database = Database(sys.argv[1])\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))\n"
+        "try: asyncio.run(database.open())\n"
+        "except DatabaseError as error: print(error)\n"
+    )
+    url = f"sqlite:///{tmp_path}/nightjar.db"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, url, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    printed, errors = await process.communicate()
+    assert errors == b""
+    assert printed.decode().splitlines() == [
+        f"DATABASE_URL: {tmp_path}/nightjar.db could not be opened: disk I/O error"
+    ]
+
+
+async def test_replicas_that_start_together_make_one_schema(database_url: str) -> None:
+    databases = [Database(database_url) for _ in range(6)]
+    await asyncio.gather(*(database.open() for database in databases))
+    rows = await databases[0].connector.execute_query_all_async("SELECT version FROM nightjar_schema")
+    assert rows == [{"version": 1}]
+    await asyncio.gather(*(database.close() for database in databases))
+
+
+async def test_procrastinate_finds_itself_at_home(database_url: str) -> None:
+    database = Database(database_url)
+    await database.open()
+    app = App(connector=database.connector)
+    assert await app.check_connection_async()
+    await database.close()
+    await database.open()
+    assert await app.check_connection_async()
+    await database.close()
+
+
+async def test_a_relative_file_is_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    database = Database("sqlite:///my%20jobs.db")
+    await database.open()
+    await database.close()
+    with sqlite3.connect(tmp_path / "my jobs.db") as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+
+
+def test_another_procrastinate_is_refused() -> None:
+    check_queries(sql.queries)
+    with pytest.raises(DatabaseError, match=r"defer_jobs, fetch_twice.*install procrastinate>=3.10,<3.11"):
+        check_queries((sql.queries.keys() - {"defer_jobs"}) | {"fetch_twice"})
+
+
+def test_a_file_is_served_by_one_process(sqlite_url: str) -> None:
+    code = (
+        "import sys, time\n"
+        "from bot.engine.database import Database\n"
+        "with Database(sys.argv[1]).sole():\n"
+        "    print('held', flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, sqlite_url], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(DatabaseError, match=rf"in use by another nightjar \(process {other.pid}\)"):  # noqa: SIM117
+            with Database(sqlite_url).sole():
+                pass
+        other.send_signal(signal.SIGKILL)
+        other.wait()
+        with Database(sqlite_url).sole():
+            pass
+
+
+def test_a_server_is_shared(postgres_url: str) -> None:
+    with Database(postgres_url).sole(), Database(postgres_url).sole():
+        pass

@@ -1,0 +1,112 @@
+"""What replicas on one PostgreSQL need beyond Procrastinate's own connector."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+from procrastinate.exceptions import ConnectorException
+from procrastinate.jobs import Job
+from procrastinate.manager import JobManager
+
+from bot.engine.database import Database
+from tests.postgres import PostgresServer
+from tests.waiting import until
+
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+
+
+@pytest.fixture
+async def opened(postgres_url: str) -> AsyncIterator[Database]:
+    database = Database(postgres_url)
+    await database.open()
+    yield database
+    await database.close()
+
+
+class Listener:
+    """Count what a worker would be told."""
+
+    def __init__(self, database: Database) -> None:
+        self.heard = 0
+        self.task = asyncio.create_task(database.connector.listen_notify(self.hear, ["procrastinate_any_queue_v1"]))
+
+    async def hear(self, *, channel: str, payload: str) -> None:
+        del channel, payload
+        self.heard += 1
+
+    async def ready(self, other: psycopg.AsyncConnection) -> None:
+        async def told() -> bool:
+            await other.execute("SELECT pg_notify('procrastinate_any_queue_v1', '{}')")
+            return self.heard > 0
+
+        await until(told)
+
+    async def stop(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+async def someone_waits(connection: psycopg.AsyncConnection) -> bool:
+    row = await (await connection.execute(WAITING)).fetchone()
+    return bool(row and row[0])
+
+
+async def test_a_worker_looks_again_if_it_was_told_while_it_looked_in_vain(opened: Database, postgres_url: str) -> None:
+    manager = JobManager(opened.connector)
+    worker = await manager.register_worker()
+    listener = Listener(opened)
+    async with (
+        await psycopg.AsyncConnection.connect(postgres_url) as holder,
+        await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as other,
+    ):
+        await listener.ready(other)
+        await holder.execute("LOCK TABLE procrastinate_jobs IN ACCESS EXCLUSIVE MODE")
+        fetching = asyncio.create_task(manager.fetch_job(None, worker))
+        await until(lambda: someone_waits(other))
+        before = listener.heard
+        await other.execute("SELECT pg_notify('procrastinate_any_queue_v1', 'last')")
+        await until(lambda: listener.heard > before)
+        during = listener.heard
+        await holder.rollback()
+        assert await fetching is None
+        await until(lambda: listener.heard == during + 1)
+        assert await manager.fetch_job(None, worker) is None
+    await listener.stop()
+
+
+async def test_two_replicas_that_reach_for_one_lock_at_once(opened: Database, postgres_url: str) -> None:
+    manager = JobManager(opened.connector)
+    worker = await manager.register_worker()
+    first = await manager.defer_job_async(Job(queue="q", lock="l", queueing_lock=None, task_name="t"))
+    listener = Listener(opened)
+    async with (
+        await psycopg.AsyncConnection.connect(postgres_url) as replica,
+        await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as other,
+    ):
+        await listener.ready(other)
+        await replica.execute("UPDATE procrastinate_jobs SET status = 'doing' WHERE id = %s", (first.id,))
+        await manager.defer_job_async(Job(queue="q", lock="l", queueing_lock=None, task_name="t", priority=10))
+        fetching = asyncio.create_task(manager.fetch_job(None, worker))
+        await until(lambda: someone_waits(other))
+        await replica.commit()
+        assert await fetching is None
+    await listener.stop()
+
+
+async def test_the_same_connector_works_after_the_server_crashed(
+    opened: Database, postgres_server: PostgresServer
+) -> None:
+    manager = JobManager(opened.connector)
+    await manager.defer_job_async(Job(queue="q", lock=None, queueing_lock=None, task_name="t"))
+    postgres_server.restart_immediately()
+
+    async def answers() -> object:
+        try:
+            return await opened.connector.execute_query_one_async("SELECT count(*) AS n FROM procrastinate_jobs")
+        except ConnectorException:
+            return None
+
+    assert await until(answers) == {"n": 1}
