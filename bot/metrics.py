@@ -31,10 +31,9 @@ class Metrics:
         self._deliveries = Counter(
             "nightjar_deliveries", "Deliveries by what became of them.", ["event", "outcome"], registry=registry
         )
-        self._waiting = Gauge("nightjar_waiting_jobs", "Jobs that are not finished.", ["task"], registry=registry)
-        self._failed = Gauge("nightjar_failed_jobs", "Jobs kept as failed.", ["task"], registry=registry)
+        self._waiting = Gauge("nightjar_waiting_jobs", "Jobs that wait to be done.", ["task"], registry=registry)
         self._oldest = Gauge(
-            "nightjar_oldest_waiting_seconds", "Age of the oldest job that is not finished.", registry=registry
+            "nightjar_oldest_waiting_seconds", "Age of the oldest delivery that waits.", registry=registry
         )
         self._delivery_seconds = Histogram(
             "nightjar_delivery_seconds", "Age of a delivery when it was looked at.", buckets=SECONDS, registry=registry
@@ -117,12 +116,11 @@ class Metrics:
         self._recovered.inc(recovered)
         self._missing.set(missing)
 
-    def queue(self, waiting: Mapping[str, int], failed: Mapping[str, int], oldest_seconds: float) -> None:
-        """Note what the database says of the queue: jobs by task, and the age of the oldest unfinished one."""
-        for gauge, counts in ((self._waiting, waiting), (self._failed, failed)):
-            gauge.clear()
-            for task, count in counts.items():
-                gauge.labels(task).set(count)
+    def queue(self, waiting: Mapping[str, int], oldest_seconds: float) -> None:
+        """Note what the database says of the queue: jobs by task, and the age of the oldest delivery; NaN: unknown."""
+        self._waiting.clear()
+        for task, count in waiting.items():
+            self._waiting.labels(task).set(count)
         self._oldest.set(oldest_seconds)
 
     def _event(self, name: str) -> str:

@@ -26,8 +26,8 @@ from bot.github.governor import sweeping
 from bot.metrics import Metrics
 from bot.payload import Payload
 
-EVERY = 300.0
-"""Seconds between sweeps."""
+CRON = "*/5 * * * *"
+"""When a sweep begins, besides every start of a worker."""
 WINDOW = 3 * 86400.0
 """Seconds for which GitHub keeps a delivery and offers it again."""
 OVERLAP = 600.0

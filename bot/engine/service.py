@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, LiteralString, Self
@@ -66,8 +67,8 @@ NO_PROCESSOR = "this engine has no processor, so it can neither work nor plan"
 REPLAY_PATIENCE = 60.0
 
 BACKLOG: LiteralString = """
-SELECT count(*) AS waiting, min(CAST(args ->> 'received_at' AS double precision)) AS oldest
-  FROM procrastinate_jobs WHERE status = 'todo'
+SELECT task_name AS task, count(*) AS waiting, min(CAST(args ->> 'received_at' AS double precision)) AS oldest
+  FROM procrastinate_jobs WHERE status = 'todo' GROUP BY task_name
 """
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -79,9 +80,9 @@ class StorageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Jobs that wait, and for how many seconds the oldest delivery among them has been with us."""
+    """Jobs that wait, by task, and for how many seconds the oldest delivery among them has been with us."""
 
-    waiting: int
+    waiting: Mapping[str, int]
     oldest_seconds: float
 
 
@@ -200,9 +201,10 @@ class Engine:
 
     async def backlog(self) -> Backlog:
         """Count what waits."""
-        row: dict[str, Any] = await self.database.connector.execute_query_one_async(BACKLOG)
+        rows = await self.database.connector.execute_query_all_async(BACKLOG)
         now = time.time()
-        return Backlog(waiting=row["waiting"], oldest_seconds=max(0.0, now - (row["oldest"] or now)))
+        oldest = min((row["oldest"] for row in rows if row["oldest"] is not None), default=now)
+        return Backlog({row["task"]: row["waiting"] for row in rows}, oldest_seconds=max(0.0, now - oldest))
 
     async def replay(
         self, guid: str, *, patience: float | None = REPLAY_PATIENCE, progress: Progress | None = None

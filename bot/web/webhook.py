@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 from aiohttp import web
-from procrastinate.exceptions import ConnectorException
 from pydantic_core import from_json
 
+from bot.engine.service import StorageError
 from bot.events import lock_key
 from bot.web.problems import Problem
 
@@ -30,7 +30,6 @@ MAX_BODY = 25 * 1024 * 1024
 LARGE_BODY = 1024 * 1024
 """Bodies above this many bytes are hashed and parsed in a thread, so that other requests go on."""
 READ_SECONDS = 10.0
-STORE_SECONDS = 8.0
 RETRY_AFTER = {"Retry-After": "30"}
 
 SIGNATURE_HEADER = "X-Hub-Signature-256"
@@ -66,7 +65,10 @@ class Inbox(Protocol):
     """Where deliveries become durable: the engine."""
 
     async def accept(self, guid: str, event: str, body: str, lock: str) -> bool:
-        """Store a delivery and return True, or False if its GUID is known; durable when it returns."""
+        """Store a delivery and return True, or False if its GUID is known; durable when it returns.
+
+        Raises `StorageError`, within the time that GitHub waits.
+        """
         ...
 
 
@@ -151,12 +153,9 @@ class Webhook:
 
     async def _store(self, guid: str, event: str, text: str, lock: str) -> bool:
         try:
-            async with asyncio.timeout(STORE_SECONDS):
-                return await self._inbox.accept(guid, event, text, lock)
-        except (ConnectorException, TimeoutError) as error:
-            # Its kind alone: a database may quote what was to be stored.
-            kind = type(error.__cause__ or error).__name__
-            log.error("delivery not stored", delivery=guid, error=kind)  # noqa: TRY400
+            return await self._inbox.accept(guid, event, text, lock)
+        except StorageError as error:
+            log.error("delivery not stored", delivery=guid, reason=str(error))  # noqa: TRY400
         except Exception:
             log.exception("delivery not stored", delivery=guid)
         raise Problem(503, NOT_STORED, headers=RETRY_AFTER)

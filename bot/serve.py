@@ -1,0 +1,224 @@
+"""The composition root: builds every part from its settings, runs them, and takes them down again in order."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import signal
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import aiohttp
+import structlog
+from aiohttp import web
+from procrastinate.exceptions import ConnectorException
+
+from bot import logs
+from bot.config import Config
+from bot.dialogue import Dialogue
+from bot.engine.service import Engine
+from bot.github.app import GitHubApp
+from bot.github.client import GitHub
+from bot.github.permissions import Permissions
+from bot.metrics import Metrics
+from bot.missed import CRON, MissedDeliveries
+from bot.pipeline import Pipeline
+from bot.plan import joined
+from bot.settings import DatabaseSettings, Settings
+from bot.web.app import Parts, create_app
+from handlers import COMMANDS, ROUTER
+from handlers.decision import Decisions
+
+VERSION = version("nightjar-ci")
+GRACE_SECONDS = 20.0
+"""How long requests in flight may take to end once a stop was asked for."""
+KEEPALIVE_SECONDS = 75.0
+STOPPING = (signal.SIGTERM, signal.SIGINT)
+AWS_SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+
+CANNOT_LISTEN = "{host}:{port} cannot be listened on: {reason}; choose another with --host and --port"
+ENDED = "the worker has ended by itself; the log says why"
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class StartError(Exception):
+    """What keeps a process from starting, or made it end, in one line for the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen; port 0 takes any that is free."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bot:
+    """The parts of one process, open and joined."""
+
+    config: Config
+    settings: Settings
+    metrics: Metrics
+    engine: Engine
+    github: GitHubApp
+
+
+def start_logging(settings: DatabaseSettings, environ: Mapping[str, str] = os.environ) -> None:
+    """Begin to log, without any of the secrets that this process was given."""
+    aws = [environ[name] for name in AWS_SECRETS if environ.get(name)]
+    logs.configure([*settings.secrets(), *aws])
+
+
+@asynccontextmanager
+async def open_bot(config: Config, settings: Settings) -> AsyncIterator[Bot]:
+    """Build the parts of a process and close them in the end.
+
+    Raises DatabaseError, or `StartError` for a key that the GitHub client cannot use.
+    """
+    # What people ask in a text comes first: what it changes is then known to the handlers of the same delivery.
+    router = joined([Dialogue(COMMANDS, Permissions()).router, ROUTER])
+    metrics = Metrics(VERSION, {event for handler in router.handlers for event, _ in handler.wants})
+    async with (
+        Engine(settings.database_url.get_secret_value(), observer=metrics) as engine,
+        aiohttp.ClientSession() as session,
+    ):
+        try:
+            github = GitHubApp(
+                session,
+                app_id=settings.app_id,
+                private_key=settings.private_key.get_secret_value(),
+                api_url=settings.api_url,
+                observer=metrics,
+            )
+        except ValueError as error:
+            raise StartError(str(error)) from None
+        engine.use(
+            Pipeline(
+                config=config,
+                settings=settings,
+                app=github,
+                records=engine.records,
+                http=session,
+                router=router,
+            )
+        )
+        missed = MissedDeliveries(github.as_app(), engine.records, engine.journal.known, metrics)
+        engine.every("missed-deliveries", CRON, missed.sweep, at_start=True)
+        yield Bot(config, settings, metrics, engine, github)
+
+
+async def run_until_stopped(config: Config, settings: Settings, address: Address | None) -> None:
+    """Work, and serve webhooks where an address is given, until SIGTERM or SIGINT; a second signal ends at once.
+
+    In the order of a stop: no new requests, those in flight answered, no new jobs, those in progress ended or left to
+    be done again, everything closed. Raises DatabaseError and `StartError`.
+    """
+    with _stop_signals() as stop:
+        async with open_bot(config, settings) as bot:
+            await bot.engine.recover()
+            runner = await _listen(bot, address) if address is not None else None
+            worker = asyncio.create_task(bot.engine.run(), name="engine")
+            if runner is None:
+                log.info("working", version=VERSION, database=bot.engine.database.name)
+            try:
+                await _first(stop.wait(), worker)
+            finally:
+                log.info("stopping")
+                if runner is not None:
+                    await runner.cleanup()
+                await end(bot.engine, worker)
+    log.info("stopped")
+
+
+async def end(engine: Engine, worker: asyncio.Task[None]) -> None:
+    """Let the jobs in progress end, and the worker after them; raise what the worker itself ended with."""
+    while not worker.done():
+        # Asked more than once, for a worker that has not started yet does not hear it.
+        await engine.stop()
+        await asyncio.wait({worker}, timeout=0.1)
+    await worker
+
+
+async def _first(stop: Coroutine[None, None, object], worker: asyncio.Task[None]) -> None:
+    """Wait for the signal to stop; raise `StartError` if the worker ends before."""
+    stopping = asyncio.create_task(stop)
+    await asyncio.wait({worker, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    if not stopping.done():
+        stopping.cancel()
+        await worker
+        raise StartError(ENDED)
+
+
+async def _listen(bot: Bot, address: Address) -> web.AppRunner:
+    """Open the port and say so in the log: that line is how the chosen port is learnt."""
+    runner = web.AppRunner(
+        create_app(_parts(bot)),
+        access_log=None,
+        handle_signals=False,
+        # A signature is over the bytes as they were sent.
+        auto_decompress=False,
+        keepalive_timeout=KEEPALIVE_SECONDS,
+        shutdown_timeout=GRACE_SECONDS,
+    )
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, address.host, address.port).start()
+    except (OSError, OverflowError) as error:
+        await runner.cleanup()
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise StartError(CANNOT_LISTEN.format(host=address.host, port=address.port, reason=reason)) from None
+    host, port = runner.addresses[0][:2]
+    log.info("serving", version=VERSION, host=host, port=port, database=bot.engine.database.name)
+    return runner
+
+
+def _parts(bot: Bot) -> Parts:
+    async def github_for(repository: str) -> GitHub:
+        return bot.github.installation(await bot.github.installation_for(repository))
+
+    async def refresh() -> None:
+        try:
+            backlog = await bot.engine.backlog()
+        except ConnectorException:
+            # The rest of the measurements are wanted most when the database is away.
+            bot.metrics.queue({}, math.nan)
+        else:
+            bot.metrics.queue(backlog.waiting, backlog.oldest_seconds)
+
+    return Parts(
+        inbox=bot.engine,
+        secrets=[secret.get_secret_value().encode() for secret in bot.settings.webhook_secrets],
+        ready=bot.engine.ready,
+        refresh=refresh,
+        decide=Decisions(bot.config, bot.engine.records, github_for),
+        metrics=bot.metrics,
+        version=VERSION,
+    )
+
+
+@contextmanager
+def _stop_signals() -> Iterator[asyncio.Event]:
+    """Turn the first signal to stop into an event; the second one does what it does to any program."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+
+    def heard() -> None:
+        stop.set()
+        _forget()
+
+    def _forget() -> None:
+        for number in STOPPING:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in STOPPING:
+        loop.add_signal_handler(number, heard)
+    try:
+        yield stop
+    finally:
+        _forget()
