@@ -51,9 +51,10 @@ _SLIP = 0.8
 _INVISIBLE = "\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
 """Characters without a shape of their own, which keyboards and copying leave behind."""
 _INVISIBLE_ANYWHERE = re.compile(f"[{_INVISIBLE}]")
-_INVISIBLE_START = re.compile(rf"[\s{_INVISIBLE}]*")
-_AFTER_MENTION = ",:;.!?"
+_BEFORE_MENTION = re.compile(rf"[\s{_INVISIBLE}]*")
+_AFTER_MENTION = re.compile(rf"[,:;.!?{_INVISIBLE}]*(?=\s|$)")
 _AFTER_WORD = ",:;.!"
+_UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _POLITE = frozenset({"please", "pls", "plz", "kindly", "thanks", "thank", "you", "thx", "ty", "cheers"})
 _EMOJI = re.compile(r":[a-z0-9_+-]+:", re.IGNORECASE)
 _WORD = re.compile(
@@ -108,7 +109,7 @@ class _Word:
     @property
     def key(self) -> str:
         """The word as commands are compared; nothing in quotes is part of a command."""
-        return "" if self.quoted else folded(self.text)
+        return "" if self.quoted else folded(_INVISIBLE_ANYWHERE.sub("", self.text))
 
 
 class _Fault(Exception):
@@ -163,12 +164,10 @@ def _all(text: str, registry: Registry, mentions: Sequence[str]) -> Iterator[Com
 
 def _called(text: str, mentions: Sequence[str]) -> tuple[str, str] | None:
     """Split a line into the mention that it begins with and the rest; None where it does not call the bot."""
-    start = _INVISIBLE_START.sub("", text, count=1)
+    start = _BEFORE_MENTION.sub("", text, count=1)
     for mention in mentions:
-        if start[: len(mention)].lower() == mention.lower():
-            rest = _INVISIBLE_ANYWHERE.sub("", start[len(mention) :]).lstrip(_AFTER_MENTION)
-            if not rest or rest[0].isspace():
-                return mention, rest.strip()
+        if start[: len(mention)].lower() == mention.lower() and (end := _AFTER_MENTION.match(start, len(mention))):
+            return mention, start[end.end() :].strip()
     return None
 
 
@@ -247,7 +246,7 @@ def _names(words: Sequence[_Word], spec: CommandSpec, arguments: Arguments) -> t
     if len(words) > MOST_NAMES:
         raise _Fault(MANY_NAMES)
     for word in words:
-        if not (word.text.isprintable() and len(word.text) <= LONGEST_NAME and _names_something(word.text)):
+        if len(word.text) > LONGEST_NAME or _UNWRITABLE.search(word.text) or not _names_something(word.text):
             raise _Fault(BAD_NAME)
         if choice := _slip(word, arguments):
             raise _Fault(A_SLIP, f"{spec.name} {choice}")

@@ -1,3 +1,9 @@
 """Fixtures of the whole suite."""
 
+from hypothesis import settings
+
 pytest_plugins = ["tests.postgres"]
+
+# How long one example takes says nothing about it on a machine that does other things too.
+settings.register_profile("any-machine", deadline=None)
+settings.load_profile("any-machine")

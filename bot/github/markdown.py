@@ -46,7 +46,7 @@ def visible_lines(text: str) -> list[Line]:
     r"""Return the lines in which a person speaks, as GitHub shows the text.
 
     Paragraphs, list items and headings are speech (a `---` under a line makes it a heading by accident). Not speech:
-    code, block quotes with their lazy continuations, tables (they show things), HTML blocks and comments, what
+    code, block quotes with their lazy continuations, tables (they show things), blocks of HTML and comments, what
     stands inside HTML that quotes, hides or strikes, and text struck out with `~~`. Inline code, links and
     images become a HOLE. An `@` that was escaped (`\@`, `&commat;`) was written to address nobody: a HOLE too.
 
@@ -60,8 +60,12 @@ def visible_lines(text: str) -> list[Line]:
     for token in _PARSER.parse(text.replace(HOLE, "\N{REPLACEMENT CHARACTER}")):
         if token.type in _QUIET_BLOCKS:
             quiet += token.nesting
-        elif token.type == "html_block" and not quiet:
-            reader.html(token.content)
+        elif token.type == "html_block" and token.map:
+            html, comment, _ = _without_comments(token.content).partition("<!--")
+            if not quiet:
+                reader.html_block(html, first_line=token.map[0] + 1)
+            if comment:
+                break  # it was never closed: nobody who reads the page sees what follows
         elif token.type == "inline" and not quiet and token.map:
             reader.inline(token.children or (), first_line=token.map[0] + 1)
     return reader.lines
@@ -78,9 +82,16 @@ class _Reader:
 
     def html(self, source: str) -> None:
         """Note which quoting elements are open after this HTML."""
-        for match in _QUIET_HTML.finditer(_without_comments(source)):
+        for match in _QUIET_HTML.finditer(source):
             name = match[2].lower()
             self._open_html[name] = max(0, self._open_html[name] + (-1 if match[1] else 1))
+
+    def html_block(self, source: str, first_line: int) -> None:
+        """Read a block of HTML without its comments. What is no HTML at all stood beside a comment, and is speech."""
+        self.html(source)
+        if "<" not in source and not any(self._open_html.values()):
+            lines = enumerate(source.split("\n"), start=first_line)
+            self.lines += [Line(number, line.strip()) for number, line in lines if line.strip()]
 
     def inline(self, tokens: Sequence[Token], first_line: int) -> None:
         """Read one block's inline tokens."""
@@ -103,7 +114,7 @@ class _Reader:
 
     def _take(self, token: Token, *, quiet: bool) -> None:
         if token.type == "html_inline":
-            self.html(token.content)
+            self.html(_without_comments(token.content))
             self._text.append(" ")
         elif quiet or any(self._open_html.values()):
             if token.content.strip() and self._text[-1:] != [HOLE]:
@@ -127,16 +138,14 @@ class _Reader:
         self._holes.clear()
 
 
+_COMMENT = re.compile(r"<!--(?:>|->|.*?-->)", re.DOTALL)
+
+
 def _without_comments(source: str) -> str:
-    parts = []
-    start = 0
-    while (comment := source.find("<!--", start)) >= 0:
-        parts.append(source[start:comment])
-        end = source.find("-->", comment)
-        if end < 0:
-            return "".join(parts)
-        start = end + len("-->")
-    return "".join([*parts, source[start:]])
+    """Return HTML with its closed comments blanked out, line for line."""
+    last_end = source.rfind("-->") + len("-->")
+    # Nothing is looked for where no comment ends: many that never end would each be read to the end of the text.
+    return _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), source[:last_end]) + source[last_end:]
 
 
 _LINES = "nightjar_lines"

@@ -1,0 +1,146 @@
+"""Whom a text copies in."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.github.markdown import TEXT_LIMIT
+from bot.github.mentions import Ccs, parse_ccs
+
+
+@pytest.mark.parametrize(
+    ("body", "users"),
+    [
+        ("cc @octocat", ("octocat",)),
+        ("cc @octocat, @hubot and @monalisa", ("octocat", "hubot", "monalisa")),
+        ("cc @octocat, and @hubot & @monalisa", ("octocat", "hubot", "monalisa")),
+        ("cc @octocat,@hubot;@monalisa", ("octocat", "hubot", "monalisa")),
+        ("CC: @octocat @hubot", ("octocat", "hubot")),
+        ("Fixes a crash, cc @octocat.", ("octocat",)),
+        ("(cc @octocat)", ("octocat",)),
+        ("- cc @octocat\n- cc @hubot", ("octocat", "hubot")),
+        ("**cc** @octocat", ("octocat",)),
+        ("/cc @octocat", ("octocat",)),
+        ("text\r\ncc @octocat\r\n", ("octocat",)),
+        ("cc\N{NO-BREAK SPACE}@octocat", ("octocat",)),
+        ("cc @octo-cat", ("octo-cat",)),
+        ("cc @mona_octo", ("mona_octo",)),
+        ("cc @" + "a" * 39, ("a" * 39,)),
+        ("cc @octocat (for the docs) and @hubot", ("octocat",)),
+        ("cc @octocat\n@hubot", ("octocat",)),
+        (None, ()),
+        ("", ()),
+    ],
+)
+def test_those_who_follow_a_cc_are_copied_in(body: str | None, users: tuple[str, ...]) -> None:
+    assert parse_ccs(body) == Ccs(users=users, teams=())
+
+
+# fmt: off
+NOBODY = [
+    "-octocat", "octocat-", "octo_cat-", "_octocat", "octocat_", "octo@cat", "T.prim", "a/b/c", "a" * 40, "octocat/",
+    "@octocat", "octo_cats_cats", "octo_catcatcats", "öcto", "dependabot[bot]",
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("name", NOBODY)
+def test_a_name_that_cannot_be_a_persons_account_is_passed_over_whole(name: str) -> None:
+    assert parse_ccs(f"cc @hubot @{name} @monalisa").users == ("hubot", "monalisa")
+
+
+def test_teams_are_told_from_people() -> None:
+    assert parse_ccs("cc @example-lab/reviewers, @octocat and @Example-Lab/Reviewers @example-lab/c_api") == Ccs(
+        users=("octocat",), teams=("example-lab/reviewers", "example-lab/c_api")
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "`cc @octocat`",
+        "```\ncc @octocat\n```",
+        "    cc @octocat",
+        "> cc @octocat",
+        "> words\ncc @octocat",
+        "<!-- cc @octocat -->",
+        "<!--\ncc @octocat\n-->",
+        "~~cc @octocat~~",
+        "[cc @octocat](https://example.org)",
+        "cc `@octocat`",
+        "cc \\@octocat",
+        "acc @octocat",
+        "gcc @octocat",
+        "cc_lib @octocat",
+        "cc'd @octocat",
+        "@octocat",
+        "cc octocat@example.org",
+        "mail cc@octocat",
+        "usr/bin/cc @octocat",
+        "cc the author of this, @octocat",
+    ],
+)
+def test_nobody_is_copied_in_by_code_quotes_comments_or_parts_of_words(body: str) -> None:
+    assert parse_ccs(body) == Ccs(users=(), teams=())
+
+
+@pytest.mark.parametrize(
+    ("body", "users", "teams"),
+    [
+        # The predecessor found nobody: no colon, no capital, no second space.
+        ("cc: @a", ("a",), ()),
+        ("CC @a", ("a",), ()),
+        ("Cc @a", ("a",), ()),
+        ("cc  @a", ("a",), ()),
+        # Nobody then and now: names stand in the line of their cc, and `cc@a` looks like an address.
+        ("cc\n@a", (), ()),
+        ("cc@a", (), ()),
+        # It stopped after the first.
+        ("cc @a, @b", ("a", "b"), ()),
+        ("cc @a  @b", ("a", "b"), ()),
+        ("cc @a and @b", ("a", "b"), ()),
+        # It asked a user named like the organization.
+        ("cc @apache/tvm-committers", (), ("apache/tvm-committers",)),
+        # It asked somebody else, whose name is the beginning of the one written.
+        ("cc @a_b", (), ()),
+        # It asked by the end of another word, and from code and comments that nobody sees.
+        ("acc @x", (), ()),
+        ("`cc @a`", (), ()),
+        ("<!-- cc @a -->", (), ()),
+        # It asked for a name that no account can have.
+        ("cc @-a", (), ()),
+        # It asked one person twice.
+        ("cc @A @a", ("A",), ()),
+        ("cc @a cc @b", ("a", "b"), ()),
+        # It asked a user whose name is the beginning of the bot's.
+        ("cc @a @b[bot]", ("a",), ()),
+    ],
+)
+def test_the_predecessors_table(body: str, users: tuple[str, ...], teams: tuple[str, ...]) -> None:
+    assert parse_ccs(body) == Ccs(users=users, teams=teams)
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("unit", [" ", "cc ", "cc @a ", "@a", "@a, ", " and", "cc @a and ", "@a-", "cc @a_", ",", "@"])
+def test_the_longest_text_is_read_in_time(unit: str) -> None:
+    text = "cc @octocat" + unit * ((TEXT_LIMIT - 20) // len(unit)) + "!"
+    assert len(parse_ccs(text).users) <= 2
+
+
+LOGINS = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9-]{0,37}[A-Za-z0-9])?", fullmatch=True)
+
+
+@given(st.lists(LOGINS, min_size=1, max_size=5), st.sampled_from([", ", " ", " and ", ", and ", ","]))
+def test_every_login_is_read_once_in_its_first_spelling(logins: list[str], separator: str) -> None:
+    first = {login.lower(): login for login in reversed(logins)}
+    found = parse_ccs("cc " + separator.join(f"@{login}" for login in logins)).users
+    assert found == tuple(sorted(first.values(), key=logins.index))
+
+
+@given(
+    st.lists(st.sampled_from(["cc ", "@a", "/t", ",", " and ", "`", ">", "\n", "<!--", "[bot]"]) | st.text(max_size=3))
+)
+def test_whatever_is_written_is_read_without_an_error(pieces: list[str]) -> None:
+    ccs = parse_ccs("".join(pieces))
+    assert all("/" not in user for user in ccs.users)
+    assert all("/" in team for team in ccs.teams)

@@ -1,0 +1,74 @@
+"""Declaring commands, and who may run them."""
+
+import pytest
+
+from bot.command_registry import Arguments, CommandSpec, Registry
+from bot.config.types import Role
+
+
+def spec(
+    name: str = "rerun",
+    *,
+    synonyms: tuple[str, ...] = (),
+    phrases: tuple[str, ...] = (),
+    allowed: tuple[Role, ...] = ("author", "triage"),
+    arguments: Arguments | None = None,
+) -> CommandSpec:
+    return CommandSpec(name, "Does it.", name, "rerun", allowed, synonyms, phrases, arguments)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "role", "is_author", "may"),
+    [
+        (("author", "triage"), "none", True, True),
+        (("author", "triage"), "read", False, False),
+        (("author", "triage"), "triage", False, True),
+        (("author", "triage"), "admin", False, True),
+        (("author",), "admin", False, False),
+        (("author",), "read", True, True),
+        (("write",), "triage", True, False),
+        (("write",), "maintain", False, True),
+        (("admin",), "maintain", False, False),
+        (("maintain", "write"), "write", False, True),
+        (("triage",), "a role of the organization's own", False, False),
+    ],
+)
+def test_a_role_allows_what_lower_ones_do_and_authorship_is_apart(
+    allowed: tuple[Role, ...], role: str, is_author: bool, may: bool
+) -> None:
+    assert spec(allowed=allowed).allows(role=role, is_author=is_author) is may
+    assert spec(allowed=("admin",)).allows(role=role, is_author=is_author, override=allowed) is may
+
+
+def test_what_the_settings_allow_counts_instead_of_what_the_command_declares() -> None:
+    assert not spec(allowed=("author",)).allows(role="read", is_author=True, override=("write",))
+
+
+@pytest.mark.parametrize(
+    "specs",
+    [
+        [spec("rerun"), spec("Rerun")],
+        [spec("rerun"), spec("retest", synonyms=("re-test", "RERUN"))],
+        [spec("rerun", phrases=("run ci",)), spec("run ci")],
+        [spec("rerun", synonyms=("rerun",))],
+        [spec(" ")],
+    ],
+)
+def test_commands_that_could_not_be_told_apart_are_refused(specs: list[CommandSpec]) -> None:
+    with pytest.raises(ValueError, match=r"spelling of|is empty"):
+        Registry(specs)
+
+
+def test_usage_says_what_may_follow() -> None:
+    assert spec().usage == "rerun"
+    assert spec(arguments=Arguments(("failed", "all"), "NAME…")).usage == "rerun [failed | all | NAME…]"
+
+
+def test_only_commands_of_features_that_are_on_are_enabled() -> None:
+    rerun, other = spec(), CommandSpec("help", "Lists.", "help", feature="help")
+    assert Registry([rerun, other]).enabled({"help", "slow_tests"}) == [other]
+
+
+def test_an_empty_registry_knows_nothing() -> None:
+    assert Registry([]).match(["rerun"]) is None
+    assert Registry([]).nearest("rerun") is None

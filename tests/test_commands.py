@@ -1,0 +1,375 @@
+"""What is a command, what is an error that teaches, and what is neither."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.command_registry import Registry
+from bot.commands import (
+    A_SLIP,
+    BAD_NAME,
+    CHOICES_ONLY,
+    LONGEST_NAME,
+    MANY_NAMES,
+    MOST_COMMANDS,
+    MOST_NAMES,
+    MOST_SHOWN,
+    NOT_A_NAME,
+    NOTHING_ASKED,
+    ONE_A_LINE,
+    QUOTE_OPEN,
+    STANDS_ALONE,
+    TAKES_NOTHING,
+    TOO_MANY,
+    UNKNOWN,
+    Arguments,
+    BadCommand,
+    Command,
+    CommandSpec,
+    new_commands,
+    parse,
+)
+from bot.github.markdown import TEXT_LIMIT, code, escape
+
+RUN_SLOW = CommandSpec(
+    name="run slow tests",
+    synonyms=("run slow test", "run slow", "slow tests", "slow test", "slow"),
+    summary="Runs the slow tests too.",
+    example="run slow tests",
+    feature="slow_tests",
+)
+SKIP_SLOW = CommandSpec(
+    name="skip slow tests",
+    synonyms=("skip slow",),
+    summary="Skips the slow tests.",
+    example="skip slow tests",
+    feature="slow_tests",
+)
+RERUN = CommandSpec(
+    name="rerun",
+    synonyms=("re-run",),
+    phrases=("run", "run ci", "rerun ci", "re-run ci"),
+    arguments=Arguments(choices=("failed", "all"), names="NAME…"),
+    summary="Runs again what failed.",
+    example="rerun failed",
+    feature="rerun",
+)
+SHOW = CommandSpec(
+    name="show",
+    arguments=Arguments(choices=("queue", "labs")),
+    summary="Shows what waits.",
+    example="show queue",
+    feature="show",
+    allowed=("maintain",),
+)
+HELP = CommandSpec(name="help", summary="Lists the commands.", example="help", feature="help")
+REGISTRY = Registry([RUN_SLOW, SKIP_SLOW, RERUN, SHOW, HELP])
+MENTIONS = ("@ci", "@tvm-bot")
+
+
+def read(text: str) -> list[Command | BadCommand]:
+    return parse(text, registry=REGISTRY, mentions=MENTIONS)
+
+
+def texts(text: str) -> list[str]:
+    return [command.text for command in read(text) if isinstance(command, Command)]
+
+
+def bad(text: str) -> tuple[str, str | None]:
+    [command] = read(text)
+    assert isinstance(command, BadCommand)
+    return command.reason, command.nearest
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("@ci run slow tests", "run slow tests"),
+        ("@ci slow", "run slow tests"),
+        ("@ci skip slow tests", "skip slow tests"),
+        ("@ci rerun", "rerun"),
+        ("@ci re-run failed", "rerun failed"),
+        ("@ci rerun ALL", "rerun all"),
+        ("@ci run ci", "rerun"),
+        ("@ci help", "help"),
+        ("@tvm-bot rerun", "rerun"),
+        ("@CI Run  SLOW\ttests", "run slow tests"),
+        ("@ci\N{NO-BREAK SPACE}rerun", "rerun"),
+        ("@ci \N{FULLWIDTH LATIN SMALL LETTER R}erun", "rerun"),
+        ("\N{ZERO WIDTH NO-BREAK SPACE}@ci\N{ZERO WIDTH SPACE} re\N{SOFT HYPHEN}run", "rerun"),
+        ("  @ci rerun  \r\n", "rerun"),
+        ("@ci, rerun", "rerun"),
+        ("@ci: rerun", "rerun"),
+        ("@ci! rerun!", "rerun"),
+        ("@ci rerun.", "rerun"),
+        ("@ci rerun please", "rerun"),
+        ("@ci please rerun, thank you!", "rerun"),
+        ("@ci rerun 🙏🏽 :pray:", "rerun"),
+        ("- @ci rerun", "rerun"),
+        ("1. @ci rerun", "rerun"),
+        ("## @ci rerun", "rerun"),
+        ("@ci rerun\n---", "rerun"),
+        ("**@ci** rerun", "rerun"),
+        ("@ci rerun <!-- the runner died -->", "rerun"),
+        ("<!-- a template's advice --> @ci rerun", "rerun"),
+    ],
+)
+def test_a_command_is_understood_as_people_write_it(line: str, meant: str) -> None:
+    assert texts(line) == [meant]
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("@ci rerun cpu/pr-head", ("cpu/pr-head",)),
+        ("@ci rerun cpu/pr-head, gpu/pr-head.", ("cpu/pr-head", "gpu/pr-head")),
+        ('@ci rerun "Linux / build (3.11)"', ("Linux / build (3.11)",)),
+        ("@ci rerun “Linux / build (3.11)”.", ("Linux / build (3.11)",)),
+        ("@ci rerun 'Linux / build' cpu", ("Linux / build", "cpu")),
+        ('@ci rerun `Linux / build (*.*)`, `a "b"`', ("Linux / build (*.*)", 'a "b"')),
+        ("@ci rerun */pr-head cpu-?", ("*/pr-head", "cpu-?")),
+        ('@ci rerun "all"', ("all",)),
+        ("@ci rerun `failed`", ("failed",)),
+        ('@ci rerun "faild"', ("faild",)),
+        ('@ci rerun "please"', ("please",)),
+        ("@ci rerun cpu cpu", ("cpu",)),
+        ("@ci rerun CPU please", ("CPU",)),
+        ("@ci rerun prüfung", ("prüfung",)),
+        ('@ci rerun "🛠\ufe0f 👩\u200d🔧 build"', ("🛠\ufe0f 👩\u200d🔧 build",)),
+    ],
+)
+def test_names_stand_bare_in_quotes_or_in_code(line: str, names: tuple[str, ...]) -> None:
+    assert read(line) == [Command(RERUN, names=names)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "rerun",
+        "hey @ci rerun",
+        "me@ci rerun",
+        "@cirrus rerun",
+        "@ci-bot rerun",
+        "@ci_bot rerun",
+        "@ci/team rerun",
+        "@ci's rerun is broken",
+        "@ci.example.org rerun",
+        "/ci rerun",
+        "@\N{ZERO WIDTH SPACE}ci rerun",
+        "@<!-- -->ci rerun",
+        "- [ ] @ci rerun",
+        "`x` @ci rerun",
+        "~~never mind~~ @ci rerun",
+        "![](https://example.org/x.png) @ci rerun",
+        "> @ci rerun\nlazy",
+        "\\@ci rerun",
+        "@ci thanks!",
+        "@ci 👍",
+    ],
+)
+def test_a_line_that_does_not_call_the_bot_is_nothing(text: str) -> None:
+    assert read(text) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "nearest"),
+    [
+        ("@ci", NOTHING_ASKED, None),
+        ("@ci:", NOTHING_ASKED, None),
+        ("@ci rerunn", UNKNOWN, "rerun"),
+        ("@ci rerun?", UNKNOWN, "rerun"),
+        ("@ci rerrun cpu/pr-head", UNKNOWN, "rerun"),
+        ("@ci rerun-failed", UNKNOWN, "rerun failed"),
+        ("@ci run slowtests", UNKNOWN, "run slow tests"),
+        ("@ci run-slow-tests", UNKNOWN, "run slow tests"),
+        ("@ci run all tests", UNKNOWN, "run slow tests"),
+        ("@ci skip tests", UNKNOWN, "skip slow tests"),
+        ("@ci hlep", UNKNOWN, "help"),
+        ("@ci `rerun`", UNKNOWN, "rerun"),
+        ("@ci merge", UNKNOWN, None),
+        ("@ci is broken again, can somebody look?", UNKNOWN, None),
+        ("@ci help me", TAKES_NOTHING, "help"),
+        ("@ci run slow tests on hexagon", TAKES_NOTHING, "run slow tests"),
+        ("@ci show everything", CHOICES_ONLY, "show"),
+        ("@ci rerun failed jobs", STANDS_ALONE, "rerun failed"),
+        ("@ci rerun cpu all", STANDS_ALONE, "rerun all"),
+        ("@ci rerun faild", A_SLIP, "rerun failed"),
+        ("@ci rerun Linux / build", BAD_NAME, None),
+        ('@ci rerun ""', BAD_NAME, None),
+        ("@ci rerun `a\x07`", BAD_NAME, None),
+        ("@ci rerun " + "x" * (LONGEST_NAME + 1), BAD_NAME, None),
+        ("@ci rerun " + " ".join(f"n{i}" for i in range(MOST_NAMES + 1)), MANY_NAMES, None),
+        ('@ci rerun "Linux', QUOTE_OPEN, None),
+        ("@ci rerun [cpu](https://example.org)", NOT_A_NAME, None),
+        ("@ci rerun ~~all~~", NOT_A_NAME, None),
+        ("@ci rerun a`b`", NOT_A_NAME, None),
+        ("@ci rerun @ci help", ONE_A_LINE, None),
+        ("@ci @tvm-bot rerun", ONE_A_LINE, None),
+    ],
+)
+def test_what_is_no_command_is_never_taken_for_another(line: str, reason: str, nearest: str | None) -> None:
+    assert bad(line) == (reason, nearest)
+
+
+@pytest.mark.parametrize("line", ["merge", "merge this", "merge this pr", "cancel", "stop the merge", "rebase"])
+def test_commands_that_predecessors_had_and_we_lack_are_answered_without_a_guess(line: str) -> None:
+    assert bad(f"@ci {line}") == (UNKNOWN, None)
+
+
+def test_a_comment_may_hold_several_commands_among_its_words() -> None:
+    text = "Thanks!\n\n@ci run slow tests\n@tvm-bot rerun cpu\nnot @ci help\n\n```\n@ci help\n```\n- @ci nonsense"
+    assert [(command.mention, command.text, command.line) for command in read(text)] == [
+        ("@ci", "run slow tests", 3),
+        ("@tvm-bot", 'rerun "cpu"', 4),
+        ("@ci", "nonsense", 10),
+    ]
+
+
+def test_a_command_written_twice_runs_once_in_the_place_of_the_last() -> None:
+    assert texts("@ci rerun\n@tvm-bot re-run ci") == ["rerun"]
+    assert texts("@ci run slow tests\n@ci skip slow tests\n@ci slow") == ["skip slow tests", "run slow tests"]
+
+
+def test_of_too_many_commands_the_first_run_and_the_rest_are_said_to_be_left() -> None:
+    found = read("\n".join(f"@ci rerun n{i}" for i in range(3_000)))
+    assert [command.text for command in found] == [f'rerun "n{i}"' for i in range(MOST_COMMANDS)] + ["rerun n20"]
+    assert found[-1] == BadCommand("rerun n20", TOO_MANY)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "added"),
+    [
+        ("", "@ci rerun", ["rerun"]),
+        ("@ci rerun", "@ci rerun", []),
+        ("@ci rerun", "Typo fixed.\n\n@CI  re-run ci, please", []),
+        ("@ci rerun", "@ci rerun all", ["rerun all"]),
+        ("@ci rerunn", "@ci rerun", ["rerun"]),
+        ("@ci rerunn", "@ci rerunn\nwords", []),
+        ("`@ci rerun`", "@ci rerun", ["rerun"]),
+        ("> @ci rerun", "> @ci rerun\n\n@ci rerun", ["rerun"]),
+        ("@ci rerun\n@ci help", "@ci help", []),
+        ("@ci help\n@ci rerun", "@ci rerun\n@ci help", []),
+        ("@ci rerun", "@ci rerun\n@ci rerun", ["rerun"]),
+        ("@ci run slow tests", "@ci skip slow tests\n@ci run slow tests", ["skip slow tests"]),
+    ],
+)
+def test_an_edit_asks_only_for_what_was_not_there_before(old: str, new: str, added: list[str]) -> None:
+    found = new_commands(old, new, registry=REGISTRY, mentions=MENTIONS)
+    assert [command.text for command in found] == added
+
+
+def test_a_long_line_that_is_no_command_is_cut_to_be_shown() -> None:
+    [command] = read("@ci " + "nonsense " * 500 + "`" + "x" * 5_000 + "`")
+    assert len(command.text) == MOST_SHOWN
+
+
+def test_taken_out_things_are_shown_as_what_they_were() -> None:
+    [command] = read("@ci nonsense `code` [text](https://example.org) end")
+    assert command.text == "nonsense `code` […] end"
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "unit", ["@ci\n", "@ci x", "@ci rerun “", '"a ', "'", "` ", "@ci rerunn\n", "\N{SOFT HYPHEN}", " "]
+)
+def test_the_longest_comment_is_read_in_time(unit: str) -> None:
+    text = "@ci rerun " + unit * ((TEXT_LIMIT - 20) // len(unit)) + "x"
+    assert len(read(text)) <= MOST_COMMANDS + 1
+
+
+PROSE = st.text(st.sampled_from("abc XYZ0129.,!?éß中"), max_size=30).map(lambda text: f"So {text}")
+NAMES = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters="|`"), min_size=1, max_size=20)
+COMMANDS = st.sampled_from(
+    [Command(RUN_SLOW), Command(SKIP_SLOW), Command(RERUN), Command(RERUN, "all"), Command(HELP), Command(SHOW, "labs")]
+) | st.lists(NAMES.filter(lambda name: any(map(str.isalnum, name))), min_size=1, max_size=3, unique=True).map(
+    lambda names: Command(RERUN, names=tuple(names))
+)
+
+
+def written(command: Command) -> str:
+    return " ".join(filter(None, ["@ci", command.spec.name, command.choice, *map(code, command.names)]))
+
+
+@given(COMMANDS, PROSE, PROSE, st.sampled_from(["\n", "\r\n", "\n\n"]), st.sampled_from(["", "- ", "**", "### "]))
+def test_every_command_is_found_in_any_prose(command: Command, before: str, after: str, end: str, bullet: str) -> None:
+    line = f"{bullet}{written(command)}{bullet if bullet == '**' else ''}"
+    assert read(f"{before}{end}{line}{end}{after}") == [command]
+
+
+@given(COMMANDS.filter(lambda command: not any('"' in name for name in command.names)))
+def test_the_canonical_text_of_a_command_says_the_same_again(command: Command) -> None:
+    # Names are escaped for Markdown only; to the grammar the text is as it is.
+    names = [f'"{escape(name).replace("&#8203;", "")}"' for name in command.names]
+    assert read(" ".join(["@ci", command.spec.name, command.choice, *names])) == [command]
+
+
+HIDING = [
+    "```\n{}\n```",
+    "~~~\n{}\n~~~",
+    "    {}",
+    "> {}",
+    "> words\n{}",
+    "`{}`",
+    "<!-- {} -->",
+    "<!--\n\n{}\n\n-->",
+    "~~{}~~",
+]
+HIDING += [
+    "[{}](https://example.org)",
+    "<details>\n\n{}\n\n</details>",
+    "<div>\n{}\n</div>",
+    "| a |\n|---|\n| {} |",
+    "\\{}",
+    "> - {}",
+]
+
+
+@given(COMMANDS.filter(lambda command: not command.names), PROSE, PROSE, st.sampled_from(HIDING))
+def test_no_command_is_found_where_nobody_speaks(command: Command, before: str, after: str, hiding: str) -> None:
+    assert read(f"{before}\n\n{hiding.format(written(command))}\n\n{after}") == []
+
+
+MARKUP = [
+    "@ci",
+    "@ci ",
+    "rerun",
+    " failed",
+    "run slow tests",
+    "\n",
+    " ",
+    '"',
+    "“",
+    "'",
+    "`",
+    "```\n",
+    "> ",
+    "- ",
+    "[",
+    "](/u)",
+]
+MARKUP += [
+    "<!--",
+    "-->",
+    "<b>",
+    "~~",
+    "*",
+    "\\",
+    "&commat;",
+    "\u200b",
+    "\ufffc",
+    "\x00",
+    "@tvm-bot",
+    ",",
+    ":",
+    "please",
+]
+
+
+@given(st.lists(st.sampled_from(MARKUP) | st.text(max_size=5), max_size=30).map("".join), st.text(max_size=20))
+def test_whatever_is_written_is_read_without_an_error(text: str, more: str) -> None:
+    found = read(text)
+    assert len(set(found)) == len(found) <= MOST_COMMANDS + 1
+    assert set(new_commands(text, text, registry=REGISTRY, mentions=MENTIONS)) == set()
+    assert all(command.mention in MENTIONS and command.line >= 1 for command in found)
+    assert set(new_commands("", text + more, registry=REGISTRY, mentions=MENTIONS)) == set(read(text + more))
