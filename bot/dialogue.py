@@ -21,7 +21,7 @@ from bot.errors import TryAgain, UserError
 from bot.events import Person, PullRequest, Remark, remark_of
 from bot.heads import known_head
 from bot.payload import Payload
-from bot.plan import NOTHING, Context, Handler, Plan
+from bot.plan import NOTHING, Context, Handler, Plan, Router
 from bot.told import refusal, told
 
 if TYPE_CHECKING:
@@ -78,9 +78,11 @@ class Dialogue:
         self._permissions = permissions
 
     @property
-    def handler(self) -> Handler:
-        """The dialogue as the router takes it."""
-        return Handler(name=NAME, wants=WANTS, plan=self.plan, on_failure=self.plan_failure)
+    def router(self) -> Router:
+        """The dialogue as one more module with a handler."""
+        router = Router()
+        router.add(Handler(name=NAME, wants=WANTS, plan=self.plan, on_failure=self.plan_failure))
+        return router
 
     async def plan(self, context: Context) -> Plan:
         """Work out every command of a comment, review or body; an edit runs only what was not there before."""
@@ -113,6 +115,8 @@ class Dialogue:
             targets = tuple(effect.target for effect in answer.effects)
             items.append(Item(texts.shown(command), answer.say, done=answer.done, targets=targets))
         closing = Conclude.of(remark, items)
+        # Two commands may be about one thing, as in `run slow tests` and `skip slow tests`: the later has the last word.
+        effects = list({effect.target: effect for effect in effects}.values())
         return Plan(tuple(effects), why=f"{len(items)} command(s) by {remark.sender.login}", closing=closing)
 
     async def plan_failure(self, context: Context, told: str) -> Plan:

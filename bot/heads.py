@@ -10,16 +10,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-import structlog
-
-from bot.errors import PayloadError
 from bot.events import Delivery, PullRequest, Repository
 from bot.payload import Payload
 
 if TYPE_CHECKING:
     from bot.engine.records import Records
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +84,14 @@ def repository_key(full_name: str) -> str:
 async def note_head(records: Records, delivery: Delivery) -> None:
     """Keep what a `pull_request` delivery says of the head, unless something newer is known already.
 
-    Called once for each delivery, in the order of its pull request's lock. Other events are passed over, and so is,
-    with a line in the log, a payload that lacks what is kept: the handlers that need it will say so themselves.
+    Called once for each delivery, in the order of its pull request's lock. Other events are passed over. Raises
+    `PayloadError` for a payload that lacks what is kept.
     """
     if delivery.event != "pull_request":
         return
     payload = delivery.payload
-    try:
-        head = Head.of(PullRequest.of(payload.at("pull_request")), before=payload.text("before"))
-        repository = Repository.of(payload)
-        key = head_key(repository.id, payload.integer("pull_request", "number"))
-    except PayloadError as error:
-        log.warning("no head could be noted", problem=str(error))
-        return
+    pull, repository = PullRequest.of(payload.at("pull_request")), Repository.of(payload)
+    head, key = Head.of(pull, before=payload.text("before")), head_key(repository.id, pull.number)
     stored = await records.get(key)
     if stored is None or head.replaces(Head.read(stored)):
         await records.put(key, asdict(head))

@@ -170,9 +170,10 @@ async def _switch(asked: Asked, *, on: bool) -> Answer:
     choice = Choice(on=on, by=asked.by.login, by_id=asked.by.id, at=asked.remark.written_at)
     if verdict.on is on:
         # Written down all the same: another command of this comment may have said the opposite before.
-        kept = Remember(key, asdict(before or choice))
-        already = ALREADY_ON.format(login=code(before.by)) if before and before.on else ALREADY_OFF
-        return Answer((kept, status(config, pull.head_sha, verdict)), already)
+        kept = before or choice
+        shown = status(config, pull.head_sha, decide(config, pull.head_ref, kept, mention))
+        already = ALREADY_ON.format(login=code(kept.by)) if on else ALREADY_OFF
+        return Answer((Remember(key, asdict(kept)), shown), already)
     verdict = decide(config, pull.head_ref, choice, mention)
     # The record first: a CI that starts in between asks for the record, not for the status.
     effects: tuple[Effect, ...] = (Remember(key, asdict(choice)), status(config, pull.head_sha, verdict))

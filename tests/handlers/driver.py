@@ -1,0 +1,166 @@
+"""A GitHub, a Jenkins and the pipeline between them, driven one delivery after the other, as the engine does it.
+
+Durability, retries and order under load are the engine's, and tested there; here a `TryAgain` simply comes out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from bot.config import parse_config
+from bot.dialogue import Dialogue
+from bot.effects.base import Sibling
+from bot.engine.database import Database
+from bot.engine.processor import EffectJob, PlannedEffect
+from bot.engine.records import Records
+from bot.errors import TryAgain
+from bot.events import Delivery, Repository, intent_key
+from bot.github.app import GitHubApp
+from bot.github.permissions import Permissions
+from bot.payload import Payload
+from bot.pipeline import Pipeline
+from bot.plan import joined
+from bot.settings import Settings
+from handlers import COMMANDS, ROUTER
+from sandbox.github import GitHubSandbox
+from sandbox.jenkins import JenkinsSandbox
+from sandbox.pulls import PullRequest
+from sandbox.repository import Repository as SandboxRepository
+from sandbox.webhooks import Delivery as Told
+from tests.github.virtual import JumpingTime
+
+FULL_NAME = "octocat/compiler"
+
+
+@dataclass
+class World:
+    """Everything that a test may look at or set in motion."""
+
+    github: GitHubSandbox
+    jenkins: JenkinsSandbox
+    repository: SandboxRepository
+    pipeline: Pipeline
+    records: Records
+    applied: list[str] = field(default_factory=list)
+    """What the audit record says of each effect."""
+
+    def open(self, body: str | None = "", **values: Any) -> PullRequest:
+        """Let octocat open a pull request."""
+        return self.repository.open_pull_request("octocat", body=body, **values)
+
+    async def happen(self, *, event: str = "") -> None:
+        """Work off every delivery that waits, oldest first; of one event only, where one is named."""
+        waiting = [d for d in self.github.webhooks.held if event in ("", d.event)]
+        for told in waiting:
+            self.github.webhooks.held.remove(told)
+            await self._deliver(_delivery(told))
+
+    async def planned(self, told: Told, handler: str) -> Sequence[PlannedEffect]:
+        """Return what one handler decides about a delivery, applying none of it."""
+        delivery = _delivery(told)
+        return (await self.pipeline.plan(delivery, handler, intent_key(delivery))).effects
+
+    async def apply(self, told: Told, handler: str, effect: PlannedEffect) -> None:
+        """Apply one effect, as a late retry does."""
+        await self._apply(_delivery(told), handler, effect, ())
+
+    async def say(self, pull: PullRequest, text: str, by: str = "octocat") -> str:
+        """Let somebody comment, and return the bot's answer: its reactions and, where there is one, its comment."""
+        await self.happen()
+        comment = pull.comment(by, text)
+        known = len(pull.comments_by("nightjar[bot]"))
+        await self.happen()
+        answers = [answer.body for answer in pull.comments_by("nightjar[bot]")[known:]]
+        return "\n".join([" ".join(pull.reactions(comment)), *answers])
+
+    def slow_status(self, sha: str) -> str:
+        """Return what the status for slow tests says on a commit."""
+        status = self.repository.status(sha, "ci/slow-tests")
+        return f"{status.state}: {status.description}" if status else ""
+
+    async def _deliver(self, delivery: Delivery) -> None:
+        await self.pipeline.note(delivery)
+        for handler in self.pipeline.handlers_for(delivery).handlers:
+            planned = await self.pipeline.plan(delivery, handler, intent_key(delivery))
+            targets = [effect.target for effect in planned.effects]
+            assert len(targets) == len(set(targets)), "the engine keeps one effect of each target"
+            ended: list[Sibling] = []
+            for effect in planned.effects:
+                ended.append(await self._apply(delivery, handler, effect, ended))
+            if planned.closing:
+                await self._apply(delivery, handler, planned.closing, ended)
+
+    async def _apply(
+        self, delivery: Delivery, handler: str, effect: PlannedEffect, ended: Sequence[Sibling]
+    ) -> Sibling:
+        async def siblings() -> Sequence[Sibling]:
+            return ended
+
+        repository = Repository.of(delivery.payload)
+        intent = intent_key(delivery)
+        job = EffectJob(delivery.guid, handler, intent, repository, effect.target, effect.effect, siblings)
+        try:
+            applied = await self.pipeline.apply(job)
+        except TryAgain:
+            raise
+        except Exception as error:
+            told = self.pipeline.told(error, delivery.guid)
+            self.applied.append(f"failed: {told}")
+            return Sibling(effect.target, failed=True, text=told)
+        self.applied.append(applied.text)
+        return Sibling(effect.target, failed=False, text=applied.text)
+
+
+def _delivery(told: Told) -> Delivery:
+    return Delivery(told.guid, told.event, Payload(told.body), told.created_at.timestamp())
+
+
+@asynccontextmanager
+async def a_world(
+    folder: Path,
+    *,
+    features: Mapping[str, Any] | None = None,
+    permissions: Mapping[str, str] | None = None,
+    credentials: bool = True,
+) -> AsyncIterator[World]:
+    """Start a world; `features` are the repository's keys in app.yaml beside the Jenkins server."""
+    github, jenkins = GitHubSandbox(), JenkinsSandbox()
+    async with github.serve() as url, jenkins.serve() as jenkins_url, aiohttp.ClientSession() as session:
+        github.webhooks.hold()
+        repository = github.create_repository(FULL_NAME, people={"hubot": "triage"})
+        app = github.create_app(
+            webhook_url=f"{url}/webhook",
+            webhook_secret="sesame-sesame-01",
+            **({"permissions": permissions} if permissions else {}),
+        )
+        app.install(repository)
+        keys = {"rerun": {"jenkins": [{"url": jenkins_url}]}, **(features or {})}
+        config = parse_config(json.dumps({"repositories": {FULL_NAME: keys}}).encode(), "app.yaml")
+        environment = {
+            "GITHUB_APP_ID": str(app.id),
+            "GITHUB_PRIVATE_KEY": app.private_key,
+            "GITHUB_WEBHOOK_SECRET": "sesame-sesame-01",
+            **({"JENKINS_USER": jenkins.user, "JENKINS_TOKEN": jenkins.token} if credentials else {}),
+        }
+        settings = Settings.from_environment(environment)
+        database = Database(f"sqlite:///{folder / 'nightjar.db'}")
+        await database.open()
+        try:
+            records = Records(database.connector)
+            # The governor leaves a second between two writes; nothing here is about that.
+            timing = JumpingTime().timing()
+            bot = GitHubApp(session, app_id=app.id, private_key=app.private_key, api_url=url, timing=timing)
+            router = joined([Dialogue(COMMANDS, Permissions()).router, ROUTER])
+            pipeline = Pipeline(config, settings, bot, records, session, router)
+            world = World(github, jenkins, repository, pipeline, records)
+            await world.happen()
+            yield world
+        finally:
+            await database.close()

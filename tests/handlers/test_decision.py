@@ -1,0 +1,97 @@
+"""What CI is told when it asks what to do for a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from bot.engine.database import Database
+from bot.engine.records import Records
+from bot.errors import TryAgain
+from bot.github.client import GitHub
+from handlers.decision import Decisions, NoSuchPullRequest
+from tests.handlers.driver import FULL_NAME, World, a_world
+
+OFF = {"value": False, "reason": "Off: nobody asked for them. To switch on, comment: @ci run slow tests"}
+ON = {"value": True, "reason": "On: asked for by octocat. To switch off, comment: @ci skip slow tests"}
+
+
+def decisions(world: World, records: Records | None = None) -> Decisions:
+    app = world.pipeline.app
+
+    async def github_for(repository: str) -> GitHub:
+        return app.installation(await app.installation_for(repository))
+
+    return Decisions(world.pipeline.config, records or world.records, github_for)
+
+
+def answer(sha: str, verdict: Mapping[str, object]) -> dict[str, object]:
+    return {"sha": sha, "run_slow_tests": verdict}
+
+
+async def test_what_we_know_is_answered_without_asking_github(world: World) -> None:
+    pull = world.open()
+    await world.say(pull, "@ci run slow tests")
+    world.github.requests.clear()
+    assert await decisions(world)(FULL_NAME, pull.number) == answer(pull.head_sha, ON)
+    assert await decisions(world)("OctoCat/Compiler", pull.number) == answer(pull.head_sha, ON)
+    assert world.github.requests.records == []
+
+
+async def test_the_head_is_the_newest_that_we_were_told_of(world: World) -> None:
+    pull = world.open()
+    await world.happen()
+    pull.push()
+    await world.happen()
+    assert await decisions(world)(FULL_NAME, pull.number) == answer(pull.head_sha, OFF)
+
+
+async def test_a_pull_request_from_before_our_time_takes_one_request_a_minute(world: World) -> None:
+    pull = world.open()
+    world.github.webhooks.held.clear()
+    decide = decisions(world)
+    world.github.requests.clear()
+    for _ in range(3):
+        assert await decide(FULL_NAME, pull.number) == answer(pull.head_sha, OFF)
+    assert world.github.requests.count("GET", "/repos/{owner}/{repo}/pulls/{pull_number}") == 1
+
+
+@pytest.mark.parametrize("repository", [FULL_NAME, "octocat/elsewhere"])
+async def test_what_does_not_exist_or_is_not_ours_is_said_to_be_so(world: World, repository: str) -> None:
+    with pytest.raises(NoSuchPullRequest):
+        await decisions(world)(repository, 4711)
+
+
+async def test_where_the_head_is_unknown_and_github_away_ci_is_told_to_ask_again(world: World) -> None:
+    world.open()
+    world.github.webhooks.held.clear()
+    world.github.faults.add("GET", "/repos/{owner}/{repo}/pulls/{pull_number}", status=502, times=None)
+    with pytest.raises(TryAgain):
+        await decisions(world)(FULL_NAME, 1)
+
+
+async def test_a_database_that_is_away_runs_everything(world: World, tmp_path: Path) -> None:
+    pull = world.open()
+    await world.happen()
+    closed = Database(f"sqlite:///{tmp_path / 'closed.db'}")
+    await closed.open()
+    await closed.close()
+    told = await decisions(world, Records(closed.connector))(FULL_NAME, pull.number)
+    assert told["sha"] == pull.head_sha
+    assert told["run_slow_tests"] == {
+        "value": True,
+        "reason": "On: whether somebody switched slow tests off could not be read, so everything runs.",
+    }
+
+
+async def test_where_the_feature_is_off_everything_runs(tmp_path: Path) -> None:
+    async with a_world(tmp_path, features={"slow_tests": False}) as world:
+        pull = world.open()
+        await world.happen()
+        told = await decisions(world)(FULL_NAME, pull.number)
+        assert told["run_slow_tests"] == {
+            "value": True,
+            "reason": "On: the bot's switch for slow tests is off for this repository, so everything runs.",
+        }

@@ -1,0 +1,251 @@
+"""What people see when they ask for a rerun: over HTTP, with GitHub Actions and a Jenkins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bot.errors import TryAgain
+from sandbox.apps import DEFAULT_PERMISSIONS
+from sandbox.jenkins import JenkinsJob
+from sandbox.pulls import PullRequest
+from tests.handlers.driver import World, a_world
+
+
+def jenkins_job(world: World, pull: PullRequest, name: str, result: str | None, **values: object) -> JenkinsJob:
+    """Add the job of a pull request, with one build that ended in a result or is still building."""
+    job = world.jenkins.add_job(f"{name}/PR-{pull.number}", pull=pull, context=f"{name}/pr-head", **values)
+    job.trigger()
+    if result:
+        job.builds[-1].finish(result)
+    return job
+
+
+async def test_what_failed_runs_again_wherever_it_ran_and_nothing_else(world: World) -> None:
+    pull = world.open()
+    failed = world.repository.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure", "docs": "success"})
+    green = world.repository.add_workflow_run(pull.head_sha, "Lint", "success", {"ruff": "success"})
+    gpu, cpu = jenkins_job(world, pull, "gpu", "FAILURE"), jenkins_job(world, pull, "cpu", "SUCCESS")
+    answer = await world.say(pull, "@ci rerun")
+    assert (failed.attempt, green.attempt) == (2, 1)
+    assert [job.name for job in failed.jobs if job.attempt == 2] == ["unit"]
+    assert (len(gpu.builds), len(cpu.builds)) == (2, 1)
+    assert answer.startswith("eyes +1\n")
+    assert f"Running again on `{pull.head_sha[:7]}`:" in answer
+    assert "- the failed jobs of [`CI`]" in answer
+    assert f"- [`gpu/pr-head`]({world.jenkins.url}/job/gpu/job/PR-{pull.number}/1/display/redirect)" in answer
+    assert "Lint" not in answer
+    assert "cpu" not in answer
+
+
+@pytest.mark.parametrize("conclusion", ["cancelled", "timed_out", "startup_failure", "action_required"])
+async def test_whatever_ended_badly_runs_again(world: World, conclusion: str) -> None:
+    """The predecessor ran again what had the conclusion FAILURE and nothing else."""
+    pull = world.open()
+    run = world.repository.add_workflow_run(pull.head_sha, "CI", conclusion, {"unit": "failure"})
+    answer = await world.say(pull, "@ci rerun")
+    assert run.attempt == 2
+    assert f"it ended in `{conclusion}`" in answer
+
+
+async def test_where_there_are_no_failed_jobs_to_run_the_whole_workflow_runs(world: World) -> None:
+    """A run that never started has no failed jobs, and GitHub refuses to run those again."""
+    pull = world.open()
+    run = world.repository.add_workflow_run(pull.head_sha, "CI", "startup_failure", {"unit": "success"})
+    world.github.faults.add("POST", "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs", status=403)
+    await world.say(pull, "@ci rerun")
+    assert run.attempt == 2
+
+
+async def test_one_dead_job_does_not_stop_the_others(world: World) -> None:
+    """apache/tvm#18780: a job that had been removed answered 404, and all after it were not run again."""
+    pull = world.open()
+    jobs = [jenkins_job(world, pull, name, "FAILURE") for name in ("arm", "cpu", "gpu", "wasm")]
+    jobs[0].status = 404
+    jobs[2].buildable = False
+    answer = await world.say(pull, "@ci rerun")
+    assert [len(job.builds) for job in jobs] == [1, 2, 1, 2]
+    assert answer.startswith("confused eyes") or answer.startswith("eyes confused")
+    assert "Jenkins has no job for `arm/pr-head` any more (404)" in answer
+    assert "Jenkins has the job for `gpu/pr-head` disabled" in answer
+
+
+async def test_what_ran_is_read_from_the_commit_and_not_from_a_list(world: World) -> None:
+    """apache/tvm#13571, #13817, #16502: lists of jobs that nobody kept up to date."""
+    pull = world.open()
+    job = jenkins_job(world, pull, "made-this-morning", "FAILURE")
+    await world.say(pull, "@ci rerun")
+    assert len(job.builds) == 2
+
+
+async def test_what_runs_is_left_alone_and_said_so(world: World) -> None:
+    pull = world.open()
+    running = world.repository.add_workflow_run(pull.head_sha, "CI")
+    building = jenkins_job(world, pull, "gpu", None)
+    answer = await world.say(pull, "@ci rerun all")
+    assert (running.attempt, len(building.builds)) == (1, 1)
+    assert "Still running, so left alone: `CI`, `gpu/pr-head`." in answer
+
+
+async def test_a_name_runs_one_job_again_in_any_case(world: World) -> None:
+    pull = world.open()
+    run = world.repository.add_workflow_run(pull.head_sha, "CI", "failure", {"Unit": "failure", "docs": "failure"})
+    world.repository.add_workflow_run(pull.head_sha, "Nightly", "failure", {"hexagon": "failure"})
+    answer = await world.say(pull, "@ci rerun unit")
+    assert [job.name for job in run.jobs if job.attempt == 2] == ["Unit"]
+    assert "- `Unit` of [`CI`]" in answer
+
+
+async def test_a_pattern_runs_what_it_matches(world: World) -> None:
+    pull = world.open()
+    gpu, cpu = jenkins_job(world, pull, "gpu", "SUCCESS"), jenkins_job(world, pull, "cpu", "SUCCESS")
+    await world.say(pull, "@ci rerun gpu/*")
+    assert (len(gpu.builds), len(cpu.builds)) == (2, 1)
+
+
+async def test_a_name_that_nothing_has_is_answered_with_the_nearest(world: World) -> None:
+    pull = world.open()
+    world.repository.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure"})
+    answer = await world.say(pull, "@ci rerun uniit")
+    assert "confused" in answer
+    assert f"Nothing on `{pull.head_sha[:7]}` is named `uniit`. There is `unit`." in answer
+
+
+async def test_nothing_failed_and_nothing_ran_are_told_apart(world: World) -> None:
+    pull = world.open()
+    assert f"Nothing has run on `{pull.head_sha[:7]}` yet" in await world.say(pull, "@ci rerun")
+    world.repository.add_workflow_run(pull.head_sha, "CI", "success")
+    answer = await world.say(pull, "@ci rerun")
+    assert f"Nothing has failed on `{pull.head_sha[:7]}`. What ended there: `CI`." in answer
+    assert "+1" in answer
+
+
+async def test_a_head_that_moved_is_not_acted_on(world: World) -> None:
+    pull = world.open()
+    await world.happen()
+    seen = pull.head_sha
+    pull.comment("octocat", "@ci rerun")
+    pull.push()
+    run = world.repository.add_workflow_run(pull.head_sha, "CI", "failure")
+    await world.happen(event="issue_comment")
+    (answer,) = pull.comments_by("nightjar[bot]")
+    assert run.attempt == 1
+    assert f"The head moved from `{seen[:7]}` to `{pull.head_sha[:7]}` while you asked" in answer.body
+
+
+async def test_a_closed_pull_request_runs_nothing(world: World) -> None:
+    pull = world.open()
+    run = world.repository.add_workflow_run(pull.head_sha, "CI", "failure")
+    pull.close("octocat")
+    assert "This pull request is closed" in await world.say(pull, "@ci rerun")
+    assert run.attempt == 1
+
+
+async def test_another_apps_check_is_named_with_where_to_run_it(world: World) -> None:
+    pull = world.open()
+    other = world.github.create_app("coverage")
+    other.install(world.repository)
+    world.repository.add_check_run(other, pull.head_sha, "patch", conclusion="failure")
+    answer = await world.say(pull, "@ci rerun")
+    assert "Failed, but not mine to run again: `patch` (belongs to another App: *Re-run*" in answer
+    assert "confused" in answer
+
+
+async def test_a_job_that_a_status_links_to_and_that_is_not_the_pull_requests_is_never_started(world: World) -> None:
+    pull = world.open()
+    deploy = world.jenkins.add_job("deploy")
+    link = f"{world.jenkins.url}/job/deploy/3/"
+    world.repository.set_status("octocat", pull.head_sha, "gpu/pr-head", "failure", target_url=link)
+    answer = await world.say(pull, "@ci rerun")
+    assert "links to a Jenkins job that is not this pull request's" in answer
+    assert (deploy.builds, world.jenkins.requests) == ([], [])
+
+
+async def test_the_branchs_own_job_is_its_job_unless_it_comes_from_a_fork(world: World) -> None:
+    ours = world.open(branch="feature/fast")
+    fork = world.repository.open_pull_request("hubot", branch="feature/fast", fork=True)
+    job = world.jenkins.add_job("gpu/feature%2Ffast", context="gpu")
+    for pull in (ours, fork):
+        link = f"{job.url}/1/"
+        world.repository.set_status("jenkins", pull.head_sha, "gpu", "failure", target_url=link)
+    await world.say(fork, "@ci rerun")
+    assert len(job.builds) == 0
+    await world.say(ours, "@ci rerun")
+    assert len(job.builds) == 1
+
+
+async def test_a_missing_permission_is_named(tmp_path: Path) -> None:
+    """apache/tvm#11937: a bare 403, and nobody knew what was missing."""
+    granted = {key: level for key, level in DEFAULT_PERMISSIONS.items() if key != "actions"}
+    async with a_world(tmp_path, permissions=granted) as world:
+        pull = world.open()
+        job = jenkins_job(world, pull, "gpu", "FAILURE")
+        answer = await world.say(pull, "@ci rerun")
+        assert "the App lacks the permission *Actions: read*" in answer
+        assert "confused" in answer
+        assert len(job.builds) == 2
+
+
+async def test_a_permission_to_look_but_not_to_run_is_named_too(tmp_path: Path) -> None:
+    async with a_world(tmp_path, permissions={**DEFAULT_PERMISSIONS, "actions": "read"}) as world:
+        pull = world.open()
+        world.repository.add_workflow_run(pull.head_sha, "CI", "failure")
+        answer = await world.say(pull, "@ci rerun")
+        assert "GitHub did not run `CI` again (403). The App needs the permission *Actions: write*" in answer
+
+
+async def test_missing_credentials_of_jenkins_are_told_with_what_to_set(tmp_path: Path) -> None:
+    async with a_world(tmp_path, credentials=False) as world:
+        pull = world.open()
+        job = jenkins_job(world, pull, "gpu", "FAILURE")
+        answer = await world.say(pull, "@ci rerun")
+        assert "I cannot start `gpu/pr-head`: whoever operates this bot must set `JENKINS_USER` and" in answer
+        assert len(job.builds) == 1
+
+
+async def test_a_run_that_is_too_old_says_what_to_do(world: World) -> None:
+    pull = world.open()
+    world.repository.add_workflow_run(pull.head_sha, "CI", "failure").created_at = world.github.clock.now().replace(
+        year=2020
+    )
+    assert "it does that for 30 days after a run began" in await world.say(pull, "@ci rerun")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_connection_lost_around_the_rerun_runs_it_once(world: World, when: str) -> None:
+    pull = world.open()
+    run = world.repository.add_workflow_run(pull.head_sha, "CI", "failure")
+    await world.happen()
+    pull.comment("octocat", "@ci rerun")
+    route = "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
+    world.github.faults.add("POST", route, drop="before" if when == "before" else "after")
+    told = [d for d in world.github.webhooks.held if d.event == "issue_comment"]
+    with pytest.raises(TryAgain):
+        await world.happen()
+    assert run.attempt == (1 if when == "before" else 2)
+    world.github.webhooks.held[:0] = told
+    await world.happen()
+    assert run.attempt == 2
+    (answer,) = pull.comments_by("nightjar[bot]")
+    assert "Running again" in answer.body or "left alone: `CI`" in answer.body
+
+
+async def test_a_rerun_takes_three_requests_to_look_and_two_for_each_run(world: World) -> None:
+    pull = world.open()
+    for name in ("CI", "Lint", "Docs"):
+        world.repository.add_workflow_run(pull.head_sha, name, "failure", {f"{name} {n}": "failure" for n in range(9)})
+    await world.say(pull, "@ci help")
+    world.github.requests.clear()
+    await world.say(pull, "@ci rerun")
+    repo = "/repos/{owner}/{repo}"
+    ours = {
+        key: count for key, count in world.github.requests.counts().items() if "/actions/" in key or "/commits/" in key
+    }
+    assert ours == {
+        f"GET {repo}/actions/runs": 1,
+        f"GET {repo}/commits/{{ref}}/check-runs": 1,
+        f"GET {repo}/commits/{{ref}}/status": 1,
+        f"GET {repo}/actions/runs/{{run_id}}": 3,
+        f"POST {repo}/actions/runs/{{run_id}}/rerun-failed-jobs": 3,
+    }

@@ -1,0 +1,179 @@
+"""What people and CI see of slow tests: the status on each head, the answers, and what runs again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.handlers.driver import World, a_world
+
+OFF = "success: Off: nobody asked for them. To switch on, comment: @ci run slow tests"
+ON = "success: On: asked for by octocat. To switch off, comment: @ci skip slow tests"
+SKIPPED = "success: Off: skipped by octocat. To switch on, comment: @ci run slow tests"
+
+
+async def test_a_new_pull_request_shows_that_they_are_off_and_how_to_change_it(world: World) -> None:
+    pull = world.open()
+    await world.happen()
+    assert world.slow_status(pull.head_sha) == OFF
+
+
+async def test_asked_for_in_the_body_they_are_on_from_the_first_commit(world: World) -> None:
+    pull = world.open("Speed up matmul.\n\n@ci run slow tests")
+    await world.happen()
+    assert world.slow_status(pull.head_sha) == ON
+
+
+async def test_a_pull_request_without_a_body_is_like_any_other(world: World) -> None:
+    """The predecessor died of a null body, and that counted as having asked."""
+    pull = world.open(None)
+    await world.happen()
+    assert world.slow_status(pull.head_sha) == OFF
+
+
+async def test_they_stay_on_through_pushes_until_somebody_skips_them(world: World) -> None:
+    pull = world.open()
+    await world.say(pull, "@ci run slow tests")
+    for _ in range(2):
+        pull.push()
+        await world.happen()
+        assert world.slow_status(pull.head_sha) == ON
+    assert "eyes +1" in await world.say(pull, "@ci skip slow tests")
+    assert world.slow_status(pull.head_sha) == SKIPPED
+    pull.push()
+    await world.happen()
+    assert world.slow_status(pull.head_sha) == SKIPPED
+
+
+async def test_the_head_of_a_reopened_pull_request_shows_it_too(world: World) -> None:
+    pull = world.open()
+    pull.close("octocat")
+    await world.happen()
+    pull.head_sha = pull.head_repository.push(pull.head_ref, by="octocat").sha
+    pull.reopen("octocat")
+    await world.happen()
+    assert world.slow_status(pull.head_sha) == OFF
+
+
+async def test_a_ci_that_was_done_runs_again(world: World) -> None:
+    pull = world.open()
+    done = world.repository.add_workflow_run(pull.head_sha, "CI", "success", {"unit": "success", "slow": "skipped"})
+    gpu = world.jenkins.add_job(f"gpu/PR-{pull.number}", pull=pull, context="gpu/pr-head")
+    gpu.trigger()
+    gpu.builds[-1].finish("SUCCESS")
+    answer = await world.say(pull, "@ci run slow tests")
+    assert (done.attempt, len(gpu.builds)) == (2, 2)
+    assert f"CI had ended on `{pull.head_sha[:7]}`, so this runs again with them: `CI`, `gpu/pr-head`." in answer
+
+
+async def test_a_ci_that_runs_is_left_alone_and_what_that_means_is_said(world: World) -> None:
+    pull = world.open()
+    running = world.repository.add_workflow_run(pull.head_sha, "CI")
+    answer = await world.say(pull, "@ci run slow tests")
+    assert running.attempt == 1
+    assert "Still running, so left alone: `CI`. Where they were past the point at which they ask" in answer
+
+
+async def test_where_nothing_ran_yet_nothing_has_to_run_again_and_that_is_said(world: World) -> None:
+    pull = world.open()
+    answer = await world.say(pull, "@ci run slow tests")
+    assert f"Nothing had to be run again: CI has not begun on `{pull.head_sha[:7]}`" in answer
+    assert "+1" in answer
+
+
+async def test_asking_twice_runs_nothing_twice(world: World) -> None:
+    pull = world.open()
+    done = world.repository.add_workflow_run(pull.head_sha, "CI", "success")
+    await world.say(pull, "@ci run slow tests")
+    done.start()
+    done.finish("success")
+    answer = await world.say(pull, "@ci run slow tests", by="hubot")
+    assert "Slow tests are on for this pull request already, since `octocat` asked." in answer
+    assert done.attempt == 2
+    assert world.slow_status(pull.head_sha) == ON
+
+
+async def test_of_two_commands_in_one_comment_the_later_has_the_last_word(world: World) -> None:
+    pull = world.open()
+    assert "eyes +1" in await world.say(pull, "@ci run slow tests\n@ci skip slow tests")
+    assert world.slow_status(pull.head_sha) == SKIPPED
+    assert "eyes +1" in await world.say(pull, "@ci skip slow tests\n@ci run slow tests")
+    assert world.slow_status(pull.head_sha) == ON
+
+
+async def test_who_may_not_ask_changes_nothing(world: World) -> None:
+    pull = world.open()
+    answer = await world.say(pull, "@ci run slow tests", by="a-passer-by")
+    assert "confused" in answer
+    assert world.slow_status(pull.head_sha) == OFF
+
+
+async def test_a_closed_pull_request_cannot_be_switched(world: World) -> None:
+    pull = world.open()
+    pull.close("octocat")
+    assert "This pull request is closed, so nothing was changed." in await world.say(pull, "@ci run slow tests")
+
+
+async def test_a_branch_that_always_runs_everything_says_so_and_cannot_be_skipped(tmp_path: Path) -> None:
+    async with a_world(tmp_path, features={"slow_tests": {"branches": ["main", "staging-*"]}}) as world:
+        pull = world.open(branch="staging-1")
+        await world.happen()
+        always = "success: On: the branch staging-1 always runs everything."
+        assert world.slow_status(pull.head_sha) == always
+        answer = await world.say(pull, "@ci run slow tests")
+        assert "The branch `staging-1` always runs everything, so there is nothing to switch on." in answer
+        assert "+1" in answer
+        answer = await world.say(pull, "@ci skip slow tests")
+        assert "`slow_tests: branches:` in app.yaml says so" in answer
+        assert "confused" in answer
+        assert world.slow_status(pull.head_sha) == always
+
+
+async def test_a_push_to_such_a_branch_shows_it_on_the_commit(world: World) -> None:
+    commit = world.repository.push("main", by="octocat")
+    other = world.repository.push("feature", by="octocat")
+    await world.happen()
+    assert world.slow_status(commit.sha) == "success: On: the branch main always runs everything."
+    assert world.slow_status(other.sha) == ""
+
+
+async def test_a_pull_request_into_such_a_branch_is_not_on_by_itself(world: World) -> None:
+    pull = world.open(base="main")
+    await world.happen()
+    assert world.slow_status(pull.head_sha) == OFF
+
+
+async def test_the_status_has_the_name_that_app_yaml_gives_it(tmp_path: Path) -> None:
+    async with a_world(tmp_path, features={"slow_tests": {"status": "ci/full"}}) as world:
+        pull = world.open()
+        await world.happen()
+        status = world.repository.status(pull.head_sha, "ci/full")
+        assert status is not None
+        assert f"success: {status.description}" == OFF
+
+
+async def test_a_status_that_lost_the_race_against_a_command_says_nothing_false(world: World) -> None:
+    """The status at the opening is tried again after the command was carried out."""
+    pull = world.open()
+    opened = [d for d in world.github.webhooks.held if d.event == "pull_request"]
+    await world.happen()
+    (effect,) = await world.planned(opened[0], "slow-tests")
+    await world.say(pull, "@ci run slow tests")
+    await world.apply(opened[0], "slow-tests", effect)
+    assert world.slow_status(pull.head_sha) == ON
+
+
+async def test_requests_of_the_feature(world: World) -> None:
+    """Opening: look and write. Switching on: three looks for what ran, then look and write for the status."""
+    repo = "/repos/{owner}/{repo}"
+    pull = world.open()
+    world.github.requests.clear()
+    await world.happen()
+    status = {f"GET {repo}/commits/{{ref}}/status": 1, f"POST {repo}/statuses/{{sha}}": 1}
+    assert {k: n for k, n in world.github.requests.counts().items() if "status" in k} == status
+    world.github.requests.clear()
+    await world.say(pull, "@ci run slow tests")
+    counts = world.github.requests.counts()
+    assert counts[f"GET {repo}/actions/runs"] == 1
+    assert counts[f"GET {repo}/commits/{{ref}}/check-runs"] == 1
+    assert counts[f"GET {repo}/commits/{{ref}}/status"] == 2
+    assert counts[f"POST {repo}/statuses/{{sha}}"] == 1
