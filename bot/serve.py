@@ -112,26 +112,42 @@ async def open_bot(config: Config, settings: Settings) -> AsyncIterator[Bot]:
         yield Bot(config, settings, metrics, engine, github)
 
 
-async def run_until_stopped(config: Config, settings: Settings, address: Address | None) -> None:
-    """Work, and serve webhooks where an address is given, until SIGTERM or SIGINT; a second signal ends at once.
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A bot at work. `port` is 0 where it does not serve; `worker` ends only when it is stopped or broken."""
+
+    bot: Bot
+    port: int
+    worker: asyncio.Task[None]
+
+
+@asynccontextmanager
+async def running(config: Config, settings: Settings, address: Address | None) -> AsyncIterator[Running]:
+    """Work, and serve webhooks where an address is given, while the block runs.
 
     In the order of a stop: no new requests, those in flight answered, no new jobs, those in progress ended or left to
     be done again, everything closed. Raises DatabaseError and `StartError`.
     """
+    async with open_bot(config, settings) as bot:
+        await bot.engine.recover()
+        runner = await _listen(bot, address) if address is not None else None
+        worker = asyncio.create_task(bot.engine.run(), name="engine")
+        if runner is None:
+            log.info("working", version=VERSION, database=bot.engine.database.name)
+        try:
+            yield Running(bot, runner.addresses[0][1] if runner is not None else 0, worker)
+        finally:
+            log.info("stopping")
+            if runner is not None:
+                await runner.cleanup()
+            await end(bot.engine, worker)
+
+
+async def run_until_stopped(config: Config, settings: Settings, address: Address | None) -> None:
+    """Work until SIGTERM or SIGINT; a second signal ends at once. Raises DatabaseError and `StartError`."""
     with _stop_signals() as stop:
-        async with open_bot(config, settings) as bot:
-            await bot.engine.recover()
-            runner = await _listen(bot, address) if address is not None else None
-            worker = asyncio.create_task(bot.engine.run(), name="engine")
-            if runner is None:
-                log.info("working", version=VERSION, database=bot.engine.database.name)
-            try:
-                await _first(stop.wait(), worker)
-            finally:
-                log.info("stopping")
-                if runner is not None:
-                    await runner.cleanup()
-                await end(bot.engine, worker)
+        async with running(config, settings, address) as at_work:
+            await _first(stop.wait(), at_work.worker)
     log.info("stopped")
 
 

@@ -1,0 +1,123 @@
+"""The real bot as a process of its own, for the demo and for tests that kill it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+READY = "serving"  # the log line that tells the port
+STARTS_WITHIN = 30.0
+STOPS_WITHIN = 40.0
+LONGEST_LINE = 1 << 22
+INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "COVERAGE_PROCESS_START")
+
+
+class BotProcess:
+    """`nightjar serve` (or another command) in a process: started, killed, started again on the same port and data.
+
+    `environment` is the bot's own; of ours only what any program needs is handed on. `logs` are its JSON lines.
+    """
+
+    def __init__(self, environment: Mapping[str, str], *, config: Path, command: str = "serve") -> None:
+        self.environment = dict(environment)
+        self.config = config
+        self.command = command
+        self.port = 0
+        self.logs: list[dict[str, Any]] = []
+        self.output: list[str] = []
+        self._process: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._ready = asyncio.Event()
+
+    @property
+    def url(self) -> str:
+        """Return where it listens, without a slash at the end."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """Return the number of the running process."""
+        assert self._process is not None, "the bot was not started"
+        return self._process.pid
+
+    async def start(self) -> BotProcess:
+        """Start it and wait until it serves. Raises AssertionError with its output when it does not."""
+        self._ready = asyncio.Event()
+        self._process = await self._spawn(*self._arguments(), stderr=asyncio.subprocess.PIPE)
+        self._reader = asyncio.create_task(self._read(self._process))
+        waits = {asyncio.create_task(self._ready.wait()), asyncio.create_task(self._process.wait())}
+        _, pending = await asyncio.wait(waits, timeout=STARTS_WITHIN, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        if not self._ready.is_set():
+            raise AssertionError("the bot did not start:\n" + "\n".join(self.output[-20:]))
+        return self
+
+    async def run(self, *arguments: str) -> tuple[int, str, str]:
+        """Run another `nightjar` command beside it; returns the exit code, standard output and standard error."""
+        process = await self._spawn(*arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+        out, err = await process.communicate()
+        assert process.returncode is not None
+        return process.returncode, out.decode(), err.decode()
+
+    async def stop(self) -> int:
+        """Ask it to stop and wait; returns its exit code."""
+        return await self._end(signal.SIGTERM)
+
+    async def kill(self) -> None:
+        """Kill it where it stands."""
+        await self._end(signal.SIGKILL)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal, such as SIGSTOP."""
+        os.kill(self.pid, number)
+
+    async def _end(self, number: signal.Signals) -> int:
+        if self._process is None:
+            return 0
+        process, self._process = self._process, None
+        if process.returncode is None:
+            process.send_signal(number)
+        async with asyncio.timeout(STOPS_WITHIN):
+            code = await process.wait()
+        if self._reader is not None:
+            await self._reader
+        return code
+
+    def _arguments(self) -> Sequence[str]:
+        place = () if self.command == "worker" else ("--host", "127.0.0.1", "--port", str(self.port))
+        return (self.command, "--config", str(self.config), *place)
+
+    async def _spawn(self, *arguments: str, **pipes: int) -> asyncio.subprocess.Process:
+        inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "bot",
+            *arguments,
+            env={**inherited, **self.environment},
+            stdin=asyncio.subprocess.DEVNULL,
+            limit=LONGEST_LINE,
+            **pipes,  # type: ignore[arg-type]  # only stdout and stderr
+        )
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stderr is not None
+        async for raw in process.stderr:
+            line = raw.decode(errors="replace").rstrip("\n")
+            self.output.append(line)
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(entry, dict):
+                self.logs.append(entry)
+                if entry.get("event") == READY:
+                    self.port = int(entry["port"])
+                    self._ready.set()

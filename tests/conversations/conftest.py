@@ -1,0 +1,17 @@
+"""Fixtures of the conversations."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.conversations.town import Town, town
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Town]:
+    """A town on SQLite with everything switched on."""
+    async with town(f"sqlite:///{tmp_path}/nightjar.db") as place:
+        yield place
