@@ -115,7 +115,7 @@ class Dialogue:
             targets = tuple(effect.target for effect in answer.effects)
             items.append(Item(texts.shown(command), answer.say, done=answer.done, targets=targets))
         closing = Conclude.of(remark, items)
-        # Two commands may be about one thing, as in `run slow tests` and `skip slow tests`: the later has the last word.
+        # Two commands may be about one thing, as `run slow tests` and `skip slow tests`: the later has the last word.
         effects = list({effect.target: effect for effect in effects}.values())
         return Plan(tuple(effects), why=f"{len(items)} command(s) by {remark.sender.login}", closing=closing)
 

@@ -29,6 +29,7 @@ from bot.pipeline import Pipeline
 from bot.plan import joined
 from bot.settings import Settings
 from handlers import COMMANDS, ROUTER
+from sandbox.apps import DEFAULT_PERMISSIONS
 from sandbox.github import GitHubSandbox
 from sandbox.jenkins import JenkinsSandbox
 from sandbox.pulls import PullRequest
@@ -138,7 +139,7 @@ async def a_world(
         app = github.create_app(
             webhook_url=f"{url}/webhook",
             webhook_secret="sesame-sesame-01",
-            **({"permissions": permissions} if permissions else {}),
+            permissions=permissions or DEFAULT_PERMISSIONS,
         )
         app.install(repository)
         keys = {"rerun": {"jenkins": [{"url": jenkins_url}]}, **(features or {})}
