@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,17 @@ from .users import Team, User, node_id
 
 if TYPE_CHECKING:
     from .repository import Repository
+
+
+@dataclass(frozen=True)
+class Push:
+    """A push to the head branch after the pull request was opened."""
+
+    id: int
+    by: User
+    sha: str
+    forced: bool
+    at: datetime
 
 
 class PullRequest(Issue):
@@ -41,6 +53,7 @@ class PullRequest(Issue):
         self.merged_at: datetime | None = None
         self.merged_by: User | None = None
         self.merge_commit_sha: str | None = None
+        self.pushes: list[Push] = []
         self.requested_reviewers: list[User] = []
         self.requested_teams: list[Team] = []
         self.reviews: list[Review] = []
@@ -92,6 +105,8 @@ class PullRequest(Issue):
     def synchronize(self, by: User, sha: str) -> None:
         """Follow the head branch to a new commit."""
         before, self.head_sha = self.head_sha, sha
+        forced = not self.repository.git.contains(sha, before)
+        self.pushes.append(Push(self.github.new_id(), by, sha, forced, self.github.clock.now()))
         self.base_sha = self.repository.branch(self.base_ref)
         self.announce("synchronize", by, {"before": before, "after": sha})
 

@@ -11,11 +11,11 @@ from .git import NO_COMMIT, Commit, GitStore
 from .issues import By, Issue, Label
 from .pulls import PullRequest
 from .users import Role, Team, User, node_id
+from .webhooks import Hook
 from .workflows import WorkflowRun
 
 if TYPE_CHECKING:
     from .github import GitHubSandbox
-    from .webhooks import Hook
 
 HEADS = "refs/heads/"
 
@@ -88,6 +88,11 @@ class Repository:
         self.teams[slug] = Team(self.github.new_id(), self.owner, slug, people)
         return self.teams[slug]
 
+    def add_webhook(self, url: str, secret: str, *events: str) -> Hook:
+        """Add a webhook of the repository's own, beside those of Apps: one change then has two GUIDs."""
+        self.hooks.append(Hook(self.github.new_id(), url, secret, events))
+        return self.hooks[-1]
+
     # Commits and refs
 
     def branch(self, name: str) -> str:
@@ -127,9 +132,9 @@ class Repository:
         self.move(ref, made.sha, author)
         return made
 
-    def move(self, ref: str, sha: str | None, by: User) -> None:
+    def move(self, ref: str, sha: str | None, by: By) -> None:
         """Point a ref at a commit (None deletes it), tell the Apps, and let pull requests follow."""
-        before = self.refs.get(ref, NO_COMMIT)
+        by, before = self.github.user(by), self.refs.get(ref, NO_COMMIT)
         if sha is None:
             del self.refs[ref]
         else:

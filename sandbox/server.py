@@ -43,7 +43,7 @@ class Server:
         for route in sorted(all_routes(), key=lambda route: route.sort_key):
             application.router.add_route(route.method, route.aiohttp_path, self._api(route))
         application.router.add_route("POST", "/graphql", self._graphql)
-        page.add_routes(application, self._github)
+        page.add_routes(application, self._github, self._unknown)
         application.router.add_route("*", "/{rest:.*}", self._unknown)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
@@ -72,6 +72,9 @@ class Server:
         return await self._exchange(request, "/graphql", answer)
 
     async def _unknown(self, request: web.Request) -> web.StreamResponse:
+        if "text/html" in request.headers.get("Accept", ""):
+            return web.Response(status=404, text="There is no such page here.")
+
         def answer(raw: bytes) -> Answer:
             known = any(_fits(template, request.path) for template in openapi.document()["paths"])
             raise ApiError(501 if known else 404, NOT_BUILT if known else "Not Found", mistake=True)

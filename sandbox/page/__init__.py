@@ -2,13 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from .layout import picture
+from .lists import check_run_page, commit_page, index_page, repository_page
+from .pull import issue_page
+
 if TYPE_CHECKING:
     from sandbox.github import GitHubSandbox
+    from sandbox.repository import Repository
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def add_routes(application: web.Application, github: GitHubSandbox) -> None:
-    """Add the pages to the server."""
+def add_routes(application: web.Application, github: GitHubSandbox, unknown: Handler) -> None:
+    """Add the pages to the server; addresses that name nothing are left to `unknown`."""
+    pages: dict[str, Callable[[web.Request], str]] = {
+        "/": lambda request: index_page(github),
+        "/{owner}/{repo}": lambda request: repository_page(_repository(github, request)),
+        "/{owner}/{repo}/pull/{number}": lambda request: _issue(github, request),
+        "/{owner}/{repo}/issues/{number}": lambda request: _issue(github, request),
+        "/{owner}/{repo}/commit/{sha}": lambda request: _commit(github, request),
+        "/{owner}/{repo}/runs/{number}": lambda request: _check_run(github, request),
+    }
+    for path, page in pages.items():
+        application.router.add_get(path, _handler(page, "text/html", unknown))
+    application.router.add_get("/avatars/{number}", _handler(lambda r: _avatar(github, r), "image/svg+xml", unknown))
+
+
+def _handler(page: Callable[[web.Request], str], content_type: str, unknown: Handler) -> Handler:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        try:
+            text = page(request)
+        except (LookupError, ValueError):
+            return await unknown(request)
+        return web.Response(text=text, content_type=content_type, charset="utf-8")
+
+    return handle
+
+
+def _repository(github: GitHubSandbox, request: web.Request) -> Repository:
+    return github.repositories["{owner}/{repo}".format_map(request.match_info).lower()]
+
+
+def _issue(github: GitHubSandbox, request: web.Request) -> str:
+    return issue_page(_repository(github, request).issues[int(request.match_info["number"])])
+
+
+def _commit(github: GitHubSandbox, request: web.Request) -> str:
+    repository = _repository(github, request)
+    return commit_page(repository, repository.git.commits[request.match_info["sha"]])
+
+
+def _check_run(github: GitHubSandbox, request: web.Request) -> str:
+    runs = {run.id: run for suite in _repository(github, request).suites for run in suite.runs}
+    return check_run_page(runs[int(request.match_info["number"])])
+
+
+def _avatar(github: GitHubSandbox, request: web.Request) -> str:
+    people = {user.id: user for user in github.users.values()}
+    return picture(people[int(request.match_info["number"])])

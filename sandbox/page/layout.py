@@ -1,0 +1,102 @@
+"""What all pages share: frame, avatars, times, badges."""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Iterable
+from datetime import datetime
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sandbox.conversation import REACTIONS, Reaction
+from sandbox.users import User
+from sandbox.views.users import page_name
+
+if TYPE_CHECKING:
+    from sandbox.issues import Issue
+
+NOTICE = "This is not GitHub: it is a sandbox in the memory of one process, and forgets everything when that ends."
+STATE_ICONS = {
+    "success": ("✓", "good"),
+    "failure": ("✗", "bad"),
+    "error": ("✗", "bad"),
+    "timed_out": ("✗", "bad"),
+    "startup_failure": ("✗", "bad"),
+    "action_required": ("!", "bad"),
+    "cancelled": ("⊘", "calm"),
+    "skipped": ("⊘", "calm"),
+    "neutral": ("■", "calm"),
+    "pending": ("●", "busy"),
+    "queued": ("●", "busy"),
+    "in_progress": ("●", "busy"),
+}
+
+
+@cache
+def _style() -> str:
+    return Path(__file__).with_name("style.css").read_text()
+
+
+def frame(title: str, crumbs: Iterable[tuple[str, str]], content: str) -> str:
+    """Return a whole page; `crumbs` are (name, address) from the outermost inwards."""
+    trail = " <i>/</i> ".join(f'<a href="{escape(link)}">{escape(name)}</a>' for name, link in crumbs)
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_style()}</style></head><body>"
+        f'<header><nav><a class="home" href="/">◐ sandbox</a> <i>/</i> {trail}</nav></header>'
+        f"<main>{content}</main><footer>{escape(NOTICE)}</footer></body></html>"
+    )
+
+
+def person(who: User, *, avatar: bool = False) -> str:
+    """Return a person's name as a link, perhaps behind their picture."""
+    label = '<span class="bot">bot</span>' if who.type == "Bot" else ""
+    name = escape(who.login.removesuffix("[bot]"))
+    picture = f'<img class="avatar" alt="" src="/avatars/{who.id}">' if avatar else ""
+    return f'{picture}<a class="person" href="/{escape(page_name(who))}">{name}</a>{label}'
+
+
+def moment(when: datetime) -> str:
+    """Return a time of day with the full date behind it."""
+    return f'<time datetime="{when.isoformat()}" title="{when:%Y-%m-%d %H:%M:%S} UTC">{when:%H:%M:%S}</time>'
+
+
+def reactions(given: list[Reaction]) -> str:
+    """Return reactions as emoji with counts, and with names on hovering."""
+    names: dict[str, list[str]] = {}
+    for reaction in given:
+        names.setdefault(reaction.content, []).append(reaction.user.login)
+    badges = [
+        f'<span class="reaction" title="{escape(", ".join(who))}">{REACTIONS[content]} {len(who)}</span>'
+        for content, who in names.items()
+    ]
+    return f'<div class="reactions">{"".join(badges)}</div>' if badges else ""
+
+
+def icon(state: str) -> str:
+    """Return the mark of a status or conclusion."""
+    sign, kind = STATE_ICONS.get(state, ("●", "busy"))
+    return f'<span class="icon {kind}" title="{escape(state)}">{sign}</span>'
+
+
+def state_badge(issue: Issue) -> str:
+    """Return the coloured word for the state of an issue or pull request."""
+    merged = getattr(issue, "merged_at", None) is not None
+    draft = issue.state == "open" and getattr(issue, "draft", False)
+    word = "Merged" if merged else "Draft" if draft else issue.state.capitalize()
+    return f'<span class="state {word.lower()}">{word}</span>'
+
+
+def picture(who: User) -> str:
+    """Return an SVG avatar: the initial on a colour of its own."""
+    red, green, blue = colorsys.hls_to_rgb((who.id * 0.381966) % 1, 0.45, 0.45)
+    colour = f"#{int(red * 255):02x}{int(green * 255):02x}{int(blue * 255):02x}"
+    shape = '<rect width="40" height="40" rx="9"' if who.type == "Bot" else '<circle cx="20" cy="20" r="20"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40">{shape} fill="{colour}"/>'
+        f'<text x="20" y="27" font-family="sans-serif" font-size="20" fill="#fff" text-anchor="middle">'
+        f"{escape(who.login[0].upper())}</text></svg>"
+    )

@@ -1,0 +1,96 @@
+"""The pages that lead to the others: repositories, one repository, a commit, a check run."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from sandbox.checks import CheckRun
+from sandbox.git import Commit, changes
+from sandbox.issues import Issue
+from sandbox.repository import HEADS, Repository
+
+from .layout import frame, icon, moment, person, state_badge
+from .pull import check_run
+
+if TYPE_CHECKING:
+    from sandbox.github import GitHubSandbox
+
+COMMITS_SHOWN = 10
+
+
+def index_page(github: GitHubSandbox) -> str:
+    """Return the list of all repositories with their pull requests."""
+    parts = [
+        f'<h2><a href="/{repository.full_name}">{escape(repository.full_name)}</a></h2>{_issues(repository)}'
+        for repository in github.repositories.values()
+    ]
+    return frame("Sandbox", [], "".join(parts) or "<p class=quiet>No repositories yet.</p>")
+
+
+def repository_page(repository: Repository) -> str:
+    """Return one repository: its pull requests and issues, branches, and newest commits."""
+    branches = [
+        f"<li><code>{escape(ref.removeprefix(HEADS))}</code> {_sha(repository, sha)}</li>"
+        for ref, sha in sorted(repository.refs.items())
+        if ref.startswith(HEADS)
+    ]
+    history = repository.git.ancestry(repository.branch(repository.default_branch))[:COMMITS_SHOWN]
+    commits = [
+        f"<li>{_sha(repository, c.sha)} {escape(c.message.splitlines()[0])} · {person(c.author)}</li>" for c in history
+    ]
+    content = (
+        f"<h1>{escape(repository.full_name)}</h1>{_issues(repository)}"
+        f"<h2>Branches</h2><ul class=list>{''.join(branches)}</ul>"
+        f"<h2>Commits on <code>{escape(repository.default_branch)}</code></h2><ul class=list>{''.join(commits)}</ul>"
+    )
+    return frame(repository.full_name, [(repository.full_name, f"/{repository.full_name}")], content)
+
+
+def _issues(repository: Repository) -> str:
+    rows = [_row(issue) for issue in reversed(repository.issues.values())]
+    return f"<ul class=list>{''.join(rows) or '<li class=quiet>No pull requests yet.</li>'}</ul>"
+
+
+def _row(issue: Issue) -> str:
+    count = len(issue.comments)
+    kind = "pull" if issue.event == "pull_request" else "issues"
+    link = f"/{issue.repository.full_name}/{kind}/{issue.number}"
+    return (
+        f'<li>{state_badge(issue)} <a class="title" href="{link}">{escape(issue.title)}</a> '
+        f"<span class=quiet>#{issue.number} by {person(issue.user)} · {count} comment{'s' * (count != 1)}</span></li>"
+    )
+
+
+def _sha(repository: Repository, sha: str) -> str:
+    return f'<a href="/{repository.full_name}/commit/{sha}"><code>{sha[:7]}</code></a>'
+
+
+def commit_page(repository: Repository, commit: Commit) -> str:
+    """Return one commit: message, statuses and check runs, files."""
+    before = repository.git.commits[commit.parents[0]].files if commit.parents else {}
+    files = [
+        f"<h3><code>{escape(change.path)}</code></h3><pre>{escape(change.patch)}</pre>"
+        for change in changes(before, commit.files)
+    ]
+    states = [
+        f'<div class="check">{icon(s.state)} <p><b>{escape(s.context)}</b> — {escape(s.description or "")}</p></div>'
+        for s in repository.statuses(commit.sha)
+    ]
+    runs = [check_run(run) for run in repository.check_runs(commit.sha)]
+    checked = f'<section class="checks">{"".join(states + runs)}</section>' if states or runs else ""
+    content = (
+        f"<h1>{escape(commit.message.splitlines()[0])}</h1><p class=subtitle>{person(commit.author)} · "
+        f"<code>{commit.sha}</code> · {moment(commit.date)}</p>{checked}{''.join(files)}"
+    )
+    crumbs = [(repository.full_name, f"/{repository.full_name}"), (commit.sha[:7], "")]
+    return frame(commit.message.splitlines()[0], crumbs, content)
+
+
+def check_run_page(run: CheckRun) -> str:
+    """Return one check run with its whole output."""
+    repository = run.suite.repository
+    details = f'<p><a href="{escape(run.details_url)}">{escape(run.details_url)}</a></p>' if run.details_url else ""
+    content = f"<h1>{escape(run.name)}</h1>{details}<section class=checks>{check_run(run, opened=True)}</section>"
+    crumbs = [(repository.full_name, f"/{repository.full_name}"), (run.name, "")]
+    return frame(run.name, crumbs, content)

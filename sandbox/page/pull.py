@@ -1,0 +1,195 @@
+"""The page of an issue or pull request: its conversation, and what was checked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from html import escape
+
+from sandbox.checks import CheckRun, Status
+from sandbox.conversation import Reaction, Review, ReviewComment
+from sandbox.issues import Issue
+from sandbox.pulls import PullRequest, Push
+from sandbox.users import User
+
+from .layout import frame, icon, moment, person, reactions, state_badge
+from .markdown import rendered
+
+VERDICTS = {
+    "APPROVED": ("approved these changes", "good"),
+    "CHANGES_REQUESTED": ("requested changes", "bad"),
+    "COMMENTED": ("reviewed", "calm"),
+    "DISMISSED": ("reviewed; the review was dismissed", "calm"),
+    "PENDING": ("began a review", "calm"),
+}
+ANNOTATIONS_SHOWN = 10
+Entry = tuple[datetime, int, str]
+
+
+def issue_page(issue: Issue) -> str:
+    """Return the page of an issue or pull request."""
+    repository = issue.repository
+    crumbs = [(repository.full_name, f"/{repository.full_name}"), (f"#{issue.number}", "")]
+    heading = f'<h1>{escape(issue.title)} <span class="number">#{issue.number}</span></h1>{_subtitle(issue)}'
+    conversation = "".join(html for _, _, html in sorted(_entries(issue)))
+    checked = _merge_box(issue) if isinstance(issue, PullRequest) else ""
+    content = f'{heading}<div class="columns"><section>{conversation}{checked}</section>{_sidebar(issue)}</div>'
+    return frame(f"{issue.title} · #{issue.number}", crumbs, content)
+
+
+def _subtitle(issue: Issue) -> str:
+    text = f"{state_badge(issue)} {person(issue.user)} "
+    if isinstance(issue, PullRequest):
+        head = f"{issue.head_repository.owner.login}:{issue.head_ref}"
+        commits = len(issue.commits)
+        text += f"wants to merge {commits} commit{'s' * (commits != 1)} into <code>{escape(issue.base_ref)}</code>"
+        text += f" from <code>{escape(head)}</code>"
+    else:
+        text += f"opened this issue at {moment(issue.created_at)}"
+    return f'<p class="subtitle">{text}</p>'
+
+
+def _entries(issue: Issue) -> Iterator[Entry]:
+    """Yield everything in the conversation with what it is sorted by."""
+    body = issue.body or "_No description provided._"
+    yield issue.created_at, issue.id, _box(issue.user, issue.created_at, body, issue.reactions_to_body)
+    for comment in issue.comments:
+        edited = " · edited" if comment.updated_at != comment.created_at else ""
+        html = _box(
+            comment.user,
+            comment.created_at,
+            comment.body,
+            comment.reactions,
+            more=edited,
+            anchor=f"issuecomment-{comment.id}",
+        )
+        yield comment.created_at, comment.id, html
+    if not isinstance(issue, PullRequest):
+        return
+    for review in issue.reviews:
+        yield review.submitted_at, review.id, _review(review)
+    for remark in issue.review_comments:
+        yield remark.created_at, remark.id, _remark(remark)
+    for push in issue.pushes:
+        yield push.at, push.id, _push(issue, push)
+    if issue.merged_at and issue.merged_by:
+        line = f"{person(issue.merged_by)} merged commit <code>{(issue.merge_commit_sha or '')[:7]}</code>"
+        yield issue.merged_at, sys.maxsize, f'<p class="event merged">{line}</p>'
+
+
+def _box(
+    who: User,
+    when: datetime,
+    text: str,
+    given: list[Reaction],
+    *,
+    verb: str = "commented",
+    more: str = "",
+    anchor: str = "",
+) -> str:
+    body = f'<div class="markdown">{rendered(text)}</div>' if text else ""
+    kind = "comment from-bot" if who.type == "Bot" else "comment"
+    return (
+        f'<article class="{kind}" id="{anchor}"><img class="avatar" alt="" src="/avatars/{who.id}">'
+        f'<div class="bubble"><h3>{person(who)} {verb} {moment(when)}{more}</h3>'
+        f"{body}{reactions(given)}</div></article>"
+    )
+
+
+def _push(pull: PullRequest, push: Push) -> str:
+    commit = pull.repository.git.commits[push.sha]
+    verb = "force-pushed" if push.forced else "pushed"
+    link = f'<a href="/{pull.repository.full_name}/commit/{push.sha}"><code>{push.sha[:7]}</code></a>'
+    return f'<p class="event">{person(push.by)} {verb} {link} {escape(commit.message.splitlines()[0])}</p>'
+
+
+def _review(review: Review) -> str:
+    words, kind = VERDICTS[review.state]
+    verb = f'<span class="{kind}">{words}</span>'
+    anchor = f"pullrequestreview-{review.id}"
+    return _box(review.user, review.submitted_at, review.body, review.reactions, verb=verb, anchor=anchor)
+
+
+def _remark(remark: ReviewComment) -> str:
+    verb = f"commented on <code>{escape(remark.path)}:{remark.line}</code>"
+    anchor = f"discussion_r{remark.id}"
+    return _box(remark.user, remark.created_at, remark.body, remark.reactions, verb=verb, anchor=anchor)
+
+
+def _merge_box(pull: PullRequest) -> str:
+    """Return what hangs on the head commit: statuses, then check runs with their output."""
+    statuses = pull.repository.statuses(pull.head_sha)
+    runs = pull.repository.check_runs(pull.head_sha)
+    if not statuses and not runs:
+        return ""
+    lines = [_status(status) for status in sorted(statuses, key=lambda s: s.context)]
+    lines += [check_run(run) for run in sorted(runs, key=lambda r: r.name)]
+    title = f"Checks on <code>{pull.head_sha[:7]}</code>"
+    return f'<section class="checks"><h2>{title}</h2>{"".join(lines)}</section>'
+
+
+def _status(status: Status) -> str:
+    details = f'<a href="{escape(status.target_url)}">Details</a>' if status.target_url else ""
+    text = f" — {escape(status.description)}" if status.description else ""
+    return (
+        f'<div class="check">{icon(status.state)} <img class="avatar small" alt="" src="/avatars/{status.creator.id}">'
+        f"<p><b>{escape(status.context)}</b>{text}</p>{details}</div>"
+    )
+
+
+def check_run(run: CheckRun, *, opened: bool = False) -> str:
+    """Return one check run: a line that opens to its output and annotations."""
+    state = run.conclusion or run.status
+    text = f" — {escape(run.title)}" if run.title else f" — {state.replace('_', ' ')}"
+    line = (
+        f'{icon(state)} <img class="avatar small" alt="" src="/avatars/{run.app.bot.id}">'
+        f"<p><b>{escape(run.name)}</b>{text}</p>"
+    )
+    output = rendered(run.summary or "") + rendered(run.text or "")
+    shown = "".join(_annotation(annotation) for annotation in run.annotations[:ANNOTATIONS_SHOWN])
+    hidden = len(run.annotations) - ANNOTATIONS_SHOWN
+    rest = f'<p class="quiet">and {hidden} more annotations</p>' if hidden > 0 else ""
+    link = f"/{run.suite.repository.full_name}/runs/{run.id}"
+    opened = opened or bool(run.annotations)
+    if not output and not shown:
+        return f'<div class="check">{line}<a href="{link}">Details</a></div>'
+    return (
+        f'<details class="check"{" open" * opened}><summary>{line}<a href="{link}">Details</a></summary>'
+        f'<div class="markdown">{output}</div>{shown}{rest}</details>'
+    )
+
+
+def _annotation(annotation: dict[str, object]) -> str:
+    level = escape(str(annotation["annotation_level"]))
+    place = f"{annotation['path']}:{annotation['start_line']}"
+    title = f"<b>{escape(str(annotation['title']))}</b> " if annotation.get("title") else ""
+    raw = f"<pre>{escape(str(annotation['raw_details']))}</pre>" if annotation.get("raw_details") else ""
+    message = escape(str(annotation["message"]))
+    return f'<div class="annotation {level}"><code>{escape(place)}</code> {title}{message}{raw}</div>'
+
+
+def _sidebar(issue: Issue) -> str:
+    parts = []
+    if isinstance(issue, PullRequest):
+        files = [
+            f"<li><code>{escape(file.path)}</code> <i>+{file.additions} &minus;{file.deletions}</i></li>"
+            for file in issue.files
+        ]
+        parts.append(f"<h4>Reviewers</h4><ul>{_reviewers(issue)}</ul>")
+        parts.append(f"<h4>Files changed</h4><ul>{''.join(files)}</ul>")
+    labels = [f'<span class="label">{escape(label.name)}</span>' for label in issue.labels]
+    parts.append(f"<h4>Labels</h4>{' '.join(labels) or '<p class=quiet>none</p>'}")
+    return f"<aside>{''.join(parts)}</aside>"
+
+
+def _reviewers(pull: PullRequest) -> str:
+    verdicts = {review.user: review.state for review in pull.reviews if review.user is not pull.user}
+    signs = {"APPROVED": "success", "CHANGES_REQUESTED": "failure"}
+    people = [
+        f"<li>{person(who, avatar=True)} {icon(signs.get(state, 'neutral'))}</li>" for who, state in verdicts.items()
+    ]
+    people += [f"<li>{person(who, avatar=True)} {icon('pending')}</li>" for who in pull.requested_reviewers]
+    teams = [f"{team.organization.login}/{team.slug}" for team in pull.requested_teams]
+    people += [f"<li>{escape(team)} {icon('pending')}</li>" for team in teams]
+    return "".join(people) or "<li class=quiet>nobody yet</li>"
