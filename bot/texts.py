@@ -86,5 +86,7 @@ def _table(specs: Iterable[CommandSpec], mention: str, allowed: Allowed) -> str:
         example = f" Example: {code(f'{mention} {spec.example}')}." if spec.example != spec.name else ""
         also = ", ".join(map(code, (*spec.synonyms, *spec.phrases)))
         who = who_may(spec.allowed if roles is None else roles)
-        rows.append(f"| {code(f'{mention} {spec.usage}')} | {spec.summary}{example} | {who} | {also} |")
+        # Our own text, so a bar may be escaped in code: `code` would break the mention, and this is to be copied.
+        usage = f"`{mention} {spec.usage}`".replace("|", "\\|")
+        rows.append(f"| {usage} | {spec.summary}{example} | {who} | {also} |")
     return "\n".join(rows)

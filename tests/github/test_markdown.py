@@ -315,6 +315,7 @@ def test_outside_text_stays_in_its_cell_of_a_table(text: str, made_harmless: Cal
 @example("a`")
 @example(" ")
 @example("|`")
+@example("|a@example.org www.example.org https://example.org/ *x* <b> :tada: #1")
 def test_code_from_outside_is_one_piece_of_code(text: str) -> None:
     page = Page(f"before {code(text)} after", raw_html=True)
     assert page.elements == ["p", "code"]
