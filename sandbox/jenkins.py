@@ -117,6 +117,7 @@ class JenkinsSandbox:
         self._path = path
         self._origin = "http://127.0.0.1:0"
         self._sessions: dict[str, str] = {}
+        self._runner: web.AppRunner | None = None
 
     @property
     def url(self) -> str:
@@ -137,11 +138,18 @@ class JenkinsSandbox:
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", port).start()
+        self._runner = runner
         self._origin = f"http://127.0.0.1:{runner.addresses[0][1]}"
         try:
             yield self.url
         finally:
-            await runner.cleanup()
+            await self.stop()
+
+    async def stop(self) -> None:
+        """Be away from now on: nothing answers any more."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
 
     async def _answer(self, request: web.Request) -> web.Response:
         path = request.rel_url.raw_path

@@ -16,9 +16,10 @@ import aiohttp
 
 from bot.config import parse_config
 from bot.dialogue import Dialogue
-from bot.effects.base import Sibling
+from bot.effects.base import Effect, Sibling
+from bot.effects.codec import encode
 from bot.engine.database import Database
-from bot.engine.processor import EffectJob, PlannedEffect
+from bot.engine.processor import AppliedEffect, EffectJob, PlannedEffect
 from bot.engine.records import Records
 from bot.errors import TryAgain
 from bot.events import Delivery, Repository, intent_key
@@ -72,6 +73,12 @@ class World:
         """Apply one effect, as a late retry does."""
         await self._apply(_delivery(told), handler, effect, ())
 
+    async def apply_alone(self, effect: Effect) -> AppliedEffect:
+        """Apply an effect that no delivery led to; what goes wrong comes out."""
+        repository = Repository(self.repository.id, FULL_NAME, None)
+        job = EffectJob("guid", "handler", "intent", repository, effect.target, encode(effect), _no_siblings)
+        return await self.pipeline.apply(job)
+
     async def say(self, pull: PullRequest, text: str, by: str = "octocat") -> str:
         """Let somebody comment, and return the bot's answer: its reactions and, where there is one, its comment."""
         await self.happen()
@@ -119,6 +126,10 @@ class World:
         return Sibling(effect.target, failed=False, text=applied.text)
 
 
+async def _no_siblings() -> Sequence[Sibling]:
+    return ()
+
+
 def _delivery(told: Told) -> Delivery:
     return Delivery(told.guid, told.event, Payload(told.body), told.created_at.timestamp())
 
@@ -130,9 +141,10 @@ async def a_world(
     features: Mapping[str, Any] | None = None,
     permissions: Mapping[str, str] | None = None,
     credentials: bool = True,
+    jenkins: JenkinsSandbox | None = None,
 ) -> AsyncIterator[World]:
     """Start a world; `features` are the repository's keys in app.yaml beside the Jenkins server."""
-    github, jenkins = GitHubSandbox(), JenkinsSandbox()
+    github, jenkins = GitHubSandbox(), jenkins or JenkinsSandbox()
     async with github.serve() as url, jenkins.serve() as jenkins_url, aiohttp.ClientSession() as session:
         github.webhooks.hold()
         repository = github.create_repository(FULL_NAME, people={"hubot": "triage"})

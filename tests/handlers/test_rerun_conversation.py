@@ -58,6 +58,32 @@ async def test_where_there_are_no_failed_jobs_to_run_the_whole_workflow_runs(wor
     assert run.attempt == 2
 
 
+async def test_a_run_that_waits_for_approval_says_who_can_let_it_go(world: World) -> None:
+    pull = world.open()
+    run = world.repository.add_workflow_run(pull.head_sha, "CI", "action_required", {"unit": "failure"})
+    refused = "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun"
+    world.github.faults.add("POST", refused, status=403)
+    world.github.faults.add("POST", f"{refused}-failed-jobs", status=403)
+    answer = await world.say(pull, "@ci rerun")
+    assert run.attempt == 1
+    assert "on the pull request's page it waits for somebody with write access to approve it" in answer
+
+
+async def test_somebody_elses_rerun_just_before_is_as_good(world: World) -> None:
+    pull = world.open()
+    run = world.repository.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure"})
+    await world.happen()
+    comment = pull.comment("octocat", "@ci rerun")
+    (told,) = [d for d in world.github.webhooks.held if d.event == "issue_comment"]
+    effects = await world.planned(told, "commands")
+    run.rerun(world.github.user("hubot"))
+    for effect in effects:
+        await world.apply(told, "commands", effect)
+    assert "CI was run again already: attempt 2" in world.applied
+    assert run.attempt == 2
+    assert pull.reactions(comment) == ["eyes"]
+
+
 async def test_one_dead_job_does_not_stop_the_others(world: World) -> None:
     """apache/tvm#18780: a job that had been removed answered 404, and all after it were not run again."""
     pull = world.open()
@@ -77,6 +103,18 @@ async def test_what_ran_is_read_from_the_commit_and_not_from_a_list(world: World
     job = jenkins_job(world, pull, "made-this-morning", "FAILURE")
     await world.say(pull, "@ci rerun")
     assert len(job.builds) == 2
+
+
+async def test_a_failure_on_the_last_page_of_a_long_list_is_found(world: World) -> None:
+    pull = world.open()
+    job = jenkins_job(world, pull, "gpu", "FAILURE")
+    run = world.repository.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure"})
+    for number in range(101):
+        world.repository.set_status("jenkins", pull.head_sha, f"lab/{number}", "success")
+        world.repository.add_workflow_run(pull.head_sha, f"Workflow {number}", "success")
+    await world.say(pull, "@ci rerun unit gpu/pr-head")
+    assert (run.attempt, len(job.builds)) == (2, 2)
+    assert [part.name for part in run.jobs if part.attempt == 2] == ["unit"]
 
 
 async def test_what_runs_is_left_alone_and_said_so(world: World) -> None:

@@ -1,0 +1,172 @@
+"""Having a Jenkins build a job again: over HTTP, once, with credentials that go nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from bot.effects.jenkins import JenkinsBuild
+from bot.errors import TryAgain, UserError
+from sandbox.clock import iso
+from sandbox.jenkins import JenkinsJob, JenkinsSandbox
+from tests.handlers.driver import World, a_world
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with a_world(tmp_path) as world:
+        yield world
+
+
+def again(world: World, job: JenkinsJob, *, build: int = 1) -> JenkinsBuild:
+    """The effect of asking now for a job whose status linked to a build."""
+    return JenkinsBuild(job_url=job.url, build=build, name=job.name, asked_at=iso(world.github.clock.now()))
+
+
+def failed_job(world: World, name: str = "gpu/PR-12", **values: object) -> JenkinsJob:
+    job = world.jenkins.add_job(name, **values)
+    job.trigger()
+    if job.builds:
+        job.builds[-1].timestamp -= 3600
+        job.builds[-1].finish("FAILURE")
+    return job
+
+
+async def told(world: World, effect: JenkinsBuild) -> str:
+    """What a person is told when the effect ends badly."""
+    with pytest.raises(UserError) as refused:
+        await world.apply_alone(effect)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("parameterized", [True, False])
+@pytest.mark.parametrize("crumbs", [True, False])
+async def test_a_job_is_built_with_and_without_parameters_and_crumbs(
+    world: World, parameterized: bool, crumbs: bool
+) -> None:
+    world.jenkins.crumbs = crumbs
+    job = failed_job(world, parameterized=parameterized)
+    applied = await world.apply_alone(again(world, job))
+    assert (applied.changed, len(job.builds)) == (True, 2)
+
+
+async def test_a_branch_with_a_slash_reaches_its_own_job(world: World) -> None:
+    job = failed_job(world, "gpu/feature%2Ffast")
+    await world.apply_alone(again(world, job))
+    assert len(job.builds) == 2
+
+
+async def test_applied_twice_it_builds_once(world: World) -> None:
+    """A crash after Jenkins heard, and before that was noted, applies the effect again."""
+    job = failed_job(world)
+    effect = again(world, job)
+    await world.apply_alone(effect)
+    assert (await world.apply_alone(effect)).text == "gpu/PR-12 is being built already: build 2"
+    job.builds[-1].finish("FAILURE")
+    assert (await world.apply_alone(effect)).text == "gpu/PR-12 was built again already: build 2"
+    assert len(job.builds) == 2
+
+
+async def test_what_waits_in_the_queue_is_not_asked_for_again(world: World) -> None:
+    job = failed_job(world)
+    job.quiet = True
+    effect = again(world, job)
+    await world.apply_alone(effect)
+    applied = await world.apply_alone(effect)
+    assert (applied.changed, applied.text) == (False, "gpu/PR-12 waits in Jenkins' queue already")
+    job.begin()
+    assert len(job.builds) == 2
+
+
+async def test_a_newer_build_from_before_the_asking_does_not_count(world: World) -> None:
+    """A build that was aborted before it posted a status leaves the link to the build before it."""
+    job = failed_job(world)
+    job.trigger()
+    job.builds[-1].timestamp -= 1800
+    job.builds[-1].finish("ABORTED")
+    assert (await world.apply_alone(again(world, job, build=1))).changed
+    assert len(job.builds) == 3
+
+
+async def test_a_job_that_was_never_built_is_built(world: World) -> None:
+    job = world.jenkins.add_job("gpu/PR-12")
+    await world.apply_alone(again(world, job))
+    assert len(job.builds) == 1
+
+
+@pytest.mark.parametrize("status", [500, 502, 503])
+async def test_a_jenkins_that_is_broken_is_tried_again(world: World, status: int) -> None:
+    job = failed_job(world)
+    job.status = status
+    with pytest.raises(TryAgain, match=f"Jenkins answered {status}"):
+        await world.apply_alone(again(world, job))
+
+
+async def test_a_jenkins_that_is_away_is_tried_again(world: World) -> None:
+    job = failed_job(world)
+    effect = again(world, job)
+    await world.jenkins.stop()
+    with pytest.raises(TryAgain, match="Jenkins did not answer") as error:
+        await world.apply_alone(effect)
+    assert error.value.__cause__ is None
+    assert error.value.__context__ is None
+
+
+async def test_a_job_that_is_gone_says_so(world: World) -> None:
+    job = failed_job(world)
+    job.status = 404
+    assert await told(world, again(world, job)) == (
+        "Jenkins has no job for `gpu/PR-12` any more (404), or hides it from the user of `JENKINS_USER`; "
+        "the job may have been renamed or removed since it ran."
+    )
+
+
+async def test_credentials_that_jenkins_refuses_are_named_and_never_shown(world: World) -> None:
+    job = failed_job(world)
+    world.jenkins.token = "another"
+    said = await told(world, again(world, job))
+    assert "Jenkins refused to start `gpu/PR-12` (401)" in said
+    assert "`JENKINS_TOKEN` must be a valid API token" in said
+
+
+@asynccontextmanager
+async def stranger() -> AsyncIterator[JenkinsSandbox]:
+    """A server that app.yaml does not name and that writes down who calls."""
+    other = JenkinsSandbox()
+    async with other.serve():
+        yield other
+
+
+async def test_a_server_that_app_yaml_does_not_name_is_never_called(world: World) -> None:
+    async with stranger() as other:
+        job = other.add_job("gpu/PR-12")
+        assert "its server is not named under `rerun: jenkins:`" in await told(world, again(world, job))
+        assert other.requests == []
+
+
+async def test_a_redirect_does_not_carry_the_credentials_away(world: World) -> None:
+    job = failed_job(world)
+    async with stranger() as other:
+        world.jenkins.redirect_to = other.url
+        assert "Jenkins answered 302 when asked to start `gpu/PR-12`" in await told(world, again(world, job))
+        assert other.requests == []
+
+
+async def test_a_jenkins_below_a_path_is_asked_there(tmp_path: Path) -> None:
+    async with a_world(tmp_path, jenkins=JenkinsSandbox(path="/jenkins")) as world:
+        job = failed_job(world)
+        await world.apply_alone(again(world, job))
+        assert len(job.builds) == 2
+        assert {path.partition("/jenkins/")[0] for _, path in world.jenkins.requests} == {""}
+
+
+async def test_one_build_takes_three_requests(world: World) -> None:
+    await world.apply_alone(again(world, failed_job(world)))
+    assert world.jenkins.requests == [
+        ("GET", "/job/gpu/job/PR-12/api/json"),
+        ("GET", "/crumbIssuer/api/json"),
+        ("POST", "/job/gpu/job/PR-12/buildWithParameters"),
+    ]

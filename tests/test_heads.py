@@ -1,0 +1,108 @@
+"""Where we think a pull request's head is, whatever order the payloads come in."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.engine.database import Database
+from bot.engine.records import Records
+from bot.errors import PayloadError
+from bot.events import Delivery
+from bot.heads import head_of, known_head, note_head, repository_id_of
+from bot.payload import Payload
+
+A, B, C = ("a" * 40, "b" * 40, "c" * 40)
+
+
+@pytest.fixture
+async def records(tmp_path: Path) -> AsyncIterator[Records]:
+    database = Database(f"sqlite:///{tmp_path / 'nightjar.db'}")
+    await database.open()
+    yield Records(database.connector)
+    await database.close()
+
+
+def told(sha: str, at: int, before: str = "", *, action: str = "synchronize", home: int = 7, **more: Any) -> Delivery:
+    """A payload that names a head, `at` seconds after the hour."""
+    pull = {
+        "number": 12,
+        "head": {"sha": sha, "ref": "fast", "repo": {"id": home}},
+        "base": {"ref": "main", "repo": {"id": 7}},
+        "user": {"id": 1, "login": "octocat", "type": "User"},
+        "state": "open",
+        "updated_at": f"2026-11-20T05:00:{at:02}Z",
+        **more,
+    }
+    body = {
+        "action": action,
+        "number": 12,
+        "pull_request": pull,
+        "repository": {"id": 7, "full_name": "octocat/Compiler"},
+    }
+    if before:
+        body["before"] = before
+    return Delivery("guid", "pull_request", Payload(body), 0.0)
+
+
+async def noted(records: Records, *deliveries: Delivery) -> str | None:
+    for delivery in deliveries:
+        await note_head(records, delivery)
+    return await known_head(records, 7, 12)
+
+
+async def test_before_any_payload_nothing_is_known(records: Records) -> None:
+    assert await noted(records) is None
+    assert await repository_id_of(records, "octocat/compiler") is None
+
+
+PUSHES = (told(A, 1, action="opened"), told(B, 2, before=A), told(C, 3, before=B))
+IN_ONE_SECOND = (told(A, 1, action="opened"), told(B, 1, before=A))
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
+async def test_the_newest_head_stays_in_any_order(records: Records, order: tuple[int, ...]) -> None:
+    assert await noted(records, *(PUSHES[index] for index in order)) == C
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0), (0, 1, 0, 1), (1, 0, 0)])
+async def test_two_payloads_of_one_second_are_told_apart_by_the_push(records: Records, order: tuple[int, ...]) -> None:
+    assert await noted(records, *(IN_ONE_SECOND[index] for index in order)) == B
+
+
+async def test_an_edit_in_the_second_of_a_push_keeps_its_head(records: Records) -> None:
+    assert await noted(records, told(B, 1, before=A), told(B, 1, action="edited")) == B
+
+
+async def test_a_head_that_goes_back_is_followed(records: Records) -> None:
+    assert await noted(records, told(B, 1, before=A), told(A, 2, before=B)) == A
+
+
+async def test_what_is_kept_beside_the_head(records: Records) -> None:
+    await noted(records, told(A, 1, action="opened"))
+    head = await head_of(records, 7, 12)
+    assert head is not None
+    assert (head.head_ref, head.base_ref, head.author_id, head.is_open) == ("fast", "main", 1, True)
+    assert await repository_id_of(records, "OCTOCAT/compiler") == 7
+
+
+async def test_a_forks_branch_is_none_of_ours(records: Records) -> None:
+    for delivery in (told(A, 1, home=8), told(A, 2, head={"sha": A, "ref": "main", "repo": None})):
+        await note_head(records, delivery)
+        head = await head_of(records, 7, 12)
+        assert head is not None
+        assert head.head_ref == ""
+
+
+async def test_other_events_say_nothing_of_the_head(records: Records) -> None:
+    other = Delivery("guid", "issue_comment", told(A, 1).payload, 0.0)
+    assert await noted(records, other) is None
+
+
+async def test_a_payload_without_a_head_says_what_it_lacks(records: Records) -> None:
+    with pytest.raises(PayloadError, match=r"pull_request\.head\.sha"):
+        await note_head(records, told(A, 1, head={}))
