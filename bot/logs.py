@@ -23,6 +23,8 @@ from bot.terminal import printable
 LONGEST_TEXT = 2_000
 LONGEST_TRACEBACK = 20_000
 
+_FIRST = ("time", "level", "event", "delivery")
+"""Fields that are written first, for the eyes."""
 _QUIET = {
     # Their INFO tells of each job and each request; what matters of it the engine and the client say themselves.
     "procrastinate": logging.WARNING,
@@ -77,7 +79,8 @@ def within_delivery(guid: str, **more: str | int) -> Iterator[None]:
 
 def _last_steps(redactor: Redactor, for_people: bool) -> list[Processor]:
     def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-        return {redactor.text(str(key)): _shortened(str(key), redactor.value(value)) for key, value in event.items()}
+        order = [key for key in _FIRST if key in event] + [key for key in event if key not in _FIRST]
+        return {redactor.text(str(key)): _shortened(str(key), redactor.value(event[key])) for key in order}
 
     steps: list[Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,

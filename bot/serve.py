@@ -28,14 +28,11 @@ from bot.missed import CRON, MissedDeliveries
 from bot.pipeline import Pipeline
 from bot.plan import joined
 from bot.settings import DatabaseSettings, Settings
-from bot.web.app import Parts, create_app
+from bot.web.app import Parts, create_app, create_runner
 from handlers import COMMANDS, ROUTER
 from handlers.decision import Decisions
 
 VERSION = version("nightjar-ci")
-GRACE_SECONDS = 20.0
-"""How long requests in flight may take to end once a stop was asked for."""
-KEEPALIVE_SECONDS = 75.0
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 AWS_SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
@@ -172,21 +169,15 @@ async def _first(stop: Coroutine[None, None, object], worker: asyncio.Task[None]
 
 async def _listen(bot: Bot, address: Address) -> web.AppRunner:
     """Open the port and say so in the log: that line is how the chosen port is learnt."""
-    runner = web.AppRunner(
-        create_app(_parts(bot)),
-        access_log=None,
-        handle_signals=False,
-        # A signature is over the bytes as they were sent.
-        auto_decompress=False,
-        keepalive_timeout=KEEPALIVE_SECONDS,
-        shutdown_timeout=GRACE_SECONDS,
-    )
+    runner = create_runner(create_app(_parts(bot)))
     await runner.setup()
     try:
         await web.TCPSite(runner, address.host, address.port).start()
     except (OSError, OverflowError) as error:
         await runner.cleanup()
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        # The texts of asyncio name the address once more; those of a failed look-up have negative numbers.
+        number = getattr(error, "errno", None) or 0
+        reason = (os.strerror(number) if number > 0 else getattr(error, "strerror", None) or str(error)).lower()
         raise StartError(CANNOT_LISTEN.format(host=address.host, port=address.port, reason=reason)) from None
     host, port = runner.addresses[0][:2]
     log.info("serving", version=VERSION, host=host, port=port, database=bot.engine.database.name)

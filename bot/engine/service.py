@@ -201,7 +201,7 @@ class Engine:
 
     async def backlog(self) -> Backlog:
         """Count what waits."""
-        rows = await self.database.connector.execute_query_all_async(BACKLOG)
+        rows: list[dict[str, Any]] = await self.database.connector.execute_query_all_async(BACKLOG)
         now = time.time()
         oldest = min((row["oldest"] for row in rows if row["oldest"] is not None), default=now)
         return Backlog({row["task"]: row["waiting"] for row in rows}, oldest_seconds=max(0.0, now - oldest))

@@ -16,6 +16,11 @@ from bot.web.problems import answer_problems
 from bot.web.webhook import EVENT_HEADER, GUID_HEADER, MAX_BODY, SIGNATURE_HEADER, Inbox, Webhook
 
 OPENAPI_PATH = "/api/v1/openapi.json"
+GRACE_SECONDS = 20.0
+"""How long requests in flight may take to end once a stop was asked for."""
+KEEPALIVE_SECONDS = 75.0
+LINGER_SECONDS = 2.0
+"""How long the rest of a refused body is still read, so that whoever sends it gets to see the answer."""
 
 
 class Taken(BaseModel):
@@ -67,6 +72,20 @@ def create_app(parts: Parts) -> web.Application:
         else:
             app.router.add_route(operation.method, operation.path, operation.handler)
     return app
+
+
+def create_runner(app: web.Application) -> web.AppRunner:
+    """Return what serves the application once it is set up and given a place to listen."""
+    return web.AppRunner(
+        app,
+        access_log=None,
+        handle_signals=False,
+        # A signature is over the bytes as they were sent.
+        auto_decompress=False,
+        keepalive_timeout=KEEPALIVE_SECONDS,
+        lingering_time=LINGER_SECONDS,
+        shutdown_timeout=GRACE_SECONDS,
+    )
 
 
 def _webhook(webhook: Webhook) -> Operation:

@@ -1,0 +1,6 @@
+"""`python -m bot`: the same as `nightjar`."""
+
+from bot.cli import main
+
+if __name__ == "__main__":
+    main()

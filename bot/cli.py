@@ -1,0 +1,119 @@
+"""The command line: `nightjar serve`, `worker`, `check-config`, `deliveries`, `replay`.
+
+Exit status: 0 done, 1 failed, 2 bad usage. What was asked for goes to standard output, everything else to standard
+error. What keeps a command from starting is one line there for each fault, and never a traceback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import click
+
+from bot.cli_deliveries import deliveries, replay
+from bot.cli_support import AS_WRITTEN, config_option, json_option, stopping_at_faults
+from bot.config import check, load_config
+from bot.serve import VERSION, Address, run_until_stopped, start_logging
+from bot.settings import Settings
+from bot.terminal import printable
+
+CONFIG_IS_GOOD = "{path}: no faults; {count} configured"
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(VERSION, prog_name="nightjar")
+def cli() -> None:
+    """Carry webhooks from GitHub to handlers, and what they decide back.
+
+    Secrets and places come from the environment: GITHUB_APP_ID, GITHUB_PRIVATE_KEY or GITHUB_PRIVATE_KEY_FILE,
+    GITHUB_WEBHOOK_SECRET, DATABASE_URL. Everything else is in app.yaml.
+    """
+
+
+@cli.command(
+    epilog=f"""{AS_WRITTEN}
+    Examples:
+      nightjar serve
+      nightjar serve --config app.yaml --host 0.0.0.0 --port 8080
+    """
+)
+@config_option
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    help='The port to listen on; 0 takes a free one, which the log line "serving" names.',
+)
+def serve(config_path: Path, host: str, port: int) -> None:
+    """Serve webhooks, and work: webhook server, worker and timers in one process.
+
+    The log goes to standard error, as JSON lines unless that is a terminal. SIGTERM and SIGINT end the process when
+    what is in progress has ended; a second one ends it at once, and nothing is lost by that.
+    """
+    _run(config_path, Address(host, port))
+
+
+@cli.command(
+    epilog=f"""{AS_WRITTEN}
+    Example:
+      DATABASE_URL=postgresql://... nightjar worker --config app.yaml
+    """
+)
+@config_option
+def worker(config_path: Path) -> None:
+    """Work without serving webhooks: a further replica on the same PostgreSQL database."""
+    _run(config_path, None)
+
+
+def _run(config_path: Path, address: Address | None) -> None:
+    with stopping_at_faults():
+        config = load_config(config_path)
+        settings = Settings.from_environment()
+        start_logging(settings)
+        asyncio.run(run_until_stopped(config, settings, address))
+
+
+@cli.command(
+    "check-config",
+    epilog=f"""{AS_WRITTEN}
+    Examples:
+      nightjar check-config
+      nightjar check-config deploy/app.yaml --json
+    """,
+)
+@click.argument("path", type=click.Path(path_type=Path), default=Path("app.yaml"))
+@json_option
+def check_config(path: Path, as_json: bool) -> None:
+    """Say what is wrong with a configuration file; PATH defaults to app.yaml.
+
+    Each fault is a line: file:line:column: key: what is wrong, and what is allowed. The exit status is 1 if there are
+    any. With --json, a list of them.
+    """
+    faults = check(path)
+    if as_json:
+        click.echo(json.dumps([fault.as_json() for fault in faults], indent=2))
+    elif faults:
+        for fault in faults:
+            click.echo(printable(str(fault)))
+    else:
+        count = len(load_config(path).repositories)
+        named = f"{count} repository" if count == 1 else f"{count} repositories"
+        click.echo(CONFIG_IS_GOOD.format(path=path, count=named))
+    raise SystemExit(1 if faults else 0)
+
+
+cli.add_command(deliveries)
+cli.add_command(replay)
+
+
+def main() -> None:
+    """Run the command that the process was started with."""
+    cli(prog_name="nightjar")
+
+
+if __name__ == "__main__":
+    main()

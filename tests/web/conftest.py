@@ -1,0 +1,110 @@
+"""The web application on a free port, in front of a real engine on a real database."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import io
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from bot.engine.service import Engine
+from bot.metrics import Metrics
+from bot.web.app import Parts, create_app, create_runner
+
+SECRET, NEXT_SECRET = b"the secret that is in use", b"the secret that comes next"
+DECISION = {"sha": "6dcb09b5b57875f334f61aebed695e2e4193db5e", "run_slow_tests": {"value": True, "reason": "asked"}}
+
+
+@dataclass
+class Site:
+    """A running web application and a client of it. What `decisions` holds is answered, or raised."""
+
+    url: str
+    app: web.Application
+    client: aiohttp.ClientSession
+    engine: Engine
+    metrics: Metrics
+    decisions: dict[tuple[str, int], Mapping[str, Any] | Exception] = field(default_factory=dict)
+
+    def headers(self, body: bytes, guid: str = "guid-1", secret: bytes = SECRET) -> dict[str, str]:
+        """Return the headers of a webhook as GitHub sends them."""
+        return {
+            "X-Hub-Signature-256": "sha256=" + hmac.new(secret, body, hashlib.sha256).hexdigest(),
+            "X-Hub-Signature": "sha1=" + hmac.new(secret, body, hashlib.sha1).hexdigest(),
+            "X-GitHub-Event": "issue_comment",
+            "X-GitHub-Delivery": guid,
+            "Content-Type": "application/json",
+        }
+
+    async def post(
+        self, body: bytes = b"{}", headers: Mapping[str, str | None] | None = None, **basis: Any
+    ) -> tuple[int, dict[str, Any]]:
+        """Send a webhook; a header that is None is left out. Returns the status and the JSON answer."""
+        whole = {**self.headers(body, **basis), **(headers or {})}
+        sent = {name: value for name, value in whole.items() if value is not None}
+        skip = [name for name, value in whole.items() if value is None]
+        async with self.client.post(
+            f"{self.url}/webhook", data=io.BytesIO(body), headers=sent, skip_auto_headers=skip
+        ) as answer:
+            return answer.status, json.loads(await answer.read())
+
+    async def get(self, path: str, method: str = "GET") -> tuple[int, Mapping[str, str], bytes]:
+        """Ask for a path; returns status, headers and body."""
+        async with self.client.request(method, self.url + path) as answer:
+            return answer.status, answer.headers, await answer.read()
+
+    async def stored(self) -> list[str]:
+        """Return the GUIDs in the inbox, oldest first."""
+        return [record.guid for record in reversed(await self.engine.journal.recent())]
+
+
+@asynccontextmanager
+async def running_site(database_url: str) -> AsyncIterator[Site]:
+    """Serve the application of an engine that does not work, so that what was stored stays to be looked at."""
+    async with AsyncExitStack() as stack:
+        engine = await stack.enter_async_context(Engine(database_url))
+        metrics = Metrics("1.2.3", {"issue_comment"})
+        decisions: dict[tuple[str, int], Mapping[str, Any] | Exception] = {}
+
+        async def decide(repository: str, number: int) -> Mapping[str, Any]:
+            answer = decisions.get((repository, number), LookupError())
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        async def refresh() -> None:
+            backlog = await engine.backlog()
+            metrics.queue(backlog.waiting, backlog.oldest_seconds)
+
+        app = create_app(
+            Parts(
+                inbox=engine,
+                secrets=[SECRET, NEXT_SECRET],
+                ready=engine.ready,
+                refresh=refresh,
+                decide=decide,
+                metrics=metrics,
+                version="1.2.3",
+            )
+        )
+        runner = create_runner(app)
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        client = await stack.enter_async_context(aiohttp.ClientSession())
+        yield Site(f"http://127.0.0.1:{runner.addresses[0][1]}", app, client, engine, metrics, decisions)
+
+
+@pytest.fixture
+async def site(sqlite_url: str) -> AsyncIterator[Site]:
+    """Return the application on SQLite."""
+    async with running_site(sqlite_url) as running:
+        yield running

@@ -1,0 +1,157 @@
+"""The API: its answers, its errors, and that its description says what it does."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from bot.errors import TryAgain
+from tests.web.conftest import DECISION, Site
+
+DECISION_PATH = "/api/v1/repos/octocat/compiler/pulls/42/decision"
+
+
+async def test_ci_is_told_what_to_do_for_the_head(site: Site) -> None:
+    site.decisions["octocat/compiler", 42] = DECISION
+    status, headers, body = await site.get(DECISION_PATH)
+    assert (status, json.loads(body)) == (200, DECISION)
+    assert headers["Content-Type"].startswith("application/json")
+    assert headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "detail"),
+    [
+        ("/api/v1/repos/octocat/compiler/pulls/43/decision", 404, "no such pull request"),
+        ("/api/v1/repos/octocat/compiler/pulls/0/decision", 400, "whole number"),
+        ("/api/v1/repos/octocat/compiler/pulls/4.2/decision", 400, "whole number"),
+        ("/api/v1/repos/octocat/compiler/pulls/-1/decision", 400, "whole number"),
+        ("/api/v1/repos/octocat/compiler/pulls/99999999999/decision", 400, "whole number"),
+        ("/api/v1/repos/octocat/compiler/pulls/٤٢/decision", 400, "whole number"),
+        ("/api/v1/repos/octo%20cat/compiler/pulls/42/decision", 400, "repository"),
+        ("/api/v1/repos/octocat/%2e%2e%2fx/pulls/42/decision", 400, "repository"),
+        ("/api/v1/nothing", 404, "openapi.json"),
+        ("/api", 404, "openapi.json"),
+        ("/nothing", 404, "openapi.json"),
+    ],
+)
+async def test_errors_are_problem_details(site: Site, path: str, status: int, detail: str) -> None:
+    answered, headers, body = await site.get(path)
+    problem = json.loads(body)
+    assert (answered, problem["status"]) == (status, status)
+    assert headers["Content-Type"].startswith("application/problem+json")
+    assert detail in problem["detail"]
+    assert problem["type"] == "about:blank"
+
+
+async def test_another_method_is_told_which_are_allowed(site: Site) -> None:
+    status, headers, body = await site.get(DECISION_PATH, method="DELETE")
+    assert (status, headers["Allow"]) == (405, "GET, HEAD")
+    assert json.loads(body)["title"] == "Method Not Allowed"
+
+
+async def test_when_github_cannot_be_asked_ci_is_told_when_to_ask_again(site: Site) -> None:
+    site.decisions["octocat/compiler", 42] = TryAgain("GitHub answered 502 to ghs_secret", retry_in=6.2)
+    status, headers, body = await site.get(DECISION_PATH)
+    assert (status, headers["Retry-After"]) == (503, "7")
+    assert b"ghs_" not in body
+
+
+@pytest.mark.parametrize("error", [KeyError("token"), RuntimeError("the secret is hunter2")])
+async def test_a_fault_of_ours_is_a_500_that_tells_nothing(site: Site, error: Exception) -> None:
+    site.decisions["octocat/compiler", 42] = error
+    status, headers, body = await site.get(DECISION_PATH)
+    assert status == 500
+    assert headers["Content-Type"].startswith("application/problem+json")
+    assert b"hunter2" not in body
+    assert b"token" not in body
+
+
+async def test_an_answer_that_is_not_as_described_is_never_given(site: Site) -> None:
+    site.decisions["octocat/compiler", 42] = {**DECISION, "sha": "main"}
+    assert (await site.get(DECISION_PATH))[0] == 500
+
+
+async def described(site: Site) -> dict[str, Any]:
+    status, _, body = await site.get("/api/v1/openapi.json")
+    assert status == 200
+    document: dict[str, Any] = json.loads(body)
+    return document
+
+
+async def test_every_route_is_described_and_nothing_else(site: Site) -> None:
+    document = await described(site)
+    in_document = {(method.upper(), path) for path, item in document["paths"].items() for method in item}
+    served = {(route.method, str(route.resource.canonical)) for route in site.app.router.routes() if route.resource}
+    assert in_document == {(method, path) for method, path in served if method != "HEAD"}
+
+
+async def test_the_description_is_sound(site: Site) -> None:
+    document = await described(site)
+    assert document["openapi"] == "3.1.0"
+    assert document["info"] == {"title": "Nightjar", "version": "1.2.3"}
+    for name, schema in document["components"]["schemas"].items():
+        assert jsonschema_rs.meta.is_valid(schema), name
+    names = [operation["operationId"] for item in document["paths"].values() for operation in item.values()]
+    assert len(names) == len(set(names))
+    for path, item in document["paths"].items():
+        for operation in item.values():
+            in_path = {p["name"] for p in operation.get("parameters", ()) if p["in"] == "path"}
+            assert in_path == set(re.findall(r"\{(\w+)\}", path))
+    for reference in re.findall(r'"#/components/schemas/(\w+)"', json.dumps(document)):
+        assert reference in document["components"]["schemas"]
+
+
+def conforms(document: dict[str, Any], method: str, path: str, status: int, kind: str, body: bytes) -> None:
+    """Fail unless an answer is one that the document describes."""
+    responses = document["paths"][path][method]["responses"]
+    content = responses.get(str(status), responses["default"])["content"]
+    assert kind in content, f"{method} {path} {status}: {kind}"
+    schema = content[kind]["schema"]
+    if kind != "text/plain":
+        jsonschema_rs.validate({**schema, "components": document["components"]}, json.loads(body))
+
+
+@pytest.mark.parametrize(
+    ("path", "template", "expected"),
+    [
+        ("/healthz", "/healthz", 200),
+        ("/readyz", "/readyz", 503),
+        ("/metrics", "/metrics", 200),
+        ("/api/v1/openapi.json", "/api/v1/openapi.json", 200),
+        (DECISION_PATH, "/api/v1/repos/{owner}/{repo}/pulls/{n}/decision", 200),
+        (DECISION_PATH.replace("42", "43"), "/api/v1/repos/{owner}/{repo}/pulls/{n}/decision", 404),
+        (DECISION_PATH.replace("42", "x"), "/api/v1/repos/{owner}/{repo}/pulls/{n}/decision", 400),
+        (DECISION_PATH.replace("42", "44"), "/api/v1/repos/{owner}/{repo}/pulls/{n}/decision", 503),
+        (DECISION_PATH.replace("42", "45"), "/api/v1/repos/{owner}/{repo}/pulls/{n}/decision", 500),
+    ],
+)
+async def test_every_answer_conforms_to_its_description(site: Site, path: str, template: str, expected: int) -> None:
+    site.decisions.update(
+        {
+            ("octocat/compiler", 42): DECISION,
+            ("octocat/compiler", 44): TryAgain("later"),
+            ("octocat/compiler", 45): RuntimeError("fault"),
+        }
+    )
+    status, headers, body = await site.get(path)
+    assert status == expected
+    conforms(await described(site), "get", template, status, headers["Content-Type"].partition(";")[0], body)
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "expected"),
+    [(b"{}", {}, 202), (b"[]", {}, 400), (b"{}", {"X-Hub-Signature-256": "sha256=0"}, 401)],
+)
+async def test_the_webhooks_answers_conform_too(
+    site: Site, body: bytes, headers: dict[str, str], expected: int
+) -> None:
+    sent = {**site.headers(body), **headers}
+    async with site.client.post(f"{site.url}/webhook", data=body, headers=sent) as answer:
+        assert answer.status == expected
+        kind = answer.headers["Content-Type"].partition(";")[0]
+        conforms(await described(site), "post", "/webhook", answer.status, kind, await answer.read())

@@ -1,0 +1,78 @@
+"""What operators' programs are told; that a running server is ready, `tests/test_serve.py` shows."""
+
+from __future__ import annotations
+
+import json
+import math
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.web.conftest import Site
+
+
+async def test_a_living_process_says_so(site: Site) -> None:
+    status, headers, body = await site.get("/healthz")
+    assert (status, json.loads(body)["status"]) == (200, "ok")
+    assert headers["Cache-Control"] == "no-store"
+
+
+async def test_without_a_worker_it_is_not_ready_and_says_why(site: Site) -> None:
+    status, _, body = await site.get("/readyz")
+    assert status == 503
+    assert json.loads(body) == {"status": "not ready", "reason": "the worker has not started"}
+
+
+async def measured(site: Site) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    """Return what /metrics tells, read by Prometheus' own parser."""
+    status, headers, body = await site.get("/metrics")
+    assert status == 200
+    assert headers["Content-Type"].startswith("text/plain; version=")
+    families = list(text_string_to_metric_families(body.decode()))
+    return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
+
+
+async def test_what_waits_is_counted_by_task_with_the_age_of_the_oldest(site: Site) -> None:
+    empty = await measured(site)
+    assert empty["nightjar_oldest_waiting_seconds", frozenset()] == 0
+    for guid in ("guid-1", "guid-2"):
+        await site.post(guid=guid)
+    full = await measured(site)
+    assert full["nightjar_waiting_jobs", frozenset({("task", "deliver")})] == 2
+    assert 0 < full["nightjar_oldest_waiting_seconds", frozenset()] < 60
+
+
+async def test_everything_an_operator_measures_is_there(site: Site) -> None:
+    site.metrics.delivery("issue_comment", "routed", 0.01)
+    site.metrics.handler("rerun", "planned", 0.2)
+    site.metrics.effect("upsert-comment", "applied", 0.3)
+    site.metrics.request("GET", "/repos/{owner}/{repo}/pulls/{number}", 200, 0.1)
+    site.metrics.request("BREW", "/app", 0, 0.1)
+    site.metrics.quota("123", "core", 4_999, 5_000, 1_800_000_000)
+    site.metrics.redelivered(asked=3, recovered=2, missing=1)
+    values = await measured(site)
+    route = ("route", "/repos/{owner}/{repo}/pulls/{number}")
+    for name, labels, value in [
+        ("nightjar_build_info", {("version", "1.2.3")}, 1),
+        ("nightjar_deliveries_total", {("event", "issue_comment"), ("outcome", "routed")}, 1),
+        ("nightjar_handler_runs_total", {("handler", "rerun"), ("outcome", "planned")}, 1),
+        ("nightjar_handler_seconds_count", {("handler", "rerun")}, 1),
+        ("nightjar_effects_total", {("kind", "upsert-comment"), ("outcome", "applied")}, 1),
+        ("nightjar_effect_seconds_sum", {("kind", "upsert-comment")}, 0.3),
+        ("nightjar_github_requests_total", {("method", "GET"), route, ("status", "200")}, 1),
+        ("nightjar_github_requests_total", {("method", "other"), ("route", "/app"), ("status", "none")}, 1),
+        ("nightjar_github_request_seconds_sum", {("method", "GET"), route}, 0.1),
+        ("nightjar_github_quota_remaining", {("installation", "123"), ("resource", "core")}, 4_999),
+        ("nightjar_missed_deliveries_asked_total", set(), 3),
+        ("nightjar_missed_deliveries_recovered_total", set(), 2),
+        ("nightjar_missed_deliveries", set(), 1),
+    ]:
+        assert math.isclose(values[name, frozenset(labels)], value), name
+    assert values["process_resident_memory_bytes", frozenset()] > 0
+
+
+async def test_strangers_cannot_make_the_measurements_grow(site: Site) -> None:
+    before = len(await measured(site))
+    for number in range(20):
+        site.metrics.delivery(f"event_{'x' * number}", "ignored", 0.1)
+        await site.get(f"/no-such-page-{number}")
+    assert len(await measured(site)) < before + 20
