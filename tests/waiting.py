@@ -14,7 +14,7 @@ PAUSE = 0.01
 
 
 async def until(condition: Callable[[], object], *, deadline: float = DEADLINE) -> object:
-    """Return the condition's value, awaited if it is awaitable, as soon as it is true; fail when it is not within `deadline` seconds."""
+    """Return the condition's value, awaited if need be, as soon as it is true; fail when it is not within the deadline."""
     end = time.monotonic() + deadline
     while True:
         value = condition()

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import cast
 
 from procrastinate.connector import BaseAsyncConnector
+from procrastinate.exceptions import ConnectorException
 from procrastinate.types import JSONDict
 
 ONCE = "once:"
@@ -61,7 +62,9 @@ async def defer_once(connector: BaseAsyncConnector, jobs: Sequence[NewJob]) -> l
         found |= inserted
         known = [ONCE + job.key for job in missing if ONCE + job.key not in found]
         if known:
-            found |= await _find(connector, known)
+            found |= await _find(connector, known)  # one that was deleted in between is new after all
+    else:
+        raise ConnectorException("jobs vanished while their keys were looked up")
     answers = []
     for job in jobs:
         key = ONCE + job.key
