@@ -161,6 +161,11 @@ class Tokens:
             raise ApiError(403, "This installation has been suspended")
         return token
 
+    def expire_all(self) -> None:
+        """Let every token that was issued end now, as if its hour had passed, and the clock stay as it is."""
+        for token in self._tokens.values():
+            token.expires_at = self._github.clock.now()
+
     def revoke(self, token: Token) -> None:
         """Forget a token."""
         self._tokens.pop(token.value, None)

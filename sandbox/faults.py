@@ -27,6 +27,7 @@ class Fault:
     hits: int = 0
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     resumed: asyncio.Event | None = None
+    abandoned: bool = False
 
     def matches(self, method: str, route: str, path: str) -> bool:
         """Tell whether the fault is due for a request."""
@@ -40,6 +41,11 @@ class Fault:
         """Let held requests go on."""
         assert self.resumed is not None, "only a pause can be resumed"
         self.resumed.set()
+
+    def abandon(self) -> None:
+        """Lose the held requests instead: nobody gets an answer, and one held *before* takes no effect."""
+        self.abandoned = True
+        self.resume()
 
 
 class Faults:
@@ -72,7 +78,10 @@ class Faults:
         return fault
 
     def pause(self, method: str, route: str | re.Pattern[str], *, when: When, times: int | None = 1) -> Fault:
-        """Hold the next requests of a route; await `reached.wait()`, do what the test is about, then `resume()`."""
+        """Hold the next requests of a route; await `reached.wait()`, do what the test is about, then `resume()`.
+
+        Where the test kills the client meanwhile, `abandon()` says that nobody waits for the answer any more.
+        """
         fault = self.add(method, route, when=when, times=times)
         fault.resumed = asyncio.Event()
         return fault

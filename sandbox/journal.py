@@ -49,19 +49,28 @@ class Request:
 
 
 class Journal:
-    """Every API request in the order of arrival; `route` is the template, as in GitHub's documentation."""
+    """Every API request in the order of arrival; `route` is the template, as in GitHub's documentation.
+
+    `most_in_flight` is the greatest number of requests that ever ran at the same time.
+    """
 
     def __init__(self, github: GitHubSandbox) -> None:
         self._github = github
         self.records: list[Request] = []
+        self.in_flight = 0
+        self.most_in_flight = 0
 
     def add(self, record: Request) -> None:
         """Take up a request that has just arrived."""
         self.records.append(record)
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        self._github.changed()
 
     def finish(self, record: Request, status: int) -> None:
         """Note how a request ended."""
         record.status = status
+        self.in_flight -= 1
         self._github.changed()
 
     def count(self, method: str = "", route: str = "") -> int:
@@ -85,3 +94,4 @@ class Journal:
     def clear(self) -> None:
         """Forget everything, to count from here."""
         self.records.clear()
+        self.most_in_flight = self.in_flight

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from aiohttp import web
+from multidict import CIMultiDict
 
 from . import graphql, openapi, page
 from .apps import App, Token
@@ -24,6 +26,7 @@ from .routing import Answer, Call, Route
 if TYPE_CHECKING:
     from .github import GitHubSandbox
 
+logger = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 BODY_LIMIT = 32 * 2**20
 NOT_BUILT = "GitHub has this operation but the sandbox does not"
@@ -111,7 +114,7 @@ class Server:
         fault.reached.set()
         if fault.resumed is not None:
             await fault.resumed.wait()
-        if fault.drop:
+        if fault.drop or fault.abandoned:
             if request.transport is not None:
                 request.transport.abort()
             return Answer(status=0)
@@ -128,6 +131,10 @@ class Server:
                 told = f"{error.status} {error.message} {error.errors or ''}"
                 self._violation("request", f"{request.method} {request.path}", told)
             return Answer(error.body(), error.status, error.headers)
+        except Exception as error:
+            logger.exception("the sandbox failed at %s %s", request.method, request.path)
+            self._violation("response", f"{request.method} {request.path}", f"the sandbox failed: {error!r}")
+            return Answer({"message": "Server Error"}, 500)
         if given.text is None and template != "/graphql":
             problem = openapi.response_problem(request.method, template, given.status, given.body)
             if problem is not None:
@@ -180,7 +187,7 @@ class Server:
 
     def _respond(self, request: web.Request, record: Request, given: Answer) -> web.Response:
         """Return the HTTP response with GitHub's usual headers."""
-        headers = {"X-GitHub-Request-Id": record.id, "X-GitHub-Media-Type": "github.v3; format=json"}
+        headers = CIMultiDict({"X-GitHub-Request-Id": record.id, "X-GitHub-Media-Type": "github.v3; format=json"})
         text = given.text if given.text is not None else json.dumps(given.body)
         if given.status == 200 and request.method == "GET":
             headers["ETag"] = f'W/"{hashlib.sha256(text.encode()).hexdigest()}"'
@@ -193,8 +200,10 @@ class Server:
             # A 304 costs nothing. https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api
             window.used -= 1
             record.status = 304
-            return web.Response(status=304, headers=headers | window.headers)
-        headers |= (window.headers if window else {}) | given.headers
+            headers.update(window.headers)
+            return web.Response(status=304, headers=headers)
+        headers.update(window.headers if window else {})
+        headers.update(given.headers)
         if given.status == 204:
             return web.Response(status=204, headers=headers)
         kind = "application/json" if given.text is None else "application/vnd.github.raw+json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from sandbox.checks import CheckRun, CheckSuite, Status
 from sandbox.clock import iso, iso_or_none
@@ -197,7 +198,7 @@ def workflow(found: WorkflowRun) -> Json:
         "state": "active",
         "url": f"{base}/actions/workflows/{found.workflow_id}",
         "html_url": f"{repositories.page(found.repository)}/blob/main/{found.path}",
-        "badge_url": f"{repositories.page(found.repository)}/workflows/{found.name}/badge.svg",
+        "badge_url": f"{repositories.page(found.repository)}/workflows/{quote(found.name)}/badge.svg",
         "created_at": moment,
         "updated_at": moment,
     }

@@ -13,6 +13,7 @@ import aiohttp
 import jwt
 import pytest
 from aiohttp import web
+from multidict import CIMultiDictProxy
 
 from sandbox import App, GitHubSandbox, PullRequest, Repository
 
@@ -25,7 +26,7 @@ class Reply:
     """A finished answer."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: CIMultiDictProxy[str]
     text: str
 
     @property

@@ -49,6 +49,11 @@ async def test_an_installation_token_ends_after_an_hour(
     assert (answer.status, answer.json["message"]) == (401, "Bad credentials")
 
 
+async def test_tokens_can_be_made_to_end_early(client: Client, github: GitHubSandbox, pull: PullRequest) -> None:
+    github.tokens.expire_all()
+    assert (await client.get("pulls/1")).status == 401
+
+
 async def test_a_token_can_be_narrowed_to_less_than_the_app_may(
     as_app: Client, client: Client, app: App, pull: PullRequest
 ) -> None:

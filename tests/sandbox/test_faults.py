@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from typing import Literal
 
 import aiohttp
 import pytest
@@ -17,9 +18,9 @@ COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
 
 @pytest.mark.parametrize(("when", "written"), [("before", 0), ("after", 1)])
 async def test_an_error_before_or_after_the_write(
-    client: Client, github: GitHubSandbox, pull: PullRequest, when: str, written: int
+    client: Client, github: GitHubSandbox, pull: PullRequest, when: Literal["before", "after"], written: int
 ) -> None:
-    github.faults.add("POST", COMMENTS, status=502, when="after" if when == "after" else "before")
+    github.faults.add("POST", COMMENTS, status=502, when=when)
     assert (await client.post("issues/1/comments", {"body": "Hi"})).status == 502
     assert len(pull.comments) == written
     assert (await client.post("issues/1/comments", {"body": "Hi"})).status == 201
@@ -27,9 +28,9 @@ async def test_an_error_before_or_after_the_write(
 
 @pytest.mark.parametrize(("drop", "written"), [("before", 0), ("after", 1)])
 async def test_a_connection_lost_before_or_after_the_write(
-    client: Client, github: GitHubSandbox, pull: PullRequest, drop: str, written: int
+    client: Client, github: GitHubSandbox, pull: PullRequest, drop: Literal["before", "after"], written: int
 ) -> None:
-    github.faults.add("POST", COMMENTS, drop="after" if drop == "after" else "before")
+    github.faults.add("POST", COMMENTS, drop=drop)
     with pytest.raises(aiohttp.ClientError):
         await client.post("issues/1/comments", {"body": "Hi"})
     assert len(pull.comments) == written
@@ -56,6 +57,38 @@ async def test_a_request_can_be_held_at_the_moment_that_matters(
     assert not asking.done()
     pause.resume()
     assert (await asking).status == 201
+
+
+@pytest.mark.parametrize(("when", "written"), [("before", 0), ("after", 1)])
+async def test_a_held_request_of_a_client_that_died_is_lost(
+    client: Client, github: GitHubSandbox, pull: PullRequest, when: Literal["before", "after"], written: int
+) -> None:
+    pause = github.faults.pause("POST", COMMENTS, when=when)
+    asking = asyncio.create_task(client.post("issues/1/comments", {"body": "Hi"}))
+    await pause.reached.wait()
+    pause.abandon()
+    with pytest.raises(aiohttp.ClientError):
+        await asking
+    assert len(pull.comments) == written
+
+
+async def test_the_headers_of_a_fault_take_the_place_of_the_usual_ones(
+    client: Client, github: GitHubSandbox, pull: PullRequest
+) -> None:
+    github.faults.add("GET", "*", status=403, headers={"x-ratelimit-remaining": "0", "x-ratelimit-reset": "7"})
+    answer = await client.get("pulls/1")
+    assert answer.headers.getall("X-RateLimit-Remaining") == ["0"]
+    assert answer.headers.getall("X-RateLimit-Reset") == ["7"]
+
+
+async def test_requests_at_the_same_time_are_counted(client: Client, github: GitHubSandbox, pull: PullRequest) -> None:
+    github.requests.clear()
+    pause = github.faults.pause("GET", "*", when="before", times=3)
+    asking = [asyncio.create_task(client.get("pulls/1")) for _ in range(3)]
+    await github.until(lambda: github.requests.in_flight == 3)
+    pause.resume()
+    await asyncio.gather(*asking)
+    assert (github.requests.in_flight, github.requests.most_in_flight) == (0, 3)
 
 
 async def test_requests_and_points_are_counted_by_route(
