@@ -1,0 +1,84 @@
+"""`@ci rerun`, with the whole bot, a GitHub and a Jenkins."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from sandbox import PullRequest
+from sandbox.jenkins import JenkinsJob, JenkinsSandbox
+from tests.conversations.town import Town, town
+
+CONFIG = """
+repositories:
+  octocat/compiler:
+    rerun: {jenkins: [{url: "%s"}]}
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    town: Town
+    jenkins: JenkinsSandbox
+
+    def job(self, pull: PullRequest, name: str, result: str) -> JenkinsJob:
+        job = self.jenkins.add_job(f"{name}/PR-{pull.number}", pull=pull, context=f"{name}/pr-head")
+        job.trigger()
+        job.builds[-1].finish(result)
+        return job
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    jenkins = JenkinsSandbox()
+    async with jenkins.serve() as url:
+        environment = {"JENKINS_USER": jenkins.user, "JENKINS_TOKEN": jenkins.token}
+        database = f"sqlite:///{tmp_path}/nightjar.db"
+        async with town(database, config=CONFIG % url, environment=environment) as here:
+            yield Place(here, jenkins)
+
+
+async def test_what_failed_runs_again_on_actions_and_on_jenkins(place: Place) -> None:
+    here = place.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure", "docs": "success"})
+    gpu, cpu = place.job(pull, "gpu", "FAILURE"), place.job(pull, "cpu", "SUCCESS")
+    comment = pull.comment("hubot", "@ci rerun")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "+1"]
+    assert [job.name for job in run.jobs if job.attempt == 2] == ["unit"]
+    assert (len(gpu.builds), len(cpu.builds)) == (2, 1)
+    (answer,) = here.answers(pull)
+    assert f"Running again on `{pull.head_sha[:7]}`:" in answer
+    assert "[`gpu/pr-head`]" in answer
+
+
+async def test_a_dead_job_is_named_and_the_others_run(place: Place) -> None:
+    """apache/tvm#18780: one job that was gone kept all after it from running."""
+    here = place.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    arm, gpu = place.job(pull, "arm", "FAILURE"), place.job(pull, "gpu", "FAILURE")
+    arm.status = 404
+    comment = pull.comment("hubot", "@ci rerun")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "confused"]
+    assert (len(arm.builds), len(gpu.builds)) == (1, 2)
+    (answer,) = here.answers(pull)
+    assert "Jenkins has no job for `arm/pr-head` any more (404)" in answer
+
+
+async def test_a_connection_that_breaks_after_the_rerun_runs_nothing_twice(place: Place) -> None:
+    here = place.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure"})
+    route = "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
+    here.github.faults.add("POST", route, drop="after")
+    comment = pull.comment("hubot", "@ci rerun")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "+1"]
+    assert run.attempt == 2
+    assert here.github.requests.count("POST", route) == 1
+    assert len(here.answers(pull)) == 1

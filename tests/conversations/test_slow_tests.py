@@ -1,0 +1,59 @@
+"""`@ci run slow tests`, with the whole bot, and what CI is told when it asks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aiohttp
+
+from sandbox import PullRequest
+from tests.conversations.town import Town
+
+OFF = "Off: nobody asked for them. To switch on, comment: @ci run slow tests"
+ON = "On: asked for by hubot. To switch off, comment: @ci skip slow tests"
+
+
+async def decision(here: Town, pull: PullRequest) -> Any:
+    url = f"{here.url}/api/v1/repos/octocat/compiler/pulls/{pull.number}/decision"
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        assert response.status == 200
+        return await response.json()
+
+
+def shown(here: Town, pull: PullRequest) -> str | None:
+    status = here.repo.status(pull.head_sha, "ci/slow-tests")
+    return status.description if status and status.state == "success" else None
+
+
+async def test_switched_on_they_stay_on_and_ci_hears_of_it(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    assert shown(here, pull) == OFF
+    assert await decision(here, pull) == {"sha": pull.head_sha, "run_slow_tests": {"value": False, "reason": OFF}}
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "success")
+    comment = pull.comment("hubot", "@ci run slow tests")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "+1"]
+    assert run.attempt == 2
+    (answer,) = here.answers(pull)
+    assert f"CI had ended on `{pull.head_sha[:7]}`, so this runs again with them: `CI`." in answer
+    pull.push()
+    await here.quiet()
+    assert shown(here, pull) == ON
+    assert await decision(here, pull) == {"sha": pull.head_sha, "run_slow_tests": {"value": True, "reason": ON}}
+
+
+async def test_asked_for_in_the_description_they_are_on_from_the_first_commit(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", "Speeds up matmul.\n\n@ci run slow tests")
+    await here.quiet()
+    assert shown(here, pull) == ON
+    (answer,) = here.answers(pull)
+    assert f"Nothing had to be run again: CI has not begun on `{pull.head_sha[:7]}`" in answer
+
+
+async def test_github_failing_at_the_opening_leaves_no_false_status(here: Town) -> None:
+    """The first status is refused and tried again, perhaps after the command of the description was carried out."""
+    here.github.faults.add("POST", "/repos/{owner}/{repo}/statuses/{sha}", status=502)
+    pull = here.repo.open_pull_request("hubot", "Faster", "@ci run slow tests")
+    await here.quiet()
+    assert shown(here, pull) == ON
