@@ -14,7 +14,7 @@ PAUSE = 0.01
 
 
 async def until(condition: Callable[[], object], *, deadline: float = DEADLINE) -> object:
-    """Return the condition's value, awaited if need be, as soon as it is true; fail when it is not within the deadline."""
+    """Return the condition's value, awaited if need be, as soon as it is true; fail when the deadline is over."""
     end = time.monotonic() + deadline
     while True:
         value = condition()
