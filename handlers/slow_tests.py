@@ -68,6 +68,7 @@ STILL_RUNNING = (
 )
 NOTHING_TO_RERUN = "Nothing had to be run again: CI has not begun on {sha}, and will ask when it does."
 NOTHING_MATCHES = "Nothing was run again: what ended on {sha} is not under `slow_tests: rerun:` in app.yaml."
+NOTHING_MINE = "Nothing was run again: what there is on {sha} I cannot start: {names}."
 MOST_LISTED = 10
 
 router = Router()
@@ -196,9 +197,11 @@ def catch_up(runs: Sequence[CiRun], patterns: Sequence[str], sha: str) -> tuple[
         said.append(RUN_AGAIN.format(sha=shown, names=_listed(ended)))
     if running:
         said.append(STILL_RUNNING.format(names=_listed(running)))
-    if not ours:
+    if not runs:
+        said.append(NOTHING_TO_RERUN.format(sha=shown))
+    elif not ours:
         others = any(not run.untouchable for run in runs)
-        said.append((NOTHING_MATCHES if others else NOTHING_TO_RERUN).format(sha=shown))
+        said.append((NOTHING_MATCHES if others else NOTHING_MINE).format(sha=shown, names=_listed(runs)))
     return ended, "\n".join(said)
 
 

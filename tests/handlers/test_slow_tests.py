@@ -83,7 +83,7 @@ LEFT = (
             (run("coverage", State.FAILED, untouchable="belongs to another App"),),
             ("*",),
             [],
-            ["Nothing had to be run again: CI has not begun on `0123456`, and will ask when it does."],
+            ["Nothing was run again: what there is on `0123456` I cannot start: `coverage`."],
         ),
     ],
 )
