@@ -24,6 +24,7 @@ class Fault:
     message: str
     delay: float
     times: int | None
+    skip: int = 0
     hits: int = 0
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     resumed: asyncio.Event | None = None
@@ -36,6 +37,20 @@ class Fault:
         if isinstance(self.route, str):
             return self.route in {"*", route}
         return self.route.search(path) is not None
+
+    async def strike(self, when: When, transport: asyncio.BaseTransport | None) -> bool:
+        """Happen, if this is the moment; tell whether the fault takes the place of the answer."""
+        if self.delay and when == "before":
+            await asyncio.sleep(self.delay)
+        if self.when != when:
+            return False
+        self.reached.set()
+        if self.resumed is not None:
+            await self.resumed.wait()
+        lost = self.drop or self.abandoned
+        if lost and isinstance(transport, asyncio.WriteTransport):
+            transport.abort()
+        return lost or self.status is not None
 
     def resume(self) -> None:
         """Let held requests go on."""
@@ -66,32 +81,40 @@ class Faults:
         message: str = "Server Error",
         delay: float = 0,
         times: int | None = 1,
+        skip: int = 0,
     ) -> Fault:
-        """Add a fault for the next `times` requests of a route (None: all of them).
+        """Add a fault for the next `times` requests of a route (None: all of them), after `skip` that go well.
 
         `route` is a template as in GitHub's documentation, a compiled pattern over the path, or `*`; so may be
         `method`. `status` answers that error instead, `when` either before the request takes effect or after it did.
         `drop` closes the connection without an answer. `delay` waits that many seconds before anything happens.
         """
-        fault = Fault(method, route, drop or when, status, drop is not None, headers or {}, message, delay, times)
+        fault = Fault(method, route, drop or when, status, drop is not None, headers or {}, message, delay, times, skip)
         self._faults.append(fault)
         return fault
 
-    def pause(self, method: str, route: str | re.Pattern[str], *, when: When, times: int | None = 1) -> Fault:
+    def pause(
+        self, method: str, route: str | re.Pattern[str], *, when: When, times: int | None = 1, skip: int = 0
+    ) -> Fault:
         """Hold the next requests of a route; await `reached.wait()`, do what the test is about, then `resume()`.
 
         Where the test kills the client meanwhile, `abandon()` says that nobody waits for the answer any more.
         """
-        fault = self.add(method, route, when=when, times=times)
+        fault = self.add(method, route, when=when, times=times, skip=skip)
         fault.resumed = asyncio.Event()
         return fault
 
     def take(self, method: str, route: str, path: str) -> Fault | None:
         """Return the fault that a request meets, counting the hit."""
-        fault = next((f for f in self._faults if f.matches(method, route, path)), None)
-        if fault is not None:
+        for fault in self._faults:
+            if not fault.matches(method, route, path):
+                continue
+            if fault.skip:
+                fault.skip -= 1
+                continue
             fault.hits += 1
-        return fault
+            return fault
+        return None
 
     def clear(self) -> None:
         """Forget all faults, letting held requests go on."""

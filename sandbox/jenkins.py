@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from .faults import Faults
 from .pulls import PullRequest
 
 CRUMB_FIELD = "Jenkins-Crumb"
@@ -105,6 +106,7 @@ class JenkinsSandbox:
     """A Jenkins. `user` and `token` are what the bot is given; `requests` is every request, as method and path.
 
     `path` is what its address has after the host; `crumbs` says whether a POST needs one, bound to its session.
+    Faults of `faults` have patterns over the path, or `*`, as their routes.
     """
 
     def __init__(self, *, path: str = "", crumbs: bool = True) -> None:
@@ -114,6 +116,7 @@ class JenkinsSandbox:
         self.redirect_to = ""
         self.jobs: dict[str, JenkinsJob] = {}
         self.requests: list[tuple[str, str]] = []
+        self.faults = Faults()
         self._path = path
         self._origin = "http://127.0.0.1:0"
         self._sessions: dict[str, str] = {}
@@ -143,6 +146,7 @@ class JenkinsSandbox:
         try:
             yield self.url
         finally:
+            self.faults.clear()
             await self.stop()
 
     async def stop(self) -> None:
@@ -154,6 +158,15 @@ class JenkinsSandbox:
     async def _answer(self, request: web.Request) -> web.Response:
         path = request.rel_url.raw_path
         self.requests.append((request.method, path))
+        fault = self.faults.take(request.method, path, path)
+        if fault is not None and await fault.strike("before", request.transport):
+            return web.Response(status=fault.status or 500)
+        answer = self._carry_out(request, path)
+        if fault is not None and await fault.strike("after", request.transport):
+            return web.Response(status=fault.status or 500)
+        return answer
+
+    def _carry_out(self, request: web.Request, path: str) -> web.Response:
         if self.redirect_to:
             return web.Response(status=302, headers={"Location": self.redirect_to + path})
         if not path.startswith(f"{self._path}/"):

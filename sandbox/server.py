@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import logging
@@ -17,7 +16,7 @@ from multidict import CIMultiDict
 from . import graphql, openapi, page
 from .apps import App, Token
 from .errors import BAD_CREDENTIALS, REQUIRES_AUTHENTICATION, ApiError, not_accessible
-from .faults import Fault
+from .faults import Fault, When
 from .journal import Request, TokenKind, Violation
 from .rate import Window
 from .routes import all_routes
@@ -103,23 +102,12 @@ class Server:
             return web.Response(status=500)
         return self._respond(request, record, given)
 
-    async def _meet(self, fault: Fault | None, request: web.Request, when: str) -> Answer | None:
+    async def _meet(self, fault: Fault | None, request: web.Request, when: When) -> Answer | None:
         """Let a fault happen if this is its moment; returns the answer that it gives instead of the real one."""
-        if fault is None:
+        if fault is None or not await fault.strike(when, request.transport):
             return None
-        if fault.delay and when == "before":
-            await asyncio.sleep(fault.delay)
-        if fault.when != when:
-            return None
-        fault.reached.set()
-        if fault.resumed is not None:
-            await fault.resumed.wait()
-        if fault.drop or fault.abandoned:
-            if request.transport is not None:
-                request.transport.abort()
+        if fault.status is None or fault.abandoned:
             return Answer(status=0)
-        if fault.status is None:
-            return None
         return Answer({"message": fault.message}, fault.status, dict(fault.headers))
 
     def _carry_out(self, request: web.Request, template: str, answer: Callable[[], Answer]) -> Answer:
