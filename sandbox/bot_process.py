@@ -70,6 +70,10 @@ class BotProcess:
         """Ask it to stop and wait; returns its exit code."""
         return await self._end(signal.SIGTERM)
 
+    async def ended(self) -> int:
+        """Wait until it ends, told to before; returns its exit code."""
+        return await self._end(None)
+
     async def kill(self) -> None:
         """Kill it where it stands."""
         await self._end(signal.SIGKILL)
@@ -78,11 +82,11 @@ class BotProcess:
         """Send it a signal, such as SIGSTOP."""
         os.kill(self.pid, number)
 
-    async def _end(self, number: signal.Signals) -> int:
+    async def _end(self, number: signal.Signals | None) -> int:
         if self._process is None:
             return 0
         process, self._process = self._process, None
-        if process.returncode is None:
+        if process.returncode is None and number is not None:
             process.send_signal(number)
         async with asyncio.timeout(STOPS_WITHIN):
             code = await process.wait()

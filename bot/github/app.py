@@ -71,7 +71,7 @@ class GitHubApp:
             timing=timing,
             timeout=timeout,
         )
-        self.app_id = int(app_id)
+        self.app_id = str(app_id)
         self.dry_run = dry_run
         self._credentials = AppCredentials(AppKey(str(app_id), private_key, timing))
         self._tokens = InstallationTokens(self._mint, timing)

@@ -1,0 +1,53 @@
+"""Commands as operators run them: a process of its own, with its own environment, output and exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.waiting import DEADLINE
+
+ROOT = Path(__file__).parent.parent
+OURS = ("GITHUB_", "DATABASE_", "AWS_", "JENKINS_", "DISCORD_", "SLACK_")
+
+
+@dataclass
+class Finished:
+    """What a command left behind."""
+
+    status: int
+    out: str
+    err: str
+
+
+def environment(more: Mapping[str, str]) -> dict[str, str]:
+    """Return this process's environment with nothing of ours in it but what is given."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    return {**clean, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", **more}
+
+
+async def run(*arguments: str, env: Mapping[str, str], cwd: Path) -> Finished:
+    """Run a command to its end."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "bot",
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=environment(env),
+        cwd=cwd,
+    )
+    try:
+        out, err = await asyncio.wait_for(process.communicate(), DEADLINE)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode is not None
+    return Finished(process.returncode, out.decode(), err.decode())

@@ -1,0 +1,229 @@
+"""The commands as processes: what they print where, and how they end."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from bot.engine.service import Engine
+from tests.postgres import PostgresServer
+from tests.running import Finished, run
+
+WEBHOOK_SECRET = "a webhook secret".replace(" ", "-")
+
+
+@pytest.fixture(scope="session")
+def private_key() -> str:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    ).decode()
+
+
+@pytest.fixture
+def env(tmp_path: Path, private_key: str) -> dict[str, str]:
+    """Return everything that a server needs, for a GitHub that is not there."""
+    (tmp_path / "app.yaml").write_text("repositories:\n  octocat/compiler:\n")
+    return {
+        "GITHUB_APP_ID": "1",
+        "GITHUB_PRIVATE_KEY": private_key,
+        "GITHUB_WEBHOOK_SECRET": WEBHOOK_SECRET,
+        "GITHUB_API_URL": "http://127.0.0.1:9",
+    }
+
+
+def one_line(finished: Finished) -> str:
+    """Return the one line in which a command said why it failed."""
+    assert finished.status == 1, finished
+    assert finished.out == ""
+    assert finished.err.endswith("\n")
+    [line] = finished.err.splitlines()
+    assert "Traceback" not in line
+    return line
+
+
+async def test_each_missing_or_malformed_variable_is_named_in_one_line(tmp_path: Path, env: dict[str, str]) -> None:
+    finished = await run("serve", env={}, cwd=tmp_path)
+    assert finished.status == 1
+    lines = finished.err.splitlines()
+    names = ["GITHUB_APP_ID", "GITHUB_PRIVATE_KEY", "GITHUB_WEBHOOK_SECRET"]
+    assert [line.split()[0] for line in lines] == names
+    short = await run("serve", env={**env, "GITHUB_WEBHOOK_SECRET": "hunter2"}, cwd=tmp_path)
+    assert one_line(short).startswith("GITHUB_WEBHOOK_SECRET has a secret of fewer than 16 characters")
+    assert "hunter2" not in short.err
+    broken = await run(
+        "serve", env={**env, "GITHUB_PRIVATE_KEY": "-----BEGIN RSA PRIVATE KEY-----\nAAAA"}, cwd=tmp_path
+    )
+    assert one_line(broken).startswith("GITHUB_PRIVATE_KEY is not an RSA private key")
+    assert "AAAA" not in broken.err
+
+
+async def test_a_broken_app_yaml_is_named_with_file_line_and_column(tmp_path: Path, env: dict[str, str]) -> None:
+    (tmp_path / "app.yaml").write_text("repositories:\n  octocat/compiler:\n    slow_test: {}\n")
+    line = one_line(await run("serve", env=env, cwd=tmp_path))
+    assert line.startswith("app.yaml:3:5: repositories.octocat/compiler.slow_test: unknown key")
+
+
+async def test_a_missing_app_yaml_is_named(tmp_path: Path, env: dict[str, str]) -> None:
+    line = one_line(await run("worker", "--config", "other.yaml", env=env, cwd=tmp_path))
+    assert line == "other.yaml:1:1: cannot be read: no such file or directory; name the file with --config"
+
+
+async def test_an_unreachable_database_is_named_without_its_password(tmp_path: Path, env: dict[str, str]) -> None:
+    url = "postgresql://nightjar:s3cr3t-p4ss@127.0.0.1:9/nightjar"
+    for command in (["serve"], ["replay", "guid-1"]):
+        finished = await run(*command, env={**env, "DATABASE_URL": url}, cwd=tmp_path)
+        assert "PostgreSQL at 127.0.0.1:9/nightjar could not be opened" in one_line(finished)
+        assert "s3cr3t" not in finished.err
+
+
+async def test_a_database_that_is_none_is_named(tmp_path: Path, env: dict[str, str]) -> None:
+    for url in ("mysql://x", "sqlite:///:memory:", "sqlite:///no/such/folder/x.db"):
+        assert "DATABASE_URL" in one_line(await run("deliveries", env={**env, "DATABASE_URL": url}, cwd=tmp_path))
+    (tmp_path / "text.db").write_text("no database at all " * 100)
+    line = one_line(await run("serve", env={**env, "DATABASE_URL": "sqlite:///text.db"}, cwd=tmp_path))
+    assert "text.db is not a SQLite database" in line
+
+
+async def test_a_disk_that_cannot_be_written_is_named(tmp_path: Path, env: dict[str, str]) -> None:
+    # /proc is read-only for everybody, root too.
+    line = one_line(await run("serve", env={**env, "DATABASE_URL": "sqlite:////proc/nightjar.db"}, cwd=tmp_path))
+    assert "/proc/nightjar.db cannot be written" in line
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        yield taken.getsockname()[1]
+
+
+async def test_a_port_that_is_taken_is_named(tmp_path: Path, env: dict[str, str], taken_port: int) -> None:
+    line = one_line(await run("serve", "--port", str(taken_port), env=env, cwd=tmp_path))
+    assert line == (
+        f"127.0.0.1:{taken_port} cannot be listened on: address already in use; choose another with --host and --port"
+    )
+
+
+async def test_a_host_that_is_not_ours_is_named(tmp_path: Path, env: dict[str, str]) -> None:
+    line = one_line(await run("serve", "--host", "no-such-host.invalid", "--port", "0", env=env, cwd=tmp_path))
+    assert line.startswith("no-such-host.invalid:0 cannot be listened on: ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["serve", "--port", "99999"],
+        ["serve", "--no-such-option"],
+        ["replay"],
+        ["deliveries", "--limit", "0"],
+        ["deliveries", "extra"],
+        ["no-such-command"],
+    ],
+)
+async def test_bad_usage_ends_with_2(tmp_path: Path, env: dict[str, str], arguments: list[str]) -> None:
+    finished = await run(*arguments, env=env, cwd=tmp_path)
+    assert finished.status == 2
+    assert finished.out == ""
+    assert "Usage: nightjar" in finished.err
+
+
+@pytest.mark.parametrize("command", ["serve", "worker", "check-config", "deliveries", "replay"])
+async def test_every_command_has_help_with_an_example(tmp_path: Path, command: str) -> None:
+    finished = await run(command, "--help", env={}, cwd=tmp_path)
+    assert finished.status == 0
+    assert f"Usage: nightjar {command}" in finished.out
+    assert "Example" in finished.out
+    assert f"nightjar {command}" in finished.out.partition("Example")[2]
+
+
+async def test_check_config_lists_every_fault_and_ends_with_1(tmp_path: Path) -> None:
+    (tmp_path / "ci.yaml").write_text("mentions: 3\nrepositories:\n  octocat/compiler:\n    slow_test: {}\n")
+    finished = await run("check-config", "ci.yaml", env={}, cwd=tmp_path)
+    assert finished.status == 1
+    assert [line.split(": ")[0] for line in finished.out.splitlines()] == ["ci.yaml:1:11", "ci.yaml:4:5"]
+    as_json = await run("check-config", "ci.yaml", "--json", env={}, cwd=tmp_path)
+    assert as_json.status == 1
+    assert [(fault["line"], fault["key"]) for fault in json.loads(as_json.out)] == [
+        (1, "mentions"),
+        (4, "repositories.octocat/compiler.slow_test"),
+    ]
+
+
+async def test_check_config_of_a_good_file_says_so_and_needs_no_secrets(tmp_path: Path, env: dict[str, str]) -> None:
+    finished = await run("check-config", env={}, cwd=tmp_path)
+    assert (finished.status, finished.out) == (0, "app.yaml: no faults; 1 repository configured\n")
+    assert (await run("check-config", "--json", env={}, cwd=tmp_path)).out == "[]\n"
+
+
+async def received(folder: Path, *deliveries: tuple[str, str, str]) -> dict[str, str]:
+    """Store deliveries as a server would, and return the environment in which commands find them."""
+    url = f"sqlite:///{folder / 'nightjar.db'}"
+    async with Engine(url) as engine:
+        for guid, event, body in deliveries:
+            assert await engine.accept(guid, event, body, "repo:1")
+    return {"DATABASE_URL": url}
+
+
+async def test_deliveries_are_a_table_for_people_and_json_for_programs(tmp_path: Path) -> None:
+    nothing = await run("deliveries", env=await received(tmp_path), cwd=tmp_path)
+    assert (nothing.status, nothing.out) == (0, "no deliveries\n")
+    env = await received(tmp_path, ("guid-1", "ping", "{}"), ("guid-2", "push", '{"ref":"refs/heads/main"}'))
+    listed = await run("deliveries", env=env, cwd=tmp_path)
+    header, *rows = listed.out.splitlines()
+    assert header.split() == ["RECEIVED", "DELIVERY", "EVENT", "ABOUT", "STATE", "WHAT"]
+    assert [row.split()[2:5] for row in rows] == [["guid-2", "push", "waiting"], ["guid-1", "ping", "waiting"]]
+    assert {row.index("guid-") for row in rows} == {header.index("DELIVERY")}
+    as_json = json.loads((await run("deliveries", "--json", "--limit", "1", env=env, cwd=tmp_path)).out)
+    assert [(one["guid"], one["event"], one["state"]) for one in as_json] == [("guid-2", "push", "waiting")]
+    assert "refs/heads/main" not in json.dumps(as_json)
+    failed = await run("deliveries", "--failed", env=env, cwd=tmp_path)
+    assert (failed.status, failed.out) == (0, "no failed deliveries\n")
+
+
+async def test_text_from_outside_cannot_move_the_cursor(tmp_path: Path) -> None:
+    env = await received(tmp_path, ("guid\x1b[2J\n-1", "push", "{}"))
+    listed = await run("deliveries", env=env, cwd=tmp_path)
+    assert "\x1b" not in listed.out
+    assert len(listed.out.splitlines()) == 2
+
+
+async def test_a_replay_of_what_is_not_known_says_so(tmp_path: Path, env: dict[str, str]) -> None:
+    for more in ([], ["--dry-run"], ["--json"]):
+        line = one_line(await run("replay", "guid-0", *more, env=env, cwd=tmp_path))
+        assert line == "No delivery guid-0 is known here. `nightjar deliveries` lists those that are."
+
+
+async def test_without_a_server_a_replay_does_the_work_itself(tmp_path: Path, env: dict[str, str]) -> None:
+    await received(tmp_path, ("guid-1", "ping", "{}"))
+    finished = await run("replay", "guid-1", env=env, cwd=tmp_path)
+    assert finished.status == 0, finished
+    assert finished.out.startswith("guid-1 ping: ignored: no handler wants ping")
+
+
+async def test_when_nobody_works_a_replay_gives_up_waiting_and_ends_with_1(
+    tmp_path: Path, env: dict[str, str], postgres_url: str
+) -> None:
+    async with Engine(postgres_url) as engine:
+        await engine.accept("guid-1", "ping", "{}", "repo:1")
+    env = {**env, "DATABASE_URL": postgres_url}
+    finished = await run("replay", "guid-1", "--timeout", "0.1", env=env, cwd=tmp_path)
+    assert finished.status == 1
+    assert finished.out.startswith("guid-1 ping: waiting")
+    assert "not done after 0.1 s" in finished.err
+
+
+async def test_when_the_database_goes_away_a_command_says_so_in_a_line(
+    tmp_path: Path, postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    postgres_server.stop()
+    try:
+        finished = await run("deliveries", env={"DATABASE_URL": postgres_url}, cwd=tmp_path)
+    finally:
+        postgres_server.start()
+    assert "could not be opened" in one_line(finished)

@@ -1,0 +1,213 @@
+"""A whole server as a process, before a GitHub in the test: ready, beside commands, short of disk, and stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import signal
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from sandbox import App, GitHubSandbox, PullRequest, Repository
+from sandbox.bot_process import BotProcess
+from tests.waiting import until
+
+SECRET = "only-the-tests-know-this-secret"
+COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
+REACTIONS = "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions"
+BOT = "nightjar[bot]"
+
+
+@dataclass
+class World:
+    """A GitHub with a repository and an App, and our server, which the test starts."""
+
+    github: GitHubSandbox
+    app: App
+    repository: Repository
+    bot: BotProcess
+    client: aiohttp.ClientSession
+
+    async def start(self) -> None:
+        """Start the server and tell GitHub where it is."""
+        await self.bot.start()
+        self.app.webhook_url = f"{self.bot.url}/webhook"
+
+    def open(self) -> PullRequest:
+        return self.repository.open_pull_request("octocat")
+
+    def answers(self, pull: PullRequest) -> list[str]:
+        return [comment.body for comment in pull.comments_by(BOT)]
+
+    async def get(self, path: str) -> tuple[int, str]:
+        async with self.client.get(self.bot.url + path) as answer:
+            return answer.status, await answer.text()
+
+    async def is_ready(self) -> bool:
+        return (await self.get("/readyz"))[0] == 200
+
+    async def guid_of(self, event: str) -> str:
+        """Return the GUID of the newest delivery of an event, when everything about it has ended."""
+        await self.github.delivered()
+        delivery = self.github.webhooks.find(event)[-1]
+
+        async def ended() -> bool:
+            _, out, _ = await self.bot.run("deliveries", "--json", "--limit", "100")
+            states = {one["guid"]: one["state"] for one in json.loads(out)}
+            return states.get(delivery.guid) not in {None, "waiting", "working"}
+
+        await until(ended)
+        return delivery.guid
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    github = GitHubSandbox()
+    config = tmp_path / "app.yaml"
+    config.write_text("repositories:\n  octocat/compiler:\n")
+    async with github.serve() as url, aiohttp.ClientSession() as client:
+        app = github.create_app("nightjar", webhook_secret=SECRET)
+        repository = github.create_repository("octocat/compiler")
+        app.install(repository)
+        environment = {
+            "GITHUB_APP_ID": str(app.id),
+            "GITHUB_PRIVATE_KEY": app.private_key,
+            "GITHUB_WEBHOOK_SECRET": SECRET,
+            "GITHUB_API_URL": url,
+            "DATABASE_URL": f"sqlite:///{tmp_path / 'nightjar.db'}",
+            "PYTHONWARNINGS": "error",
+        }
+        world = World(github, app, repository, BotProcess(environment, config=config), client)
+        try:
+            yield world
+        finally:
+            await world.bot.kill()
+        # Every line is JSON, none has a secret in it, and the server broke none of GitHub's rules.
+        assert len(world.bot.logs) == len(world.bot.output)
+        for secret in (SECRET, app.private_key.splitlines()[5], "ghs_", "eyJ"):
+            assert not [line for line in world.bot.output if secret in line]
+        assert not github.violations, github.violations
+
+
+async def test_it_is_ready_answers_and_measures(world: World) -> None:
+    await world.start()
+    await until(world.is_ready)
+    pull = world.open()
+    pull.comment("octocat", "@ci help")
+    await world.github.until(lambda: world.answers(pull))
+    status, decision = await world.get(f"/api/v1/repos/octocat/compiler/pulls/{pull.number}/decision")
+    assert (status, json.loads(decision)["sha"]) == (200, pull.head_sha)
+    assert (await world.get("/api/v1/repos/octocat/other/pulls/1/decision"))[0] == 404
+    _, metrics = await world.get("/metrics")
+    assert 'nightjar_deliveries_total{event="issue_comment",outcome="routed"} 1.0' in metrics
+    assert 'nightjar_github_requests_total{method="GET",route="/repos/{+repo}/pulls/{number}"' in metrics
+    assert "nightjar_github_quota_remaining{" in metrics
+    assert await world.bot.stop() == 0
+    assert "stopping" in [line["event"] for line in world.bot.logs]
+    assert world.bot.logs[-1]["event"] == "stopped"
+
+
+async def test_every_line_of_a_job_names_its_delivery(world: World) -> None:
+    await world.start()
+    world.open().comment("octocat", "@ci help")
+    guid = await world.guid_of("issue_comment")
+    assert await world.bot.stop() == 0
+    told = [line for line in world.bot.logs if line.get("delivery") == guid]
+    assert {line["logger"] for line in told} >= {"bot.engine.attempt"}
+
+
+async def test_commands_work_beside_the_server(world: World) -> None:
+    await world.start()
+    pull = world.open()
+    pull.comment("octocat", "@ci help")
+    guid = await world.guid_of("issue_comment")
+    status, listed, _ = await world.bot.run("deliveries")
+    assert status == 0
+    assert f"octocat/compiler#{pull.number}" in next(line for line in listed.splitlines() if guid in line)
+    before = world.answers(pull)
+    status, plan, _ = await world.bot.run("replay", guid, "--dry-run", "--config", str(world.bot.config))
+    assert status == 0
+    assert "commands" in {one["handler"] for one in json.loads(plan)["plans"]}
+    assert world.answers(pull) == before
+    status, told, progress = await world.bot.run("replay", guid, "--config", str(world.bot.config))
+    assert status == 0, told
+    assert told.startswith(f"{guid} issue_comment.created: routed")
+    assert "steps ended" in progress
+    assert world.answers(pull) == before, "a replay does nothing twice"
+    status, _, refused = await world.bot.run("serve", "--port", "0", "--config", str(world.bot.config))
+    assert status == 1
+    assert f"is in use by another nightjar (process {world.bot.pid})" in refused
+
+
+async def test_a_stop_lets_the_job_in_progress_end_and_takes_no_more(world: World) -> None:
+    await world.start()
+    pull = world.open()
+    held = world.github.faults.pause("POST", COMMENTS, when="before")
+    pull.comment("octocat", "@ci help")
+    await asyncio.wait_for(held.reached.wait(), 20)
+    world.bot.send(signal.SIGTERM)
+
+    async def closed() -> bool:
+        try:
+            return (await world.get("/healthz"))[0] == 0
+        except aiohttp.ClientConnectionError:
+            return True
+
+    await until(closed)
+    assert world.answers(pull) == []
+    held.resume()
+    assert await world.bot.ended() == 0
+    assert len(world.answers(pull)) == 1
+    await world.start()
+    await world.guid_of("issue_comment")
+    assert len(world.answers(pull)) == 1
+
+
+async def test_a_second_signal_ends_it_at_once_and_the_work_is_done_by_the_next(world: World) -> None:
+    await world.start()
+    pull = world.open()
+    held = world.github.faults.pause("POST", COMMENTS, when="before")
+    pull.comment("octocat", "@ci help")
+    await asyncio.wait_for(held.reached.wait(), 20)
+    world.bot.send(signal.SIGINT)
+    await until(lambda: world.bot.logs[-1]["event"] == "stopping")
+    assert await world.bot.stop() == -signal.SIGTERM
+    world.github.faults.clear()
+    await world.start()
+    await world.guid_of("issue_comment")
+    assert len(world.answers(pull)) == 1
+
+
+async def test_what_was_sent_while_it_was_down_is_asked_for_at_the_next_start(world: World) -> None:
+    await world.start()
+    pull = world.open()
+    await world.guid_of("pull_request")
+    assert await world.bot.stop() == 0
+    pull.comment("octocat", "@ci help")
+    await world.github.delivered()
+    assert world.github.webhooks.find("issue_comment")[-1].status_code == 502
+    await world.start()
+    await world.github.until(lambda: world.answers(pull))
+    assert [line for line in world.bot.logs if line["event"] == "redelivery asked for"]
+
+
+async def test_on_a_full_disk_deliveries_are_refused_with_503_until_there_is_room(world: World) -> None:
+    await world.start()
+    await until(world.is_ready)
+    # No file of the process may grow any more: to SQLite that is a full disk.
+    free = resource.prlimit(world.bot.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(world.bot.pid, resource.RLIMIT_FSIZE, (1, free[1]))
+    world.open()
+    await world.github.delivered()
+    refused = world.github.webhooks.find("pull_request")[-1]
+    assert refused.status_code == 503
+    assert int(refused.response_headers["Retry-After"]) > 0
+    resource.prlimit(world.bot.pid, resource.RLIMIT_FSIZE, free)
+    world.github.webhooks.redeliver(refused)
+    await world.github.delivered()
+    assert world.github.webhooks.find("pull_request")[-1].status_code == 202
