@@ -17,7 +17,8 @@ from bot.commands import BadCommand, Command, CommandSpec, Registry, new_command
 from bot.effects.base import Effect
 from bot.effects.conclude import Conclude, Item
 from bot.effects.reactions import EYES, React
-from bot.errors import TryAgain, UserError
+from bot.engine.retry import PASSING
+from bot.errors import UserError
 from bot.events import Person, PullRequest, Remark, remark_of
 from bot.heads import known_head
 from bot.payload import Payload
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from bot.github.permissions import Permissions
 
 NAME = "commands"
+NO_ROLE = "none"
 WANTS = frozenset(
     {
         ("issue_comment", "created"),
@@ -91,8 +93,7 @@ class Dialogue:
             return NOTHING
         url_vars = {"repo": context.repository.full_name, "number": str(remark.number)}
         pull = PullRequest.of(Payload(await context.github.getitem("/repos/{+repo}/pulls/{number}", url_vars=url_vars)))
-        role = await self._permissions.role(context.github, context.repository.full_name, remark.sender)
-        may = self._may(context, remark.sender, role, pull)
+        may = await self._may(context, remark.sender, pull)
         if not any(isinstance(item, Command) for item in asked) and not any(may.values()):
             return Plan(why="nothing that could be run, from somebody who may run nothing")
         ask = Asked(
@@ -124,12 +125,16 @@ class Dialogue:
         remark = remark_of(context.delivery)
         if remark is None or (asked := self._asked(context, remark)) is None:
             return NOTHING
+        if not any(isinstance(item, Command) for item in asked):
+            # Perhaps somebody who may run nothing, whom slips are not held up to.
+            return Plan(why="no command among the lines that could not be worked out")
         items = tuple(Item(texts.shown(command), told, done=False) for command in asked)
         return Plan(closing=Conclude.of(remark, items), why="the commands could not be worked out")
 
     def _asked(self, context: Context, remark: Remark) -> Sequence[Command | BadCommand] | None:
         """Return the commands to answer; None where there are none, or nobody whom we answer wrote them."""
-        if remark.sender.id == context.me.user_id or remark.sender.is_bot or remark.author.is_bot:
+        # What another bot wrote may be edited by a person, who then speaks; what we wrote quotes commands.
+        if remark.sender.is_bot or context.me.user_id in (remark.sender.id, remark.author.id):
             return None
         mentions = context.app_config.mentions
         if remark.created:
@@ -140,13 +145,20 @@ class Dialogue:
             return None
         return found or None
 
-    def _may(self, context: Context, by: Person, role: str, pull: PullRequest) -> dict[str, bool]:
+    async def _may(self, context: Context, by: Person, pull: PullRequest) -> dict[str, bool]:
         """Say of each command that is switched on whether this person may run it."""
-        is_author = by.id == pull.author.id
-        return {
-            spec.name: spec.allows(role=role, is_author=is_author, override=context.config.allowed(spec.feature))
-            for spec in self.registry.enabled(context.config.features)
-        }
+        enabled, is_author = self.registry.enabled(context.config.features), by.id == pull.author.id
+
+        def allowed(role: str) -> dict[str, bool]:
+            return {
+                spec.name: spec.allows(role=role, is_author=is_author, override=context.config.allowed(spec.feature))
+                for spec in enabled
+            }
+
+        may = allowed(NO_ROLE)
+        if all(may.values()):
+            return may  # the author of a pull request, as a rule: their role would change nothing
+        return allowed(await self._permissions.role(context.github, context.repository.full_name, by))
 
     async def _answer(self, ask: Asked, command: Command, may: Mapping[str, bool]) -> Answer:
         spec = command.spec
@@ -158,7 +170,7 @@ class Dialogue:
             return await self._run[spec.name](ask, command)
         except UserError as error:
             return Answer(say=str(error), done=False)
-        except TryAgain:
+        except PASSING:
             raise
         except Exception as error:
             if refusal(error) is None:

@@ -72,12 +72,14 @@ class Router:
     def __init__(self) -> None:
         self.handlers: list[Handler] = []
 
-    def on(self, event: str, *actions: str, name: str, feature: str = "") -> Callable[[PlanFunction], PlanFunction]:
+    def on(
+        self, event: str, *actions: str, name: str, feature: str = "", on_failure: FailurePlan | None = None
+    ) -> Callable[[PlanFunction], PlanFunction]:
         """Register a plan function for an event; without actions, for every delivery of it."""
         wants = frozenset((event, action) for action in actions or ("*",))
 
         def register(function: PlanFunction) -> PlanFunction:
-            self.add(Handler(name=name, wants=wants, plan=function, feature=feature))
+            self.add(Handler(name=name, wants=wants, plan=function, feature=feature, on_failure=on_failure))
             return function
 
         return register

@@ -22,6 +22,7 @@ from bot.dialogue import Dialogue
 from bot.engine.service import Engine
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
+from bot.github.limits import Allowance
 from bot.github.permissions import Permissions
 from bot.metrics import Metrics
 from bot.missed import CRON, MissedDeliveries
@@ -63,6 +64,7 @@ class Bot:
     metrics: Metrics
     engine: Engine
     github: GitHubApp
+    missed: MissedDeliveries
 
 
 def start_logging(settings: DatabaseSettings, environ: Mapping[str, str] = os.environ) -> None:
@@ -72,10 +74,11 @@ def start_logging(settings: DatabaseSettings, environ: Mapping[str, str] = os.en
 
 
 @asynccontextmanager
-async def open_bot(config: Config, settings: Settings) -> AsyncIterator[Bot]:
+async def open_bot(config: Config, settings: Settings, allowance: Allowance | None = None) -> AsyncIterator[Bot]:
     """Build the parts of a process and close them in the end.
 
-    Raises DatabaseError, or `StartError` for a key that the GitHub client cannot use.
+    `allowance` is for a GitHub that has other limits than github.com. Raises DatabaseError, or `StartError` for a key
+    that the GitHub client cannot use.
     """
     # What people ask in a text comes first: what it changes is then known to the handlers of the same delivery.
     router = joined([Dialogue(COMMANDS, Permissions()).router, ROUTER])
@@ -91,6 +94,7 @@ async def open_bot(config: Config, settings: Settings) -> AsyncIterator[Bot]:
                 private_key=settings.private_key.get_secret_value(),
                 api_url=settings.api_url,
                 observer=metrics,
+                allowance=allowance,
             )
         except ValueError as error:
             raise StartError(str(error)) from None
@@ -106,7 +110,7 @@ async def open_bot(config: Config, settings: Settings) -> AsyncIterator[Bot]:
         )
         missed = MissedDeliveries(github.as_app(), engine.records, engine.journal.known, metrics)
         engine.every("missed-deliveries", CRON, missed.sweep, at_start=True)
-        yield Bot(config, settings, metrics, engine, github)
+        yield Bot(config, settings, metrics, engine, github, missed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +123,15 @@ class Running:
 
 
 @asynccontextmanager
-async def running(config: Config, settings: Settings, address: Address | None) -> AsyncIterator[Running]:
+async def running(
+    config: Config, settings: Settings, address: Address | None, allowance: Allowance | None = None
+) -> AsyncIterator[Running]:
     """Work, and serve webhooks where an address is given, while the block runs.
 
     In the order of a stop: no new requests, those in flight answered, no new jobs, those in progress ended or left to
     be done again, everything closed. Raises DatabaseError and `StartError`.
     """
-    async with open_bot(config, settings) as bot:
+    async with open_bot(config, settings, allowance) as bot:
         await bot.engine.recover()
         runner = await _listen(bot, address) if address is not None else None
         worker = asyncio.create_task(bot.engine.run(), name="engine")
@@ -190,12 +196,12 @@ def _parts(bot: Bot) -> Parts:
 
     async def refresh() -> None:
         try:
-            backlog = await bot.engine.backlog()
+            backlog, missing = await bot.engine.backlog(), await bot.missed.missing()
         except ConnectorException:
             # The rest of the measurements are wanted most when the database is away.
-            bot.metrics.queue({}, math.nan)
+            bot.metrics.queue({}, math.nan, math.nan)
         else:
-            bot.metrics.queue(backlog.waiting, backlog.oldest_seconds)
+            bot.metrics.queue(backlog.waiting, backlog.oldest_seconds, missing)
 
     return Parts(
         inbox=bot.engine,

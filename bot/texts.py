@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from bot.commands import BadCommand, Command, CommandSpec, Registry
-from bot.github.markdown import code
+from bot.commands import MOST_SHOWN, BadCommand, Command, CommandSpec, Registry
+from bot.github.markdown import code, truncate
 
 if TYPE_CHECKING:
     from bot.config.types import Role
@@ -22,8 +22,8 @@ NOTHING_DONE = "Nothing was done for this line."
 
 
 def shown(command: Command | BadCommand) -> str:
-    """Show a command as it is in an answer: what was asked, in code, so that it calls nobody."""
-    return code(f"{command.mention} {command.text}")
+    """Show a command as it is in an answer: what was asked, in code, so that it calls nobody; a long one shortened."""
+    return code(truncate(f"{command.mention} {command.text}", MOST_SHOWN))
 
 
 def bad_command(bad: BadCommand) -> str:

@@ -39,9 +39,8 @@ def refusal(error: Exception) -> str | None:
     """Say what GitHub refused and why; None for an error that is no refusal."""
     if isinstance(error, NotInstalled):
         return NOT_INSTALLED
-    if not isinstance(error, BadRequest):
-        return None
-    if is_forbidden(error):
-        needed = {key.lower(): value for key, value in (error.headers or {}).items()}.get(PERMISSIONS_HEADER)
+    if is_forbidden(error):  # GraphQL's as well, which has no headers
+        headers = getattr(error, "headers", None) or {}
+        needed = {key.lower(): value for key, value in headers.items()}.get(PERMISSIONS_HEADER)
         return LACKS_PERMISSION.format(permission=code(needed) if needed else UNNAMED_PERMISSION)
-    return REFUSED.format(message=code(message_of(error)))
+    return REFUSED.format(message=code(message_of(error))) if isinstance(error, BadRequest) else None

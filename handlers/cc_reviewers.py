@@ -1,7 +1,7 @@
 """`cc @octocat` in a pull request's text asks octocat for a review.
 
-The predecessor asked page one only, failed on the author's own name, asked again whoever a human had removed, and
-read `cc` out of code and comments; see `bot.github.mentions` for what counts as a `cc` here.
+The predecessor looked at the first page of reviews only, failed on the author's own name, asked again whoever a human
+had removed, and read `cc` out of code and comments; see `bot.github.mentions` for what counts as a `cc` here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.effects.base import Effect
-from bot.effects.reviewers import RequestReviewers
+from bot.effects.reviewers import Asked, RequestReviewers, TellOfReviewers, refusal_text
 from bot.events import PullRequestEvent
 from bot.github.mentions import Ccs, parse_ccs
 from bot.payload import Payload
@@ -44,34 +44,51 @@ def decide(ccs: Ccs, known: Known) -> Ccs:
     return Ccs(users=users, teams=teams)
 
 
+async def tell_of_failure(context: Context, told: str) -> Plan:
+    """Show in the section of the sticky comment that nobody could be asked, and why."""
+    number = PullRequestEvent.of(context.delivery.payload).pull.number
+    telling = TellOfReviewers(number, NAME, _record(context, number), trouble=told)
+    return Plan(closing=telling, why="whom to ask could not be found out")
+
+
 @router.on(
     "pull_request",
     *("opened", "reopened", "edited", "synchronize", "ready_for_review"),
     name=NAME,
     feature="cc_reviewers",
+    on_failure=tell_of_failure,
 )
 async def request_reviewers(context: Context) -> Plan:
-    """Ask those whom the pull request's text names and who were not asked yet."""
+    """Ask those whom the pull request's text names and who were not asked yet.
+
+    Who was refused is asked again when the text is edited: by then they may have been given access.
+    """
     event = PullRequestEvent.of(context.delivery.payload)
-    ccs = parse_ccs(event.pull.body)
-    if not event.pull.is_open or not (ccs.users or ccs.teams):
+    if not event.pull.is_open:
         return NOTHING
-    record = f"cc-reviewers:{context.repository.id}#{event.pull.number}"
-    remembered = await context.records.get(record) or {}
-    known = Known(
-        author=event.pull.author.login.lower(),
-        asked_before={str(name).lower() for name in remembered.get("asked", ())},
-        reviewed=(),
-    )
+    ccs, record = parse_ccs(event.pull.body), _record(context, event.pull.number)
+    before = Asked.read(await context.records.get(record))
+    refused = {name.lower() for name in before.refused}
+    # An edit of the title alone tells nothing new about the names.
+    again = refused if event.old_body is not None else frozenset()
+    asked = decide(ccs, Known(event.pull.author.login.lower(), before.asked - again, ()))
     # Whether anybody is left is known without asking GitHub; who has reviewed costs a request.
-    if decide(ccs, known) == Ccs(users=(), teams=()):
-        return Plan(why="everybody named was asked before")
-    reviewed = await _reviewers(context.github, context.repository.full_name, event.pull.number)
-    asked = decide(ccs, Known(known.author, known.asked_before, reviewed))
-    if not asked.users and not asked.teams:
-        return Plan(why="everybody named has reviewed")
-    effect: Effect = RequestReviewers(event.pull.number, asked.users, asked.teams, record=record, section=NAME)
-    return Plan(effects=(effect,), why=f"cc in the text of #{event.pull.number}")
+    if asked.users:
+        reviewed = await _reviewers(context.github, context.repository.full_name, event.pull.number)
+        asked = decide(asked, Known("", (), reviewed))
+    named = tuple(name.lower() for name in (*ccs.users, *ccs.teams))
+    gone = not refused <= set(named)
+    telling = TellOfReviewers(event.pull.number, NAME, record)
+    if asked.users or asked.teams or gone:
+        effect: Effect = RequestReviewers(event.pull.number, asked.users, asked.teams, named, record)
+        return Plan((effect,), why=f"cc in the text of #{event.pull.number}", closing=telling)
+    if before.told != refusal_text(before.refused):
+        return Plan(why="what was in the way is over", closing=telling)
+    return Plan(why="nobody is left to be asked")
+
+
+def _record(context: Context, number: int) -> str:
+    return f"cc-reviewers:{context.repository.id}#{number}"
 
 
 async def _reviewers(github: GitHub, repository: str, number: int) -> set[str]:

@@ -13,7 +13,7 @@ from bot.effects.conclude import Conclude
 from bot.effects.jenkins import JenkinsBuild
 from bot.effects.reactions import React
 from bot.effects.remember import Remember
-from bot.effects.reviewers import RequestReviewers
+from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.statuses import SetStatus
 from bot.payload import Json
 
@@ -29,6 +29,7 @@ KINDS: dict[str, type[Effect]] = {
         RerunJob,
         RerunWorkflow,
         SetStatus,
+        TellOfReviewers,
         UpsertSection,
     )
 }

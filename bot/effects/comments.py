@@ -6,11 +6,14 @@ import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from gidgethub import HTTPException
-
 from bot.effects.base import Applied, EffectContext
+from bot.errors import TryAgain
 from bot.github import sticky
+from bot.github.errors import is_not_found
 from bot.payload import Payload
+
+REPLY_LIMIT = sticky.SIZE_LIMIT - 100
+"""Characters of an answer; the rest is for its marker."""
 
 ISSUE_COMMENTS = "/repos/{+repo}/issues/{number}/comments"
 ONE_COMMENT = "/repos/{+repo}/issues/comments/{id}"
@@ -34,7 +37,10 @@ class UpsertSection:
         return f"section:{self.number}:{self.section}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Read all comments, then create, edit or delete at most what must change."""
+        """Read all comments, then create, edit or delete at most what must change.
+
+        Raises `TryAgain` when the comment is deleted at this very moment.
+        """
         repo = context.repository.full_name
         mine = [c async for c in _comments(context, self.number) if sticky.is_sticky(c, context.me.user_id)]
         mine.sort(key=lambda comment: comment.id)
@@ -44,8 +50,7 @@ class UpsertSection:
             where = {"repo": repo, "number": str(self.number)}
             await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": wanted})
         elif wanted and mine[0].body != wanted:
-            where = {"repo": repo, "id": str(mine[0].id)}
-            await context.github.patch(ONE_COMMENT, url_vars=where, data={"body": wanted})
+            await _edit(context, mine[0].id, wanted)
         elif not extra:
             return Applied(f"section {self.section} said so already", changed=False)
         for twin in extra:
@@ -57,7 +62,8 @@ class UpsertSection:
 class Reply:
     """Answer on a pull request with a comment of its own, once for each intent.
 
-    `since` (ISO 8601) is when that was written which is answered: no older comment can be the answer.
+    `since` (ISO 8601) is when that was written which is answered: no older comment can be the answer. `text` has at
+    most `REPLY_LIMIT` characters.
     """
 
     number: int
@@ -76,7 +82,7 @@ class Reply:
         async for comment in _comments(context, self.number, since=self.since):
             if comment.author_id == context.me.user_id and comment.body.startswith(marker):
                 return Applied("answered already", changed=False)
-        body = f"{marker}\n{self.text}"[: sticky.SIZE_LIMIT]
+        body = f"{marker}\n{self.text}"
         where = {"repo": context.repository.full_name, "number": str(self.number)}
         await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": body})
         return Applied("answered")
@@ -95,9 +101,19 @@ async def _comments(context: EffectContext, number: int, since: str = "") -> Asy
         )
 
 
+async def _edit(context: EffectContext, comment_id: int, body: str) -> None:
+    where = {"repo": context.repository.full_name, "id": str(comment_id)}
+    try:
+        await context.github.patch(ONE_COMMENT, url_vars=where, data={"body": body})
+    except Exception as error:
+        if is_not_found(error):
+            raise TryAgain("the sticky comment was deleted while it was read") from error
+        raise
+
+
 async def _delete(context: EffectContext, comment_id: int) -> None:
     try:
         await context.github.delete(ONE_COMMENT, url_vars={"repo": context.repository.full_name, "id": str(comment_id)})
-    except HTTPException as error:
-        if error.status_code != 404:  # gone already: somebody was quicker
+    except Exception as error:
+        if not is_not_found(error):  # gone already: somebody was quicker
             raise

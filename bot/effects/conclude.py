@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot.effects.base import Applied, EffectContext, Sibling
-from bot.effects.comments import Reply
+from bot.effects.comments import REPLY_LIMIT, Reply
 from bot.effects.reactions import CONFUSED, DONE, React
-from bot.events import Remark
+from bot.events import PULL_REQUEST_BODY, REVIEW, Remark
 
 DONE_TEXT = "done."
+ABOUT = "About [{what}]({url}):"
+WHAT = {PULL_REQUEST_BODY: "the description", REVIEW: "your review"}
+COMMENT = "your comment"
+CUT = "\n\n*(The rest of this answer was longer than a comment can hold.)*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class Conclude:
         """Answer first and react then: the reaction is what ends the 👀, so it must not stand alone."""
         lines, done = verdict(self.items, await context.siblings())
         if lines:
-            text = answer_text(self.url, lines)
+            text = answer_text(self.url, lines, WHAT.get(self.remark_kind, COMMENT))
             await Reply(number=self.number, text=text, since=self.written_at).apply(context)
         reaction = React(self.remark_kind, self.id, self.node_id, DONE if done else CONFUSED)
         await reaction.apply(context)
@@ -73,10 +77,16 @@ def verdict(items: Sequence[Item], siblings: Sequence[Sibling]) -> tuple[list[st
     lines: list[tuple[Item, str, bool]] = []
     for item in items:
         problems = [failures[target] for target in item.targets if target in failures]
-        said = " ".join(part for part in (item.say, *problems) if part)
-        lines.append((item, said, item.done and not problems))
+        lines.append((item, _joined(item.say, problems), item.done and not problems))
     all_done = all(done for _, _, done in lines)
     return [_line(item, said, done) for item, said, done in lines if said or not all_done], all_done
+
+
+def _joined(say: str, problems: Sequence[str]) -> str:
+    """Put what failed behind what was said; behind several lines as lines of their own, for the last may be a list."""
+    if "\n" in say and problems:
+        return "\n".join([say, "", *problems])
+    return " ".join(part for part in (say, *problems) if part)
 
 
 def _line(item: Item, said: str, done: bool) -> str:
@@ -84,6 +94,10 @@ def _line(item: Item, said: str, done: bool) -> str:
     return f"- {'' if done else '😕 '}{item.shown}: {indented}"
 
 
-def answer_text(url: str, lines: Sequence[str]) -> str:
-    """Write the one comment that answers, with a link to what it answers."""
-    return f"About [your comment]({url}):\n\n" + "\n".join(lines)
+def answer_text(url: str, lines: Sequence[str], what: str = COMMENT) -> str:
+    """Write the one comment that answers, with a link to what it answers, as long as a comment may be."""
+    text = "\n".join([ABOUT.format(what=what, url=url), "", *lines])
+    if len(text) <= REPLY_LIMIT:
+        return text
+    # At the end of a line: half a line of code would let loose the mentions that it kept harmless.
+    return text[: text.rfind("\n", 0, REPLY_LIMIT - len(CUT))] + CUT

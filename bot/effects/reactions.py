@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gidgethub import HTTPException
+from gidgethub import GitHubException
 
 from bot.effects.base import Applied, EffectContext
 from bot.events import ISSUE_COMMENT, PULL_REQUEST_BODY, REVIEW, REVIEW_COMMENT, Remark
+from bot.github.errors import is_not_found
 
 EYES = "eyes"
 DONE = "+1"
@@ -64,8 +65,8 @@ class React:
                     url_vars={"repo": context.repository.full_name, "id": str(self.id)},
                     data={"content": self.content},
                 )
-        except HTTPException as error:
-            if error.status_code == 404:
+        except GitHubException as error:
+            if is_not_found(error):
                 return Applied("what was to be reacted to is gone", changed=False)
             raise
         return Applied(f"reacted with {self.content}")

@@ -1,34 +1,67 @@
-"""Review requests."""
+"""Review requests, and what the sticky comment says of those that came to nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-from gidgethub import HTTPException
+from typing import Any
 
 from bot.effects.base import Applied, EffectContext
 from bot.effects.comments import UpsertSection
+from bot.github.errors import is_unprocessable
+from bot.github.markdown import code
 from bot.payload import Payload
 
 REQUESTED = "/repos/{+repo}/pulls/{number}/requested_reviewers"
+
+REFUSED = (
+    "**Reviewers:** GitHub did not let me ask {names}. Only people and teams with access to this repository can be "
+    "asked for a review. Is the name spelled right? I try again when the description is edited."
+)
+TROUBLE = "**Reviewers:** nobody could be asked for a review: {why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is remembered of a pull request's review requests; names in small letters, but for `refused`.
+
+    `asked` holds everybody whom we dealt with, so that nobody is asked again whom a human removed; `refused` those of
+    them whom GitHub did not take; `told` is what the sticky comment says.
+    """
+
+    asked: frozenset[str] = frozenset()
+    refused: tuple[str, ...] = ()
+    told: str = ""
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any] | None) -> Asked:
+        """Read it back out of its record; without one nobody was asked."""
+        stored = record or {}
+        return cls(
+            asked=frozenset(str(name).lower() for name in stored.get("asked", ())),
+            refused=tuple(str(name) for name in stored.get("refused", ())),
+            told=str(stored.get("told", "")),
+        )
+
+    def as_record(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {"asked": sorted(self.asked), "refused": list(self.refused), "told": self.told}
 
 
 @dataclass(frozen=True, slots=True)
 class RequestReviewers:
     """Ask people and teams (`org/team`) to review, all in one request.
 
-    GitHub refuses a whole request for one name that it does not take (422); then each name is asked for on its own,
-    and the section of the sticky comment says who could not be asked.
+    GitHub refuses a whole request for one name that it does not take (422); then each name is asked for on its own.
     https://docs.github.com/en/rest/pulls/review-requests
     """
 
     number: int
     users: tuple[str, ...]
     teams: tuple[str, ...]
+    named: tuple[str, ...]
+    """Everybody whom the text names, in small letters: who was refused and is no longer named needs no word."""
     record: str
-    """The key under which is remembered who was asked, so that nobody is asked again whom a human removed."""
-    section: str
 
     @property
     def target(self) -> str:
@@ -37,57 +70,87 @@ class RequestReviewers:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Ask those who are not asked already; remember who was asked and who was refused."""
-        where = {"repo": context.repository.full_name, "number": str(self.number)}
-        present = Payload(await context.github.getitem(REQUESTED, url_vars=where))
-        asked = {user.string("login").lower() for user in present.items("users")}
+        asked, refused = await self._ask(context) if self.users or self.teams else ([], [])
+        before = Asked.read(await context.records.get(self.record))
+        now = {name.lower() for name in (*self.users, *self.teams)}
+        still = [name for name in before.refused if name.lower() in self.named and name.lower() not in now]
+        unasked = tuple(sorted([*still, *refused], key=str.lower))
+        after = Asked(before.asked | now, unasked, before.told)
+        if after != before:
+            await context.records.put(self.record, after.as_record())
+        if not asked and not refused:
+            return Applied("nobody had to be asked", changed=after != before)
+        return Applied(_summary(asked, refused))
+
+    async def _ask(self, context: EffectContext) -> tuple[list[str], list[str]]:
+        """Return who was asked now and who was refused."""
+        repo = context.repository.full_name
+        where = {"repo": repo, "number": str(self.number)}
+        present = Payload(await context.github.getitem(REQUESTED, url_vars=where), "requested reviewers")
+        there = {user.string("login").lower() for user in present.items("users")}
         slugs = {team.string("slug").lower() for team in present.items("teams")}
-        users = [name for name in self.users if name.lower() not in asked]
-        teams = [name for name in self.teams if _slug(name).lower() not in slugs]
-        refused = await _ask(context, where, users, teams)
-        before = await context.records.get(self.record) or {}
-        known = [*before.get("asked", ()), *(name.lower() for name in (*self.users, *self.teams))]
-        unasked = sorted({*before.get("refused", ()), *refused}, key=str.lower)
-        await context.records.put(self.record, {"asked": sorted(set(known)), "refused": unasked})
-        then = (UpsertSection(self.number, self.section, refusal_text(unasked)),) if refused else ()
-        done = [name for name in (*users, *teams) if name not in refused]
-        if not done and not refused:
-            return Applied("everybody was asked already", changed=False)
-        return Applied(_summary(done, refused), then=then)
+        owner = repo.partition("/")[0].lower()
+        # GitHub is given the team's name alone, so another organization's team would be taken for one of ours.
+        foreign = [name for name in self.teams if name.partition("/")[0].lower() != owner]
+        users = [name for name in self.users if name.lower() not in there]
+        teams = [name for name in self.teams if name not in foreign and _slug(name).lower() not in slugs]
+        refused = foreign + await _refused(context, where, users, teams)
+        return [name for name in (*users, *teams) if name not in refused], refused
+
+
+@dataclass(frozen=True, slots=True)
+class TellOfReviewers:
+    """Say in the sticky comment who could not be asked, or why asking failed; nothing where all went well.
+
+    Applied when all asking has ended. `trouble` is what kept us from deciding at all, in words for people.
+    """
+
+    number: int
+    section: str
+    record: str
+    trouble: str = ""
+
+    @property
+    def target(self) -> str:
+        """The section."""
+        return f"tell-of-reviewers:{self.number}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Write, change or take away the section, unless it says so already."""
+        failures = [sibling.text for sibling in await context.siblings() if sibling.failed]
+        why = self.trouble or " ".join(failures)
+        before = Asked.read(await context.records.get(self.record))
+        text = TROUBLE.format(why=why) if why else refusal_text(before.refused)
+        if text == before.told:
+            return Applied("the sticky comment says so already", changed=False)
+        applied = await UpsertSection(self.number, self.section, text).apply(context)
+        await context.records.put(self.record, Asked(before.asked, before.refused, text).as_record())
+        return applied
 
 
 def refusal_text(names: Sequence[str]) -> str:
-    """Say who could not be asked, without mentioning them."""
-    if not names:
-        return ""
-    listed = ", ".join(f"`{name}`" for name in names)
-    return (
-        f"**Reviewers:** GitHub did not let me ask {listed}. Only people and teams with access to this repository "
-        "can be asked for a review; is the name spelled right?"
-    )
+    """Say who could not be asked, without mentioning them; empty where there is nobody."""
+    return REFUSED.format(names=", ".join(map(code, names))) if names else ""
 
 
-def _summary(done: Sequence[str], refused: Iterable[str]) -> str:
-    parts = []
-    if done:
-        parts.append(f"asked {', '.join(done)}")
-    if names := ", ".join(refused):
-        parts.append(f"refused: {names}")
-    return "; ".join(parts)
+def _summary(asked: Iterable[str], refused: Iterable[str]) -> str:
+    parts = [("asked", ", ".join(asked)), ("refused:", ", ".join(refused))]
+    return "; ".join(f"{what} {names}" for what, names in parts if names)
 
 
 def _slug(team: str) -> str:
     return team.rpartition("/")[2]
 
 
-async def _ask(context: EffectContext, where: dict[str, str], users: list[str], teams: list[str]) -> list[str]:
+async def _refused(context: EffectContext, where: dict[str, str], users: list[str], teams: list[str]) -> list[str]:
     """Ask for all; where GitHub refuses, for each alone. Return the names that were refused."""
     if not users and not teams:
         return []
     if await _accepted(context, where, users, teams):
         return []
-    alone = [([name], list[str]()) for name in users] + [(list[str](), [name]) for name in teams]
-    if len(alone) == 1:
+    if len(users) + len(teams) == 1:
         return [*users, *teams]
+    alone = [([name], list[str]()) for name in users] + [(list[str](), [name]) for name in teams]
     return [(u or t)[0] for u, t in alone if not await _accepted(context, where, u, t)]
 
 
@@ -99,8 +162,8 @@ async def _accepted(context: EffectContext, where: dict[str, str], users: list[s
         body["team_reviewers"] = [_slug(name) for name in teams]
     try:
         await context.github.post(REQUESTED, url_vars=where, data=body)
-    except HTTPException as error:
-        if error.status_code == 422:
+    except Exception as error:
+        if is_unprocessable(error):
             return False
         raise
     return True

@@ -35,7 +35,9 @@ def is_sticky(comment: Comment, author_id: int) -> bool:
 
 def sections_of(body: str) -> dict[str, str]:
     """Read the sections out of a sticky comment, in their order; what is not a section is not kept."""
-    return {match["name"]: match["text"] for match in _SECTION.finditer(body)}
+    # A maintainer who edits the comment in a browser leaves its line ends as browsers write them.
+    lines = body.replace("\r\n", "\n")
+    return {match["name"]: match["text"] for match in _SECTION.finditer(lines)}
 
 
 def with_section(sections: Mapping[str, str], name: str, text: str) -> dict[str, str]:
@@ -71,4 +73,8 @@ def _frame(name: str, text: str) -> str:
 
 
 def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - len(CUT)] + CUT
+    """Cut at the end of a line if there is one: half a line of code would let loose what it kept harmless."""
+    if len(text) <= limit:
+        return text
+    kept = text[: limit - len(CUT)]
+    return (kept[: kept.rfind("\n")] if "\n" in kept else kept) + CUT

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
 
 from bot.config import parse_config
+from bot.github.limits import Allowance
 from bot.serve import Address, Bot, running
 from bot.settings import Settings
 from sandbox import App, GitHubSandbox, PullRequest, Repository
+from sandbox.apps import DEFAULT_PERMISSIONS
+from sandbox.jenkins import JenkinsJob, JenkinsSandbox
+from sandbox.users import Role
 from tests.waiting import until
 
 SECRET = "only-the-tests-know-this-secret"
 REPOSITORY = "octocat/compiler"
-PEOPLE = {"hubot": "write", "triager": "triage", "reader": "read"}
+PEOPLE: dict[str, Role] = {"hubot": "write", "triager": "triage", "reader": "read"}
 CONFIG = """
 repositories:
   octocat/compiler:
 """
 BOT = "nightjar[bot]"
+UNHURRIED = Allowance(
+    writes_per_minute=10_000, writes_per_hour=100_000, rest_points_per_minute=1_000_000, write_spacing=0
+)
+"""A second between two writes is right for github.com, and nothing that these conversations are about."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,16 @@ class Town:
     async def _settled(self) -> bool:
         return all(record.settled for record in await self.bot.engine.journal.recent(limit=500))
 
+    async def ask(self, path: str) -> tuple[int, str, Any]:
+        """GET a path of the bot's own; returns status, content type and JSON."""
+        async with aiohttp.ClientSession() as session, session.get(f"{self.url}{path}") as response:
+            return response.status, response.content_type, await response.json(content_type=None)
+
+    async def failures(self) -> list[str]:
+        """Return what the audit record says of the jobs that failed for good."""
+        records = await self.bot.engine.journal.recent(limit=500, failed=True)
+        return [job.text for record in records for job in record.jobs if job.state == "failed"]
+
     def answers(self, pull: PullRequest) -> list[str]:
         """Return what the bot wrote on a pull request, oldest first."""
         return [comment.body for comment in pull.comments_by(BOT)]
@@ -55,12 +76,17 @@ async def town(
     *,
     config: str = CONFIG,
     environment: Mapping[str, str] | None = None,
+    permissions: Mapping[str, str] = DEFAULT_PERMISSIONS,
+    teams: Mapping[str, Sequence[str]] | None = None,
 ) -> AsyncIterator[Town]:
-    """Start everything; at the end the bot has broken none of GitHub's rules."""
+    """Start everything; at the end the bot has broken none of GitHub's rules.
+
+    `permissions` are the App's; with `teams` the owner of the repository is an organization that has them.
+    """
     github = GitHubSandbox()
     async with github.serve() as api_url:
-        app = github.create_app("nightjar", webhook_secret=SECRET)
-        repo = github.create_repository(REPOSITORY, people=PEOPLE)  # type: ignore[arg-type]
+        app = github.create_app("nightjar", webhook_secret=SECRET, permissions=permissions)
+        repo = github.create_repository(REPOSITORY, people=PEOPLE, teams=teams)
         app.install(repo)
         settings = Settings.from_environment(
             {
@@ -72,8 +98,42 @@ async def town(
                 **(environment or {}),
             }
         )
-        async with running(parse_config(config.encode(), "app.yaml"), settings, Address("127.0.0.1", 0)) as at_work:
+        address = Address("127.0.0.1", 0)
+        async with running(parse_config(config.encode(), "app.yaml"), settings, address, UNHURRIED) as at_work:
             url = f"http://127.0.0.1:{at_work.port}"
             app.webhook_url = f"{url}/webhook"
             yield Town(github, app, repo, at_work.bot, url)
         assert not github.violations, github.violations
+
+
+JENKINS_CONFIG = """
+repositories:
+  octocat/compiler:
+    rerun: {jenkins: [{url: "%s"}]}
+"""
+
+
+@dataclass(frozen=True)
+class Works:
+    """A town with a Jenkins, whose jobs post statuses on pull requests."""
+
+    town: Town
+    jenkins: JenkinsSandbox
+
+    def job(self, pull: PullRequest, name: str, result: str | None) -> JenkinsJob:
+        """Add a job of a pull request with one build, which still runs if it has no result."""
+        job = self.jenkins.add_job(f"{name}/PR-{pull.number}", pull=pull, context=f"{name}/pr-head")
+        job.trigger()
+        if result is not None:
+            job.builds[-1].finish(result)
+        return job
+
+
+@asynccontextmanager
+async def works(database_url: str) -> AsyncIterator[Works]:
+    """Start a town with a Jenkins."""
+    jenkins = JenkinsSandbox()
+    async with jenkins.serve() as url:
+        environment = {"JENKINS_USER": jenkins.user, "JENKINS_TOKEN": jenkins.token}
+        async with town(database_url, config=JENKINS_CONFIG % url, environment=environment) as here:
+            yield Works(here, jenkins)
