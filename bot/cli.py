@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from bot import logs
 from bot.cli_deliveries import deliveries, replay
 from bot.cli_support import AS_WRITTEN, config_option, json_option, stopping_at_faults
 from bot.config import check, load_config
@@ -30,6 +31,8 @@ def cli() -> None:
     Secrets and places come from the environment: GITHUB_APP_ID, GITHUB_PRIVATE_KEY or GITHUB_PRIVATE_KEY_FILE,
     GITHUB_WEBHOOK_SECRET, DATABASE_URL. Everything else is in app.yaml.
     """
+    # Before anything can log: standard output belongs to what was asked for.
+    logs.configure()
 
 
 @cli.command(

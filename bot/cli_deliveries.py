@@ -129,7 +129,9 @@ def _is_free(database: Database) -> bool:
 
 
 def _database_url() -> str:
-    return DatabaseSettings.from_environment().database_url.get_secret_value()
+    settings = DatabaseSettings.from_environment()
+    start_logging(settings)
+    return settings.database_url.get_secret_value()
 
 
 def _show(record: DeliveryRecord) -> None:

@@ -110,18 +110,18 @@ class Metrics:
         """Note what is left of a primary quota."""
         self._quota.labels(installation, resource).set(remaining)
 
-    def redelivered(self, *, asked: int, recovered: int, missing: int) -> None:
-        """Count what a sweep for missed deliveries asked for and found recovered, and note what is missing still."""
+    def redelivered(self, *, asked: int, recovered: int) -> None:
+        """Count what a sweep for missed deliveries asked for, and found to have arrived since."""
         self._asked.inc(asked)
         self._recovered.inc(recovered)
-        self._missing.set(missing)
 
-    def queue(self, waiting: Mapping[str, int], oldest_seconds: float) -> None:
-        """Note what the database says of the queue: jobs by task, and the age of the oldest delivery; NaN: unknown."""
+    def queue(self, waiting: Mapping[str, int], oldest_seconds: float, missing: float) -> None:
+        """Note what the database says: jobs by task, age of the oldest delivery, missed deliveries; NaN: unknown."""
         self._waiting.clear()
         for task, count in waiting.items():
             self._waiting.labels(task).set(count)
         self._oldest.set(oldest_seconds)
+        self._missing.set(missing)
 
     def _event(self, name: str) -> str:
         return name if name in self._events else OTHER

@@ -155,10 +155,15 @@ class MissedDeliveries:
         newest = max((attempt.at for attempt in attempts), default=None)
         since = newest - OVERLAP if newest is not None else float(kept.get("since", 0))
         await self._memory.put(RECORD, {"since": since, "missing": [asdict(m) for m in missing.values()]})
-        self._metrics.redelivered(asked=asked, recovered=recovered, missing=len(missing))
+        self._metrics.redelivered(asked=asked, recovered=recovered)
         if asked or recovered:
             log.info("missed deliveries", asked=asked, recovered=recovered, missing=len(missing))
         return Swept(asked, recovered, len(missing))
+
+    async def missing(self) -> int:
+        """Return how many deliveries were missing after the last sweep, whichever replica made it."""
+        kept = await self._memory.get(RECORD) or {}
+        return len(kept.get("missing", ()))
 
     async def _read(self, since: float) -> list[Attempt]:
         """Return the attempts since then; GitHub lists the newest first."""

@@ -30,9 +30,9 @@ def environment(more: Mapping[str, str]) -> dict[str, str]:
     return {**clean, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", **more}
 
 
-async def run(*arguments: str, env: Mapping[str, str], cwd: Path) -> Finished:
-    """Run a command to its end."""
-    process = await asyncio.create_subprocess_exec(
+async def start(*arguments: str, env: Mapping[str, str], cwd: Path) -> asyncio.subprocess.Process:
+    """Start a command."""
+    return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "bot",
@@ -43,6 +43,11 @@ async def run(*arguments: str, env: Mapping[str, str], cwd: Path) -> Finished:
         env=environment(env),
         cwd=cwd,
     )
+
+
+async def run(*arguments: str, env: Mapping[str, str], cwd: Path) -> Finished:
+    """Run a command to its end."""
+    process = await start(*arguments, env=env, cwd=cwd)
     try:
         out, err = await asyncio.wait_for(process.communicate(), DEADLINE)
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Iterator
@@ -13,7 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from bot.engine.service import Engine
 from tests.postgres import PostgresServer
-from tests.running import Finished, run
+from tests.running import Finished, run, start
+from tests.waiting import DEADLINE, until
 
 WEBHOOK_SECRET = "a webhook secret".replace(" ", "-")
 
@@ -216,6 +218,29 @@ async def test_when_nobody_works_a_replay_gives_up_waiting_and_ends_with_1(
     assert finished.status == 1
     assert finished.out.startswith("guid-1 ping: waiting")
     assert "not done after 0.1 s" in finished.err
+
+
+async def test_a_worker_does_what_others_accepted_and_ends_well(
+    tmp_path: Path, env: dict[str, str], postgres_url: str
+) -> None:
+    process = await start("worker", env={**env, "DATABASE_URL": postgres_url}, cwd=tmp_path)
+    try:
+        async with Engine(postgres_url) as engine:
+            await engine.accept("guid-1", "ping", "{}", "repo:1")
+
+            async def done() -> bool:
+                record = await engine.journal.delivery("guid-1")
+                return record is not None and record.settled
+
+            await until(done)
+        process.terminate()
+        out, err = await asyncio.wait_for(process.communicate(), DEADLINE)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+    assert (process.returncode, out) == (0, b"")
+    assert {"working", "stopped"} <= {json.loads(line)["event"] for line in err.splitlines()}
 
 
 async def test_when_the_database_goes_away_a_command_says_so_in_a_line(

@@ -82,7 +82,7 @@ async def running_site(database_url: str) -> AsyncIterator[Site]:
 
         async def refresh() -> None:
             backlog = await engine.backlog()
-            metrics.queue(backlog.waiting, backlog.oldest_seconds)
+            metrics.queue(backlog.waiting, backlog.oldest_seconds, 1)
 
         app = create_app(
             Parts(
