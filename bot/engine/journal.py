@@ -193,6 +193,8 @@ def _plans(derived: Sequence[Mapping[str, Any]]) -> Iterable[PlanRecord]:
     for row in derived:
         if row["task_name"] == HANDLE:
             args = row["args"]
+            if args["told"] is not None and not effects[row["id"]] and row["status"] == "succeeded":
+                continue  # there was nobody to tell of the failure
             yield PlanRecord(
                 job=_job(row),
                 handler=args["handler"],

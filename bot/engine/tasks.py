@@ -81,10 +81,14 @@ class Tasks:
             if origin.told is None:
                 await self._store.defer_again([plan_job(origin.answer(told))])
 
+        def watch(outcome: str, seconds: float) -> None:
+            if origin.told is None:
+                self._observer.handler(origin.handler, outcome, seconds)
+
         await Attempt(
             job=job,
             work=work,
-            watch=lambda outcome, seconds: self._observer.handler(origin.handler, outcome, seconds),
+            watch=watch,
             told=lambda error: self.processor.told(error, origin.guid),
             labels={"delivery": origin.guid, "handler": origin.handler},
             retry_priority=HANDLE_RETRY_PRIORITY,

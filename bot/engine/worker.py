@@ -95,6 +95,9 @@ class Supervisor:
                 log.warning("the worker ended", error=_kind(error))
             finally:
                 self._worker = None
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                # A worker that cannot sign off raises that instead of the cancellation.
+                raise asyncio.CancelledError
             if self._stopping.is_set():
                 return
             if time.monotonic() - began > HELD_OUT:

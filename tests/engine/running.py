@@ -1,0 +1,69 @@
+"""Engines of a test's own process, and what tests ask of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable
+
+from bot.engine.journal import DeliveryRecord
+from bot.engine.service import Engine, Observer, Pace
+from tests.engine.toy import Toy, World
+from tests.waiting import until
+
+QUICK = Pace(poll=0.05, heartbeat=0.3, stalled=2.0, reap=0.2, graceful=5.0)
+"""What takes seconds in production takes tenths here."""
+
+LOCK = "pr:1#7"
+
+
+@contextlib.asynccontextmanager
+async def opened(url: str, world: World | None = None) -> AsyncIterator[Engine]:
+    """Open an engine that does not work: it accepts, reads and replays."""
+    async with Engine(url, Toy(world) if world else None) as engine:
+        yield engine
+
+
+@contextlib.asynccontextmanager
+async def running(
+    url: str, world: World, *, pace: Pace = QUICK, observer: Observer | None = None
+) -> AsyncIterator[Engine]:
+    """Run an engine with a toy processor, and stop it gracefully."""
+    engine = Engine(url, Toy(world), pace=pace, observer=observer)
+    async with engine:
+        await engine.recover()
+        work = asyncio.create_task(engine.run())
+        await until(lambda: engine.ready() is None)
+        try:
+            yield engine
+        finally:
+            await engine.stop()
+            await work
+
+
+async def settled(engine: Engine, *guids: str, deadline: float = 20.0) -> list[DeliveryRecord]:
+    """Wait until nothing is left to do of these deliveries; return what became of them."""
+
+    async def all_settled() -> list[DeliveryRecord] | None:
+        records = [await engine.journal.delivery(guid) for guid in guids]
+        return [r for r in records if r] if all(r is not None and r.settled for r in records) else None
+
+    records = await until(all_settled, deadline=deadline)
+    assert isinstance(records, list)
+    return records
+
+
+def outcomes(record: DeliveryRecord) -> dict[str, str]:
+    """Return how each effect of a delivery ended, by `handler target`."""
+    return {f"{p.handler} {e.target}": e.job.outcome for p in record.plans for e in p.effects}
+
+
+def texts(record: DeliveryRecord) -> dict[str, str]:
+    """Return what was noted of each effect of a delivery, by `handler target`."""
+    return {f"{p.handler} {e.target}": e.job.text for p in record.plans for e in p.effects}
+
+
+def twice(written: Iterable[str]) -> list[str]:
+    """Return what is there more than once."""
+    seen: set[str] = set()
+    return [key for key in written if key in seen or seen.add(key)]  # type: ignore[func-returns-value]

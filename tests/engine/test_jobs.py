@@ -1,0 +1,49 @@
+"""The keys under which jobs exist once."""
+
+from __future__ import annotations
+
+from bot.engine.jobs import LONGEST_KEY, Origin, delivery_job, effect_jobs, key_of, plan_job, replay_job
+from bot.engine.processor import PlannedEffect, PlannedEffects
+from bot.events import Repository
+
+ORIGIN = Origin("guid-1", "rerun", "issue_comment:created:5:2026", 3, 1.5, 0, "pr:1#7")
+REPOSITORY = Repository(id=1, full_name="octocat/compiler", installation_id=None)
+
+
+def effect_keys(origin: Origin) -> list[str]:
+    planned = PlannedEffects((PlannedEffect("status", {"kind": "SetStatus"}),), closing=PlannedEffect("end", {}))
+    return [job.key for job in effect_jobs(origin, 4, REPOSITORY, planned)]
+
+
+def test_keys_name_the_intent_and_not_the_delivery_that_told_of_it() -> None:
+    other = Origin("guid-2", "rerun", ORIGIN.intent, 9, 2.5, 0, "pr:1#7")
+    assert plan_job(ORIGIN).key == plan_job(other).key == "plan:rerun:issue_comment:created:5:2026"
+    assert effect_keys(ORIGIN) == effect_keys(other)
+
+
+def test_a_replay_plans_anew_but_knows_its_effects() -> None:
+    again = Origin("guid-1", "rerun", ORIGIN.intent, 3, 1.5, 2, "pr:1#7")
+    assert plan_job(again).key != plan_job(ORIGIN).key
+    assert effect_keys(again) == effect_keys(ORIGIN)
+    keys = {delivery_job("g", "push", "{}", 0, "repo:1").key, *(replay_job("g", n, 1, 0, None).key for n in (1, 2))}
+    assert len(keys) == 3
+
+
+def test_what_tells_of_a_failure_is_not_taken_for_the_deed() -> None:
+    answer = ORIGIN.answer("It failed.")
+    assert plan_job(answer).key != plan_job(ORIGIN).key
+    assert not set(effect_keys(answer)) & set(effect_keys(ORIGIN))
+
+
+def test_fresh_effects_go_before_plans_and_closing_ones_after() -> None:
+    effect, closing = effect_jobs(
+        ORIGIN, 4, REPOSITORY, PlannedEffects((PlannedEffect("a", {}),), closing=PlannedEffect("b", {}))
+    )
+    assert effect.priority > plan_job(ORIGIN).priority > closing.priority > 0
+
+
+def test_a_very_long_key_is_shortened_and_still_its_own() -> None:
+    one, other = key_of("effect", "x" * 5000), key_of("effect", "x" * 4999 + "y")
+    assert one != other
+    assert len(one) == len(other) <= LONGEST_KEY + 65
+    assert key_of("effect", "\ud800" * 600)

@@ -1,0 +1,123 @@
+"""What operators read: what came in, and what was done about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.engine.journal import Journal
+from tests.engine.running import LOCK, opened, running, settled
+from tests.engine.toy import World, body, writes
+from tests.waiting import until
+
+EVENT = "issue_comment"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """Return a world in which nothing has happened."""
+    made = World(tmp_path / "world.db")
+    yield made
+    made.close()
+
+
+class CountingConnector:
+    """Counts the queries that a real connector answers."""
+
+    def __init__(self, connector: object) -> None:
+        self._connector = connector
+        self.queries = 0
+
+    async def execute_query_all_async(self, query: str, **arguments: object) -> object:
+        self.queries += 1
+        return await self._connector.execute_query_all_async(query, **arguments)  # type: ignore[attr-defined]
+
+
+async def test_a_delivery_is_shown_with_what_it_is_about_and_what_came_of_it(database_url: str, world: World) -> None:
+    effects = [{"target": "x", "text": "hello"}, {"target": "y", "always": "user:Not on Sundays."}]
+    payload = body({"a": {"effects": effects, "closing": True}}, issue={"number": 7})
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, payload, LOCK)
+        (record,) = await settled(engine, "g")
+    assert (record.guid, record.event, record.action) == ("g", EVENT, "created")
+    assert (record.repository, record.number, record.state) == ("octocat/compiler", 7, "failed")
+    (plan,) = record.plans
+    assert (plan.handler, plan.job.text) == ("a", "as the payload says")
+    shown = [(e.kind, e.target, e.closing, e.job.state, e.job.text, e.job.attempts) for e in plan.effects]
+    assert shown == [
+        ("Write", "x", False, "done", "written", 1),
+        ("Write", "y", False, "failed", "Not on Sundays.", 1),
+        ("Close", "closing", True, "done", "written", 1),
+    ]
+    assert json.loads(json.dumps(record.as_json()))["plans"][0]["effects"][0]["effect"]["text"] == "hello"
+
+
+async def test_a_delivery_that_still_waits_is_shown_too(database_url: str) -> None:
+    async with opened(database_url) as engine:
+        await engine.accept("g", "push", "{}", "repo:1")
+        (record,) = await engine.journal.recent()
+    assert (record.state, record.event, record.lock, record.repository) == ("waiting", "push", "repo:1", "")
+    assert not record.settled
+
+
+async def test_pages_go_from_the_newest_to_the_oldest(database_url: str) -> None:
+    async with opened(database_url) as engine:
+        for n in range(7):
+            await engine.accept(f"g{n}", EVENT, body({}), LOCK)
+        pages, before = [], None
+        while page := await engine.journal.recent(3, before):
+            pages.append([record.guid for record in page])
+            before = page[-1].job.job_id
+    assert pages == [["g6", "g5", "g4"], ["g3", "g2", "g1"], ["g0"]]
+
+
+async def test_only_what_failed_can_be_asked_for(database_url: str, world: World) -> None:
+    async with running(database_url, world) as engine:
+        await engine.accept("fine", EVENT, body({"a": writes("x")}), LOCK)
+        await engine.accept("unplanned", EVENT, body({"a": {"always": "payload"}}), LOCK)
+        await engine.accept("unapplied", EVENT, body({"a": {"effects": [{"target": "x", "always": "user"}]}}), LOCK)
+        await engine.accept("ignored", EVENT, body({}), LOCK)
+        await settled(engine, "fine", "unplanned", "unapplied", "ignored")
+        failed = await engine.journal.recent(failed=True)
+        assert [record.guid for record in failed] == ["unapplied", "unplanned"]
+        assert [r.guid for r in await engine.journal.recent(1, failed[0].job.job_id, failed=True)] == ["unplanned"]
+
+
+async def test_a_page_costs_two_queries_however_long_it_is(database_url: str, world: World) -> None:
+    async with running(database_url, world) as engine:
+        guids = [f"g{n}" for n in range(12)]
+        for guid in guids:
+            await engine.accept(guid, EVENT, body({"a": writes("x", "y"), "b": writes("z")}), f"pr:1#{guid}")
+        await settled(engine, *guids)
+        counting = CountingConnector(engine.database.connector)
+        assert len(await Journal(counting).recent()) == 12  # type: ignore[arg-type]
+    assert counting.queries == 2
+
+
+async def test_a_retry_shows_when_it_is_due(database_url: str, world: World) -> None:
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": {"effects": [{"target": "x", "errors": ["again:900"]}]}}), LOCK)
+
+        async def waiting() -> bool:
+            record = await engine.journal.delivery("g")
+            return bool(record and any(e.job.next_try for plan in record.plans for e in plan.effects))
+
+        await until(waiting)
+        record = await engine.journal.delivery("g")
+    assert record is not None
+    job = record.plans[0].effects[0].job
+    assert (record.state, job.outcome, job.text) == ("waiting", "retrying", "TryAgain: told when")
+    assert job.next_try is not None
+    assert job.at is not None
+    assert 900 <= job.next_try - job.at <= 1200
+
+
+async def test_what_is_not_known_is_nothing(database_url: str) -> None:
+    async with opened(database_url) as engine:
+        await engine.accept("g", EVENT, "{}", LOCK)
+        assert await engine.journal.delivery("other") is None
+        assert await engine.journal.known(["g", "other"]) == {"g"}
+        assert await engine.journal.known([]) == set()

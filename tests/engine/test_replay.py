@@ -1,0 +1,151 @@
+"""Doing a delivery again: what failed is tried again, what was applied stays applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.engine.journal import DeliveryRecord
+from bot.errors import UserError
+from tests.engine.running import LOCK, opened, outcomes, running, settled
+from tests.engine.toy import World, body, writes
+
+EVENT = "issue_comment"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """Return a world in which nothing has happened."""
+    made = World(tmp_path / "world.db")
+    yield made
+    made.close()
+
+
+async def test_a_failed_effect_is_tried_again_and_the_others_are_left_alone(database_url: str, world: World) -> None:
+    effects = [{"target": "x"}, {"target": "y", "errors": ["user:Not yet."]}, {"target": "z"}]
+    async with running(database_url, world) as engine, opened(database_url) as command:
+        await engine.accept("g", EVENT, body({"a": {"effects": effects}}), LOCK)
+        (before,) = await settled(engine, "g")
+        after = await command.replay("g")
+    assert outcomes(before) == {"a x": "applied", "a y": "failed", "a z": "applied"}
+    assert outcomes(after) == {"a x": "applied", "a y": "applied", "a z": "applied"}
+    assert after.state == "done"
+    assert world.written == ["g a x", "g a z", "g a y"]
+    assert world.passes("effect g a x") == 1
+
+
+async def test_the_last_word_is_spoken_again_when_a_replay_went_better(database_url: str, world: World) -> None:
+    script = {"effects": [{"target": "x", "errors": ["user:Not yet."]}], "closing": True}
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": script}), LOCK)
+        await settled(engine, "g")
+        await engine.replay("g")
+    assert world.texts == ["x=failed: Not yet.", "", "x=done: written"]
+
+
+async def test_a_failed_plan_is_planned_again_and_does_the_real_thing(database_url: str, world: World) -> None:
+    script = {**writes("x"), "errors": ["user:Not yet."], "answer": {}}
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": script}), LOCK)
+        await settled(engine, "g")
+        record = await engine.replay("g")
+    assert world.written == ["g a answer g", "g a x"]
+    assert record.state == "done"
+
+
+async def test_whoever_was_told_of_a_failure_is_not_told_twice(database_url: str, world: World) -> None:
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": {"always": "user:Never.", "answer": {}}}), LOCK)
+        await settled(engine, "g")
+        record = await engine.replay("g")
+    assert world.texts == ["Never."]
+    assert record.state == "failed"
+
+
+async def test_an_answer_that_failed_gives_way_to_the_real_thing(database_url: str, world: World) -> None:
+    script = {**writes("x"), "errors": ["user:Not yet."], "answer": {"always": "user:GitHub refused the answer."}}
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": script}), LOCK)
+        (before,) = await settled(engine, "g")
+        record = await engine.replay("g")
+    assert [plan.job.state for plan in before.plans] == ["failed", "done"]
+    assert world.written == ["g a x"]
+    assert record.state == "done"
+
+
+async def test_a_replay_has_all_its_tries_again(sqlite_url: str, world: World) -> None:
+    faults = {"effects": [{"target": "x", "errors": ["fault", "fault", "fault", "again:0"]}]}
+    async with running(sqlite_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": faults}), LOCK)
+        (before,) = await settled(engine, "g")
+        assert before.state == "failed"
+        record = await engine.replay("g")
+    assert record.state == "done"
+    assert record.plans[0].effects[0].job.attempts == 2
+
+
+async def test_a_delivery_that_went_well_is_delivered_again(database_url: str, world: World) -> None:
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": writes("x"), "b": writes("y", closing=True)}), LOCK)
+        await settled(engine, "g")
+        for replays in (1, 2):
+            record = await engine.replay("g")
+            assert len(record.replays) == replays
+            assert record.settled
+    assert world.happenings.count("deliver g") == 3
+    assert world.happenings.count("plan g a") == 3
+    assert world.written == ["g a x", "g b y", "g b closing"]
+    assert len(await _all(database_url)) == 1
+
+
+async def _all(url: str) -> list[DeliveryRecord]:
+    async with opened(url) as engine:
+        return await engine.journal.recent()
+
+
+async def test_one_who_waits_hears_how_it_goes(database_url: str, world: World) -> None:
+    heard: list[str] = []
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": {"effects": [{"target": "x", "errors": ["user"]}]}}), LOCK)
+        await settled(engine, "g")
+        record = await engine.replay("g", progress=lambda record: heard.append(record.state))
+    assert heard[0] in ("waiting", "working", "done")
+    assert heard[-1] == record.state == "done"
+
+
+async def test_without_a_worker_the_wait_ends_and_the_replay_stays_queued(database_url: str, world: World) -> None:
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": writes("x")}), LOCK)
+        await settled(engine, "g")
+    async with opened(database_url) as command:
+        record = await command.replay("g", patience=0.1)
+        assert record.state == "waiting"
+        # Asking again while one is under way waits for that one.
+        assert len((await command.replay("g", patience=0.1)).replays) == 1
+    async with running(database_url, world) as engine:
+        (record,) = await settled(engine, "g")
+    assert record.state == "done"
+
+
+async def test_a_guid_that_is_not_known_is_said_so(database_url: str, world: World) -> None:
+    async with opened(database_url, world) as engine:
+        for ask in (engine.replay("nope"), engine.dry_run("nope")):
+            with pytest.raises(UserError, match="No delivery nope is known here"):
+                await ask
+
+
+async def test_a_dry_run_shows_the_plans_and_changes_nothing(database_url: str, world: World) -> None:
+    handlers = {"a": writes("x", closing=True), "b": {"always": "user:Ask first."}}
+    async with opened(database_url, world) as engine:
+        await engine.accept("g", EVENT, body(handlers), LOCK)
+        before = await engine.journal.recent()
+        shown = await engine.dry_run("g")
+        assert await engine.journal.recent() == before
+    assert world.written == []
+    assert (shown["guid"], shown["event"], shown["ignored"]) == ("g", EVENT, "")
+    first, second = shown["plans"]
+    assert first["effects"] == [{"target": "x", "kind": "Write"}]
+    assert first["closing"] == [{"target": "closing", "kind": "Close"}]
+    assert second == {"handler": "b", "error": "UserError: Ask first."}

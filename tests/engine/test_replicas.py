@@ -1,0 +1,163 @@
+"""Several processes on one PostgreSQL, and a database that goes away: the engine's own proofs."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from bot.engine.service import Pace, StorageError
+from tests.engine.replica import replica
+from tests.engine.running import LOCK, QUICK, opened, running, settled, twice
+from tests.engine.toy import World, body, writes
+from tests.postgres import running_server
+from tests.waiting import until
+
+EVENT = "issue_comment"
+TAKEN_OVER = 30.0
+"""Seconds within which the work of a replica that is gone for good is taken over."""
+
+LONGEST_GAP = 0.05
+"""Seconds between two jobs of one pull request, at most."""
+
+RUNS = 3
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Return where the world is kept."""
+    return tmp_path / "world.db"
+
+
+@pytest.fixture
+def world(place: Path) -> Iterator[World]:
+    """Return a world in which nothing has happened."""
+    made = World(place)
+    yield made
+    made.close()
+
+
+async def test_the_work_of_a_replica_that_is_gone_is_taken_over_within_half_a_minute(
+    postgres_url: str, place: Path, world: World
+) -> None:
+    """With the pace of production, and the pull requests that the dead one held are free again."""
+    guids = [f"g{n}" for n in range(6)]
+    stuck = {"effects": [{"target": "x", "waits_for": "release"}, {"target": "y"}]}
+    async with replica(postgres_url, place, Pace()) as gone:
+        for n, guid in enumerate(guids):
+            await gone.send(guid, f"pr:1#{n % 3}", body({"a": stuck}))
+        await until(lambda: len(world.moments("effect")) == 3)
+        async with replica(postgres_url, place, Pace()):
+            gone.kill()
+            died = time.monotonic()
+            world.passed("release")
+            async with opened(postgres_url) as outside:
+                await settled(outside, *guids, deadline=TAKEN_OVER + 10)
+            assert time.monotonic() - died <= TAKEN_OVER
+    assert sorted(world.written) == sorted(f"{guid} a {target}" for guid in guids for target in "xy")
+
+
+async def test_two_replicas_share_the_work_and_keep_each_pull_request_in_order(
+    postgres_url: str, place: Path, world: World
+) -> None:
+    guids = [f"g{n:02}" for n in range(40)]
+    async with (
+        replica(postgres_url, place, QUICK),
+        replica(postgres_url, place, QUICK),
+        opened(postgres_url) as outside,
+    ):
+        for n, guid in enumerate(guids):
+            script = {"effects": [{"target": "x", "takes": 0.005}, {"target": "y"}]}
+            await outside.accept(guid, EVENT, body({"a": script}), f"pr:1#{n % 4}")
+        await settled(outside, *guids, deadline=40)
+    written = world.written
+    for number in range(4):
+        mine = [guid for n, guid in enumerate(guids) if n % 4 == number]
+        ours = [key for key in written if key.split()[0] in mine]
+        assert ours == [f"{guid} a {target}" for guid in mine for target in "xy"]
+    assert len({pid for _, _, pid in world.moments("effect")}) == 2
+
+
+async def test_a_replica_that_was_frozen_and_thaws_doubles_nothing(
+    postgres_url: str, place: Path, world: World
+) -> None:
+    frozen_in = {"effects": [{"target": "x", "takes": 0.3}, {"target": "y"}], "closing": True}
+    async with replica(postgres_url, place, QUICK) as frozen:
+        await frozen.send("g1", LOCK, body({"a": frozen_in}))
+        await until(lambda: world.passes("effect g1 a x"))
+        frozen.freeze()
+        async with replica(postgres_url, place, QUICK) as other, opened(postgres_url) as outside:
+            await outside.accept("g2", EVENT, body({"a": writes("x")}), LOCK)
+            await settled(outside, "g1", "g2")
+            assert world.written == ["g1 a x", "g1 a y", "g1 a closing", "g2 a x"]
+            frozen.thaw()
+            assert await other.stop() == 0
+            # It has to notice by itself that it was given up for dead, and works on.
+            await outside.accept("g3", EVENT, body({"a": writes("x")}), LOCK)
+            await settled(outside, "g3")
+            (record,) = await settled(outside, "g1")
+    assert world.written == ["g1 a x", "g1 a y", "g1 a closing", "g2 a x", "g3 a x"]
+    assert record.state == "done"
+    assert len({pid for what, _, pid in world.moments("effect g1 a x")}) == 2
+
+
+async def test_a_database_that_crashes_under_load_costs_nothing_that_was_acknowledged(world: World) -> None:
+    acknowledged: list[str] = []
+    numbers = itertools.count()
+    with running_server({"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}) as server:
+        async with running(server.create_database(), world) as engine:
+
+            async def load() -> None:
+                while True:
+                    guid = f"g{next(numbers)}"
+                    script = {"effects": [{"target": "x", "takes": 0.01}, {"target": "y"}], "closing": True}
+                    try:
+                        await engine.accept(guid, EVENT, body({"a": script}), f"pr:1#{len(acknowledged) % 9}")
+                    except StorageError:
+                        continue
+                    acknowledged.append(guid)
+                    await asyncio.sleep(0.01)
+
+            loading = asyncio.create_task(load())
+            for enough in (30, 60):
+                await until(partial(more_than, acknowledged, enough))
+                await asyncio.to_thread(server.restart_immediately)
+            await until(partial(more_than, acknowledged, len(acknowledged) + 10))
+            loading.cancel()
+            await asyncio.gather(loading, return_exceptions=True)
+            records = await settled(engine, *acknowledged, deadline=60)
+    assert {record.state for record in records} == {"done"}
+    written = world.written
+    assert twice(written) == []
+    assert set(written) >= {f"{guid} a {target}" for guid in acknowledged for target in ("x", "y", "closing")}
+
+
+def more_than(acknowledged: list[str], count: int) -> bool:
+    return len(acknowledged) > count
+
+
+async def test_twenty_deliveries_of_one_pull_request_follow_each_other_without_a_gap(
+    database_url: str, tmp_path: Path
+) -> None:
+    """With the pace of production. The best of some runs counts, for the machine may be busy with other things."""
+    gaps: list[float] = []
+    while len(gaps) < RUNS and min(gaps, default=math.inf) > LONGEST_GAP:
+        world = World(tmp_path / f"world-{len(gaps)}.db")
+        guids = [f"g{len(gaps)}-{n}" for n in range(20)]
+        async with opened(database_url) as outside:
+            for guid in guids:
+                await outside.accept(guid, EVENT, body({"a": writes("x")}), LOCK)
+        async with running(database_url, world, pace=Pace()) as engine:
+            await settled(engine, *guids)
+        steps = world.moments("")
+        world.close()
+        expected = [f"{step} {guid}" for guid in guids for step in ("deliver", "plan", "effect")]
+        assert [" ".join(what.split()[:2]) for what, _, _ in steps] == expected
+        gaps.append(max(after[1] - before[1] for before, after in itertools.pairwise(steps)))
+    assert min(gaps) <= LONGEST_GAP

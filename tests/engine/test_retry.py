@@ -1,0 +1,130 @@
+"""When what failed is tried again."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+
+import pytest
+from gidgethub import BadRequest, GitHubBroken, InvalidField, RedirectionException
+from procrastinate.exceptions import ConnectorException
+from procrastinate.jobs import Job
+
+from bot.engine.retry import (
+    JITTER,
+    LONGEST_NAMED_WAIT,
+    LONGEST_WAIT,
+    MAX_FAULT_TRIES,
+    MAX_NAMED_WAITS,
+    MAX_TRIES,
+    Again,
+    EngineRetry,
+    Failed,
+    LostTooOften,
+    Tries,
+    next_try,
+)
+from bot.errors import PayloadError, TryAgain, UserError
+
+
+def waits_until_final(error: Exception) -> list[float]:
+    """Fail with the same error over and over; return the waits until it is final."""
+    tries, waits = Tries(), []
+    while (seconds := next_try(error, tries)) is not None:
+        waits.append(seconds)
+        tries = tries.after(error)
+    return waits
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UserError("no"),
+        PayloadError("pull_request.head", "is missing"),
+        BadRequest(HTTPStatus.FORBIDDEN),
+        InvalidField([], "Validation Failed"),
+        RedirectionException(HTTPStatus.MOVED_PERMANENTLY),
+        LostTooOften(9),
+    ],
+)
+def test_refusals_and_answers_to_people_are_final_at_once(error: Exception) -> None:
+    assert waits_until_final(error) == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TryAgain("not yet"),
+        GitHubBroken(HTTPStatus.BAD_GATEWAY),
+        TimeoutError(),
+        ConnectionResetError(),
+        ConnectorException("the database is away"),
+    ],
+)
+def test_what_the_world_was_not_ready_for_is_tried_twelve_times_with_growing_waits(error: Exception) -> None:
+    waits = waits_until_final(error)
+    assert len(waits) == MAX_TRIES - 1
+    for n, seconds in enumerate(waits):
+        expected = min(2.0**n, LONGEST_WAIT)
+        assert expected <= seconds <= expected * (1 + JITTER)
+
+
+def test_a_fault_of_ours_is_tried_three_times() -> None:
+    assert len(waits_until_final(KeyError("oops"))) == MAX_FAULT_TRIES - 1
+
+
+def test_a_wait_that_github_names_is_obeyed_and_never_cut_short() -> None:
+    seconds = next_try(TryAgain("limited", retry_in=61), Tries())
+    assert seconds is not None
+    assert 61 <= seconds <= 61 * (1 + JITTER)
+
+
+def test_waits_that_github_names_use_up_no_tries() -> None:
+    tries = Tries()
+    for _ in range(MAX_TRIES * 2):
+        tries = tries.after(TryAgain("limited", retry_in=1))
+    assert next_try(TryAgain("not yet"), tries) is not None
+    assert next_try(TryAgain("limited", retry_in=1), tries) is not None
+
+
+def test_waits_that_github_names_end_some_time() -> None:
+    assert len(waits_until_final(TryAgain("limited", retry_in=1))) == MAX_NAMED_WAITS
+
+
+@pytest.mark.parametrize(("named", "least", "most"), [(-5.0, 0.0, 0.0), (1e9, LONGEST_NAMED_WAIT, 4 * 3600)])
+def test_a_senseless_wait_is_brought_to_reason(named: float, least: float, most: float) -> None:
+    seconds = next_try(TryAgain("odd", retry_in=named), Tries())
+    assert seconds is not None
+    assert least <= seconds <= most
+
+
+def test_a_fault_after_many_passing_troubles_still_has_its_own_tries() -> None:
+    assert next_try(KeyError("oops"), Tries(backed_off=MAX_TRIES - 1, named=7)) is not None
+
+
+@pytest.mark.parametrize(("attempts", "tries", "lost"), [(0, Tries(), 0), (3, Tries(), 3), (5, Tries(1, 2, 1), 1)])
+def test_a_try_that_left_no_word_was_lost_with_its_worker(attempts: int, tries: Tries, lost: int) -> None:
+    assert tries.lost(attempts) == lost
+
+
+def test_counts_of_tries_are_read_as_they_were_written() -> None:
+    tries = Tries(1, 2, 3)
+    assert Tries.read(tries.asdict()) == tries
+    assert Tries.read({}) == Tries()
+
+
+JOB = Job(id=1, queue="default", lock=None, queueing_lock=None, task_name="effect", attempts=2)
+
+
+def test_the_queue_is_told_when_and_how_urgent() -> None:
+    decision = EngineRetry().get_retry_decision(exception=Again(5, 6), job=JOB)
+    assert decision is not None
+    assert decision.priority == 6
+    assert decision.retry_at is not None
+
+
+def test_only_what_was_settled_as_failed_ends_a_job() -> None:
+    strategy = EngineRetry()
+    assert strategy.get_retry_decision(exception=Failed(), job=JOB) is None
+    for unsettled in (ConnectorException("away while failing"), asyncio.CancelledError(), RuntimeError("unforeseen")):
+        assert strategy.get_retry_decision(exception=unsettled, job=JOB) is not None

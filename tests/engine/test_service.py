@@ -1,0 +1,218 @@
+"""The engine as the web server and the commands see it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bot import logs
+from bot.engine.database import DatabaseError
+from bot.engine.service import Backlog, Engine, StorageError
+from tests.engine.running import LOCK, QUICK, opened, running, settled
+from tests.engine.toy import Toy, World, body, writes
+from tests.postgres import running_server
+from tests.waiting import until
+
+EVENT = "issue_comment"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """Return a world in which nothing has happened."""
+    made = World(tmp_path / "world.db")
+    yield made
+    made.close()
+
+
+class Heard:
+    """An observer that keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[str, str, str]] = []
+
+    def delivery(self, event: str, outcome: str, seconds: float) -> None:
+        assert 0 <= seconds < 60
+        self.all.append(("delivery", event, outcome))
+
+    def handler(self, name: str, outcome: str, seconds: float) -> None:
+        self.all.append(("handler", name, outcome))
+
+    def effect(self, kind: str, outcome: str, seconds: float) -> None:
+        self.all.append(("effect", kind, outcome))
+
+
+async def test_what_was_accepted_is_there_for_another_process(database_url: str, world: World) -> None:
+    async with opened(database_url) as web:
+        assert await web.accept("g", EVENT, body({"a": writes("x")}), LOCK)
+    async with running(database_url, world) as engine:
+        await settled(engine, "g")
+    assert world.written == ["g a x"]
+
+
+async def test_a_closed_engine_stores_nothing(sqlite_url: str) -> None:
+    async with opened(sqlite_url) as engine:
+        pass
+    with pytest.raises(StorageError):
+        await engine.accept("g", EVENT, "{}", LOCK)
+
+
+async def test_it_is_ready_while_its_worker_runs(database_url: str, world: World) -> None:
+    async with opened(database_url) as idle:
+        assert idle.ready() == "the worker has not started"
+    async with running(database_url, world) as engine:
+        assert engine.ready() is None
+    assert engine.ready() == "the worker is not running"
+
+
+async def test_while_the_database_is_gone_it_says_so_and_then_works_on(world: World) -> None:
+    with running_server() as server:
+        async with running(server.create_database(), world) as engine:
+            await engine.accept("before", EVENT, body({"a": writes("x")}), LOCK)
+            await settled(engine, "before")
+            server.stop()
+            with pytest.raises(StorageError):
+                await engine.accept("lost", EVENT, body({"a": writes("x")}), LOCK)
+            await until(lambda: engine.ready() is not None)
+            server.start()
+            await until(lambda: engine.ready() is None)
+            assert await engine.accept("after", EVENT, body({"a": writes("x")}), LOCK)
+            await settled(engine, "after")
+    assert world.written == ["before a x", "after a x"]
+
+
+async def test_a_file_is_served_by_one_process_and_read_by_many(sqlite_url: str, world: World) -> None:
+    async with running(sqlite_url, world) as engine:
+        await engine.accept("g", EVENT, body({}), LOCK)
+        await settled(engine, "g")
+        async with opened(sqlite_url, world) as command:
+            assert [record.guid for record in await command.journal.recent()] == ["g"]
+            with pytest.raises(DatabaseError, match="in use by another nightjar"):
+                await command.recover()
+
+
+async def test_what_was_running_is_taken_up_before_anything_else(sqlite_url: str, world: World) -> None:
+    """As after a crash: the process ends in the middle of an effect, without a word."""
+    engine = Engine(sqlite_url, Toy(world), pace=replace(QUICK, graceful=0.1))
+    await engine.open()
+    await engine.recover()
+    work = asyncio.create_task(engine.run())
+    await engine.accept("g", EVENT, body({"a": {"effects": [{"target": "x", "waits_for": "release"}]}}), LOCK)
+    await until(lambda: world.passes("effect g a x"))
+    await engine.close()  # from here on nothing of it is stored
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+    async with opened(sqlite_url, world) as later:
+        before = await later.journal.delivery("g")
+        assert before is not None
+        assert before.state == "working"
+        await later.recover()
+        after = await later.journal.delivery("g")
+        assert after is not None
+        assert after.state == "waiting"
+
+
+async def test_a_graceful_stop_lets_running_jobs_end_and_starts_no_other(database_url: str, world: World) -> None:
+    async with running(database_url, world) as engine:
+        await engine.accept(
+            "g", EVENT, body({"a": {"effects": [{"target": "x", "takes": 0.3}, {"target": "y"}]}}), LOCK
+        )
+        await until(lambda: world.passes("effect g a x"))
+        await engine.stop()
+        await until(lambda: engine.ready() is not None)
+        assert world.written == ["g a x"]
+    async with running(database_url, world) as engine:
+        await settled(engine, "g")
+    assert world.written == ["g a x", "g a y"]
+    assert world.passes("effect g a x") == 1
+
+
+async def test_the_observer_hears_of_every_step(database_url: str, world: World) -> None:
+    heard = Heard()
+    async with running(database_url, world, observer=heard) as engine:
+        script = {"effects": [{"target": "x", "errors": ["again:0"]}, {"target": "y", "always": "user"}]}
+        await engine.accept("g1", EVENT, body({"a": script, "b": {"always": "payload"}}), LOCK)
+        await engine.accept("g2", EVENT, body({}), LOCK)
+        await settled(engine, "g1", "g2")
+    assert sorted(heard.all) == [
+        ("delivery", EVENT, "ignored"),
+        ("delivery", EVENT, "routed"),
+        ("effect", "Write", "applied"),
+        ("effect", "Write", "failed"),
+        ("effect", "Write", "retrying"),
+        ("handler", "a", "planned"),
+        ("handler", "b", "failed"),
+    ]
+
+
+async def test_the_backlog_counts_what_waits_and_since_when(database_url: str) -> None:
+    async with opened(database_url) as engine:
+        assert await engine.backlog() == Backlog(waiting={}, oldest_seconds=0.0)
+        await engine.accept("g1", EVENT, body({}), LOCK)
+        await engine.accept("g2", EVENT, body({}), LOCK)
+        backlog = await engine.backlog()
+    assert backlog.waiting == {"deliver": 2}
+    assert 0 <= backlog.oldest_seconds < 60
+
+
+async def test_every_line_names_the_delivery_and_none_holds_its_body(sqlite_url: str, world: World) -> None:
+    written = io.StringIO()
+    logs.configure(stream=written, pretty=False)
+    logging.getLogger("procrastinate").setLevel(logging.DEBUG)
+    logging.getLogger().setLevel(logging.DEBUG)
+    handlers = {"a": writes("x"), "c": {"always": "payload", "answer": {}}}
+    async with running(sqlite_url, world) as engine:
+        await engine.accept("the-guid", EVENT, body(handlers, title="words of the body"), LOCK)
+        await settled(engine, "the-guid")
+    lines = written.getvalue().splitlines()
+    assert any('"delivery": "the-guid"' in line and "pull_request.head.sha" in line for line in lines)
+    assert all('"delivery": "the-guid"' in line for line in lines if '"job"' in line and "timer" not in line)
+    assert [line for line in lines if "words of the body" in line] == []
+
+
+async def test_a_timer_runs_once_for_each_tick_however_many_replicas(postgres_url: str, world: World) -> None:
+    async def tick() -> None:
+        world.happened("tick")
+
+    engines = [Engine(postgres_url, Toy(world), pace=QUICK) for _ in range(3)]
+    works = []
+    for engine in engines:
+        engine.every("each-second", "* * * * * *", tick)
+        await engine.open()
+        works.append(asyncio.create_task(engine.run()))
+    await until(lambda: len(world.happenings) >= 3)
+    for engine, work in zip(engines, works, strict=True):
+        await engine.stop()
+        await work
+        await engine.close()
+    rows = await _timer_keys(postgres_url)
+    assert len(rows) == len(set(rows)) >= len(world.happenings)
+
+
+async def _timer_keys(url: str) -> list[str]:
+    async with opened(url) as engine:
+        rows = await engine.database.connector.execute_query_all_async(
+            "SELECT queueing_lock FROM procrastinate_jobs WHERE lock = 'timer:each-second'"
+        )
+        return [str(row["queueing_lock"]) for row in rows]
+
+
+async def test_a_timer_can_run_at_start_and_is_tried_again(database_url: str, world: World) -> None:
+    async def sweep() -> str:
+        if not world.passed("sweep"):
+            raise TimeoutError("GitHub does not answer")
+        world.happened("swept")
+        return "nothing was missed"
+
+    engine = Engine(database_url, Toy(world), pace=QUICK)
+    engine.every("sweep", "0 0 1 1 *", sweep, at_start=True)
+    async with engine:
+        work = asyncio.create_task(engine.run())
+        await until(lambda: world.happenings == ["swept"])
+        await engine.stop()
+        await work

@@ -1,0 +1,206 @@
+"""What becomes of a delivery: its handlers, their plans, and their effects, on both databases."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engine.running import LOCK, opened, outcomes, running, settled, texts, twice
+from tests.engine.toy import SORRY, World, body, writes
+from tests.waiting import until
+
+EVENT = "issue_comment"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """Return a world in which nothing has happened."""
+    made = World(tmp_path / "world.db")
+    yield made
+    made.close()
+
+
+async def test_effects_of_all_handlers_are_applied_and_recorded(database_url: str, world: World) -> None:
+    async with running(database_url, world) as engine:
+        assert await engine.accept("g", EVENT, body({"a": writes("x", "y"), "b": writes("z")}), LOCK)
+        (record,) = await settled(engine, "g")
+    assert world.written == ["g a x", "g a y", "g b z"]
+    assert record.state == "done"
+    assert outcomes(record) == {"a x": "applied", "a y": "applied", "b z": "applied"}
+
+
+async def test_what_nobody_wants_ends_with_the_reason(database_url: str, world: World) -> None:
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, body({}), LOCK)
+        (record,) = await settled(engine, "g")
+    assert (record.state, record.job.text) == ("ignored", "nobody wants it")
+
+
+async def test_a_delivery_that_comes_twice_is_handled_once(database_url: str, world: World) -> None:
+    async with running(database_url, world) as engine:
+        stored = await asyncio.gather(*(engine.accept("g", EVENT, body({"a": writes("x")}), LOCK) for _ in range(10)))
+        assert sorted(stored) == [False] * 9 + [True]
+        await settled(engine, "g")
+        assert not await engine.accept("g", EVENT, body({"a": writes("x")}), LOCK)
+    assert world.happenings.count("deliver g") == 1
+    assert world.written == ["g a x"]
+
+
+async def test_two_deliveries_that_tell_of_one_thing_are_one_intent(database_url: str, world: World) -> None:
+    comment = {"comment": {"id": 5, "updated_at": "2026-11-20T05:10:00Z"}}
+    async with running(database_url, world) as engine:
+        for guid in ("app-hook", "repository-hook"):
+            await engine.accept(guid, EVENT, body({"a": writes("x")}, **comment), LOCK)
+        first, second = await settled(engine, "app-hook", "repository-hook")
+    assert world.written == ["app-hook a x"]
+    assert first.state == "done"
+    assert second.state == "ignored"
+    assert second.job.text == f"a: already handled as {EVENT}:created:5:2026-11-20T05:10:00Z"
+
+
+async def test_deliveries_of_one_pull_request_are_done_one_after_the_other(database_url: str, world: World) -> None:
+    guids = [f"g{n}" for n in range(8)]
+    async with opened(database_url) as outside:
+        for guid in guids:
+            await outside.accept(guid, EVENT, body({"a": writes("x", "y"), "b": writes("z")}), LOCK)
+    async with running(database_url, world) as engine:
+        await settled(engine, *guids)
+    expected = [f"{guid} {what}" for guid in guids for what in ("a x", "a y", "b z")]
+    assert world.written == expected
+
+
+async def test_deliveries_of_different_pull_requests_do_not_wait_for_each_other(
+    database_url: str, world: World
+) -> None:
+    """Each waits for what the other does first, so one after the other they would never end."""
+    async with running(database_url, world) as engine:
+        for guid, other in (("g1", "g2"), ("g2", "g1")):
+            script = {"effects": [{"target": "x", "waits_for": f"effect {other} a x"}]}
+            await engine.accept(guid, EVENT, body({"a": script}), f"pr:1#{guid}")
+        await settled(engine, "g1", "g2")
+    assert sorted(world.written) == ["g1 a x", "g2 a x"]
+
+
+async def test_a_failing_handler_stops_no_other_even_while_it_waits(database_url: str, world: World) -> None:
+    async with running(database_url, world) as engine:
+        handlers = {
+            "waits": {**writes("late"), "errors": ["again:3600"]},
+            "refuses": {"always": "user"},
+            "lacks": {"always": "payload"},
+            "works": writes("x", closing=True),
+        }
+        await engine.accept("g", EVENT, body(handlers), LOCK)
+        await until(lambda: world.written == ["g works x", "g works closing"])
+        record = await engine.journal.delivery("g")
+    assert record is not None
+    plans = {plan.handler: plan.job for plan in record.plans}
+    assert {name: job.state for name, job in plans.items()} == {
+        "waits": "waiting",
+        "refuses": "failed",
+        "lacks": "failed",
+        "works": "done",
+    }
+    assert plans["waits"].next_try is not None
+    assert plans["refuses"].text == "No, and this is why."
+    assert plans["lacks"].text == "pull_request.head.sha: is missing where text was expected"
+
+
+async def test_an_effect_that_waits_holds_up_no_other_handler(database_url: str, world: World) -> None:
+    async with running(database_url, world) as engine:
+        slow = {"effects": [{"target": "slow", "errors": ["again:3600"]}, {"target": "other"}], "closing": True}
+        await engine.accept("g", EVENT, body({"a": slow, "b": writes("x", closing=True)}), LOCK)
+        await until(lambda: "g b closing" in world.written)
+    assert world.written == ["g a other", "g b x", "g b closing"]
+
+
+async def test_the_next_delivery_waits_for_the_retries_of_the_one_before(database_url: str, world: World) -> None:
+    async with running(database_url, world) as engine:
+        slow = {"effects": [{"target": "x", "errors": ["again:0.3", "again:0.3"]}]}
+        await engine.accept("g1", EVENT, body({"a": slow}), LOCK)
+        await engine.accept("g2", EVENT, body({"a": writes("x")}), LOCK)
+        first, _ = await settled(engine, "g1", "g2")
+    assert world.written == ["g1 a x", "g2 a x"]
+    assert first.plans[0].effects[0].job.attempts == 3
+
+
+async def test_a_wait_outlives_the_process(database_url: str, world: World) -> None:
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": {"effects": [{"target": "x", "errors": ["again:1.5"]}]}}), LOCK)
+        await until(lambda: world.passes("effect g a x") == 1)
+    async with running(database_url, world) as engine:
+        record = await engine.journal.delivery("g")
+        assert record is not None
+        waiting = record.plans[0].effects[0].job
+        assert (waiting.state, waiting.outcome, waiting.text) == ("waiting", "retrying", "TryAgain: told when")
+        await settled(engine, "g")
+    assert world.written == ["g a x"]
+
+
+async def test_a_fault_of_ours_is_tried_three_times_then_kept_with_its_text(sqlite_url: str, world: World) -> None:
+    async with running(sqlite_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": {"effects": [{"target": "x", "always": "fault"}]}}), LOCK)
+        (record,) = await settled(engine, "g")
+        assert [r.guid for r in await engine.journal.recent(failed=True)] == ["g"]
+    assert world.passes("effect g a x") == 3
+    assert record.state == "failed"
+    assert texts(record) == {"a x": "RuntimeError: a fault of ours: fault"}
+
+
+async def test_whoever_asked_hears_of_a_plan_that_failed(database_url: str, world: World) -> None:
+    async with running(database_url, world) as engine:
+        await engine.accept(
+            "refused", EVENT, body({"a": {"always": "user:Ask somebody with triage.", "answer": {}}}), LOCK
+        )
+        await engine.accept("broken", EVENT, body({"a": {"always": "payload", "answer": {}}}), LOCK)
+        await settled(engine, "refused", "broken")
+    assert world.texts == ["Ask somebody with triage.", SORRY.format(guid="broken")]
+
+
+async def test_the_closing_effect_sees_how_its_siblings_ended(database_url: str, world: World) -> None:
+    effects = [
+        {"target": "late", "errors": ["again:0.2"]},
+        {"target": "refused", "always": "user:Not you."},
+        {"target": "broken", "always": "payload"},
+        {"target": "asks", "then": [{"target": "follows"}]},
+    ]
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": {"effects": effects, "closing": True}}), LOCK)
+        (record,) = await settled(engine, "g")
+    assert world.written == ["g a asks", "g a follows", "g a late", "g a closing"]
+    assert world.texts[-1].split(" | ") == [
+        "late=done: written",
+        "refused=failed: Not you.",
+        f"broken=failed: {SORRY.format(guid='g')}",
+        "asks=done: written",
+        "follows=done: written",
+    ]
+    assert outcomes(record)["a follows"] == "applied"
+
+
+async def test_a_payload_that_is_odd_everywhere_is_carried_all_the_same(database_url: str, world: World) -> None:
+    raw = '{"action": "created", "title": "nul \\u0000, half a pair \\ud83d", "handlers": {"a": {"effects": ' + (
+        '[{"target": "x", "text": "\\u0000 and \\ud83d"}]}}, "repository": {"id": 1, "full_name": "octocat/compiler"}}'
+    )
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, raw, LOCK)
+        (record,) = await settled(engine, "g")
+    assert outcomes(record) == {"a x": "applied"}
+    assert world.texts == ["\\x00 and \\ud83d"]
+    assert record.plans[0].effects[0].effect["text"] == "\x00 and \ud83d"
+
+
+async def test_a_hundred_deliveries_at_once_are_all_done_once(database_url: str, world: World) -> None:
+    guids = [f"g{n}" for n in range(100)]
+    async with running(database_url, world) as engine:
+        await asyncio.gather(
+            *(
+                engine.accept(guid, EVENT, body({"a": writes("x", "y")}), f"pr:1#{n % 10}")
+                for n, guid in enumerate(guids)
+            )
+        )
+        await settled(engine, *guids)
+    assert len(world.written) == 200
+    assert twice(world.written) == []

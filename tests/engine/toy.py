@@ -1,0 +1,185 @@
+"""A processor of the tests' own: what it plans and how it fails is written in the payload, what it did in a world.
+
+The world is a SQLite file that outlives the process and counts, so a test sees what was done, in which order, how
+often, and whether anything was done twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bot.engine.service import AppliedEffect, EffectJob, PlannedEffect, PlannedEffects, Routing
+from bot.errors import PayloadError, TryAgain, UserError
+from bot.events import Delivery
+from tests.waiting import until
+
+REPOSITORY = {"id": 1, "full_name": "octocat/compiler"}
+LONGEST_WAIT = 60.0
+SORRY = "Something went wrong on our side; the log has it under {guid}."
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS passes (point TEXT PRIMARY KEY, count INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS writes (n INTEGER PRIMARY KEY, key TEXT NOT NULL, text TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS happenings (
+    n INTEGER PRIMARY KEY, at REAL NOT NULL, pid INTEGER NOT NULL, what TEXT NOT NULL
+);
+"""
+
+
+class World:
+    """What a processor wrote."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None, timeout=20)
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = OFF")
+        self._connection.executescript(TABLES)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def passed(self, point: str) -> int:
+        """Count one more pass of a point; return how many there were before."""
+        count = self._connection.execute(
+            "INSERT INTO passes VALUES (?, 1) ON CONFLICT (point) DO UPDATE SET count = count + 1 RETURNING count",
+            (point,),
+        ).fetchone()
+        return int(count[0]) - 1
+
+    def passes(self, point: str) -> int:
+        row = self._connection.execute("SELECT count FROM passes WHERE point = ?", (point,)).fetchone()
+        return int(row[0]) if row else 0
+
+    def write(self, key: str, text: str) -> None:
+        self._connection.execute("INSERT INTO writes (key, text) VALUES (?, ?)", (key, _storable(text)))
+
+    def says(self, key: str, text: str) -> bool:
+        """Say whether this is what was written last under a key."""
+        row = self._connection.execute("SELECT text FROM writes WHERE key = ? ORDER BY n DESC", (key,)).fetchone()
+        return row is not None and row[0] == _storable(text)
+
+    @property
+    def written(self) -> list[str]:
+        """The keys that were written, in order; one that was written twice is there twice."""
+        return [row[0] for row in self._connection.execute("SELECT key FROM writes ORDER BY n")]
+
+    @property
+    def texts(self) -> list[str]:
+        return [row[0] for row in self._connection.execute("SELECT text FROM writes ORDER BY n")]
+
+    def happened(self, what: str) -> None:
+        self._connection.execute(
+            "INSERT INTO happenings (at, pid, what) VALUES (?, ?, ?)", (time.time(), os.getpid(), what)
+        )
+
+    @property
+    def happenings(self) -> list[str]:
+        return [row[0] for row in self._connection.execute("SELECT what FROM happenings ORDER BY n")]
+
+    def moments(self, prefix: str) -> list[tuple[str, float, int]]:
+        """Return what happened whose name begins so: its name, its time, and the process."""
+        rows = self._connection.execute("SELECT what, at, pid FROM happenings ORDER BY n")
+        return [(what, at, pid) for what, at, pid in rows if what.startswith(prefix)]
+
+
+def _storable(text: str) -> str:
+    return ascii(text)[1:-1]
+
+
+class Toy:
+    """A processor that does what payloads tell it."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def handlers_for(self, delivery: Delivery) -> Routing:
+        handlers = delivery.payload.raw.get("handlers", {})
+        return Routing(tuple(handlers), "" if handlers else "nobody wants it")
+
+    async def note(self, delivery: Delivery) -> None:
+        self.world.happened(f"deliver {delivery.guid}")
+
+    async def plan(self, delivery: Delivery, handler: str, intent: str) -> PlannedEffects:
+        script = delivery.payload.raw["handlers"][handler]
+        self.world.happened(f"plan {delivery.guid} {handler}")
+        await self._go_through(f"plan {delivery.guid} {handler}", script)
+        return planned(script)
+
+    async def plan_failure(self, delivery: Delivery, handler: str, intent: str, told: str) -> PlannedEffects:
+        script = delivery.payload.raw["handlers"][handler]
+        if "answer" not in script:
+            return PlannedEffects()
+        effect = {"kind": "Answer", "text": told, **script["answer"]}
+        return PlannedEffects((PlannedEffect(f"answer {delivery.guid}", effect),))
+
+    async def apply(self, job: EffectJob) -> AppliedEffect:
+        key = f"{job.guid} {job.handler} {job.target}"
+        self.world.happened(f"effect {key}")
+        await self._go_through(f"effect {key}", job.effect)
+        siblings = [f"{s.target}={'failed' if s.failed else 'done'}: {s.text}" for s in await job.siblings()]
+        text = " | ".join(siblings) if job.effect["kind"] == "Close" else str(job.effect.get("text", ""))
+        if self.world.says(key, text):
+            return AppliedEffect("was there", changed=False)
+        self.world.write(key, text)
+        self._die(f"effect {key}", job.effect, "after")
+        return AppliedEffect("written", then=planned({"effects": job.effect.get("then", [])}).effects)
+
+    def told(self, error: Exception, guid: str) -> str:
+        return str(error) if isinstance(error, UserError) else SORRY.format(guid=guid)
+
+    async def _go_through(self, point: str, script: Mapping[str, Any]) -> None:
+        passes = self.world.passed(point)
+        self._die(point, script, "before")
+        if "takes" in script:
+            await asyncio.sleep(script["takes"])
+        if "waits_for" in script:
+            await until(lambda: self.world.passes(script["waits_for"]), deadline=LONGEST_WAIT)
+        errors: Sequence[str] = script.get("errors", [])
+        if passes < len(errors):
+            raise error_of(errors[passes])
+        if script.get("always"):
+            raise error_of(script["always"])
+
+    def _die(self, point: str, script: Mapping[str, Any], when: str) -> None:
+        """End the process as a power cut would, the first `deaths` times that it comes by here."""
+        if script.get("dies") == when and self.world.passed(f"{point} dies") < script.get("deaths", 1):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def planned(script: Mapping[str, Any]) -> PlannedEffects:
+    effects = [PlannedEffect(e["target"], {"kind": "Write", **e}) for e in script.get("effects", [])]
+    closing = PlannedEffect("closing", {"kind": "Close"}) if script.get("closing") else None
+    return PlannedEffects(tuple(effects), "as the payload says", closing)
+
+
+def error_of(name: str) -> Exception:
+    """Return the error that a script names: user, payload, fault, again, or again:SECONDS."""
+    match name.partition(":"):
+        case "user", _, text:
+            return UserError(text or "No, and this is why.")
+        case "payload", _, _:
+            return PayloadError("pull_request.head.sha", "is missing where text was expected")
+        case "again", _, "":
+            return TryAgain("not yet")
+        case "again", _, seconds:
+            return TryAgain("told when", retry_in=float(seconds))
+        case _:
+            return RuntimeError(f"a fault of ours: {name}")
+
+
+def body(handlers: Mapping[str, Any], **more: Any) -> str:
+    """Return the raw text of a payload with a script for each handler."""
+    return json.dumps({"action": "created", "repository": REPOSITORY, "handlers": handlers, **more})
+
+
+def writes(*targets: str, **script: Any) -> dict[str, Any]:
+    """Return the script of a handler that plans some plain effects."""
+    return {"effects": [{"target": target} for target in targets], **script}
