@@ -8,6 +8,7 @@ same on every replica and right after a restart.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import choose_encoder
@@ -27,55 +28,29 @@ class Metrics:
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         Info("nightjar_build", "Which version runs.", registry=registry).info({"version": version})
-        self._webhooks = Counter("nightjar_webhook_answers", "Answers to POST /webhook.", ["status"], registry=registry)
-        self._deliveries = Counter(
-            "nightjar_deliveries", "Deliveries by what became of them.", ["event", "outcome"], registry=registry
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        timing = partial(Histogram, registry=registry, buckets=SECONDS)
+
+        self._webhooks = counter("nightjar_webhook_answers", "Answers to POST /webhook.", ["status"])
+        self._deliveries = counter("nightjar_deliveries", "Deliveries by what became of them.", ["event", "outcome"])
+        self._delivery_seconds = timing("nightjar_delivery_seconds", "Age of a delivery when it was looked at.")
+        self._waiting = gauge("nightjar_waiting_jobs", "Jobs that wait to be done.", ["task"])
+        self._oldest = gauge("nightjar_oldest_waiting_seconds", "Age of the oldest delivery that waits.")
+
+        self._plans = counter("nightjar_handler_runs", "Plans: planned, retrying, failed.", ["handler", "outcome"])
+        self._plan_seconds = timing("nightjar_handler_seconds", "Time a handler took to plan.", ["handler"])
+        self._effects = counter("nightjar_effects", "Applied, unchanged, retrying, failed.", ["kind", "outcome"])
+        self._effect_seconds = timing("nightjar_effect_seconds", "Time an effect took.", ["kind"])
+
+        self._requests = counter("nightjar_github_requests", "Requests to GitHub.", ["method", "route", "status"])
+        self._request_seconds = timing("nightjar_github_request_seconds", "Time GitHub took.", ["method", "route"])
+        self._quota = gauge(
+            "nightjar_github_quota_remaining", "Requests left of GitHub's quota.", ["installation", "resource"]
         )
-        self._waiting = Gauge("nightjar_waiting_jobs", "Jobs that wait to be done.", ["task"], registry=registry)
-        self._oldest = Gauge(
-            "nightjar_oldest_waiting_seconds", "Age of the oldest delivery that waits.", registry=registry
-        )
-        self._delivery_seconds = Histogram(
-            "nightjar_delivery_seconds", "Age of a delivery when it was looked at.", buckets=SECONDS, registry=registry
-        )
-        self._handler_seconds = Histogram(
-            "nightjar_handler_seconds", "Time a handler took to plan.", ["handler"], buckets=SECONDS, registry=registry
-        )
-        self._handler_runs = Counter(
-            "nightjar_handler_runs",
-            "Runs of handlers: planned, retrying, failed.",
-            ["handler", "outcome"],
-            registry=registry,
-        )
-        self._effect_seconds = Histogram(
-            "nightjar_effect_seconds", "Time an effect took.", ["kind"], buckets=SECONDS, registry=registry
-        )
-        self._effects = Counter(
-            "nightjar_effects", "Effects: applied, unchanged, retrying, failed.", ["kind", "outcome"], registry=registry
-        )
-        self._requests = Counter(
-            "nightjar_github_requests", "Requests to GitHub.", ["method", "route", "status"], registry=registry
-        )
-        self._request_seconds = Histogram(
-            "nightjar_github_request_seconds",
-            "Time GitHub took to answer.",
-            ["method", "route"],
-            buckets=SECONDS,
-            registry=registry,
-        )
-        self._quota = Gauge(
-            "nightjar_github_quota_remaining",
-            "Requests left until GitHub's quota is renewed.",
-            ["installation", "resource"],
-            registry=registry,
-        )
-        self._asked = Counter(
-            "nightjar_missed_deliveries_asked", "Missed deliveries that GitHub was asked for.", registry=registry
-        )
-        self._recovered = Counter(
-            "nightjar_missed_deliveries_recovered", "Missed deliveries that arrived after all.", registry=registry
-        )
-        self._missing = Gauge("nightjar_missed_deliveries", "Deliveries that are missing.", registry=registry)
+
+        self._missing = gauge("nightjar_missed_deliveries", "Deliveries that have not reached us.")
+        self._asked = counter("nightjar_missed_deliveries_asked", "Missed deliveries that GitHub was asked for.")
+        self._recovered = counter("nightjar_missed_deliveries_recovered", "Missed deliveries that arrived after all.")
 
     def webhook_answered(self, status: int) -> None:
         """Count an answer to a webhook."""
@@ -92,8 +67,8 @@ class Metrics:
 
     def handler(self, name: str, outcome: str, seconds: float) -> None:
         """Count that a handler ran for `seconds`: planned, retrying or failed."""
-        self._handler_runs.labels(name, outcome).inc()
-        self._handler_seconds.labels(name).observe(seconds)
+        self._plans.labels(name, outcome).inc()
+        self._plan_seconds.labels(name).observe(seconds)
 
     def effect(self, kind: str, outcome: str, seconds: float) -> None:
         """Count that an effect ran for `seconds`: applied, unchanged, retrying or failed."""
