@@ -66,9 +66,12 @@ RETENTION, RETENTION_CRON = "retention", "23 3 * * *"
 NO_PROCESSOR = "this engine has no processor, so it can neither work nor plan"
 REPLAY_PATIENCE = 60.0
 
+# The arguments of the oldest job of each task alone are read: those of deliveries hold whole payloads.
 BACKLOG: LiteralString = """
-SELECT task_name AS task, count(*) AS waiting, min(CAST(args ->> 'received_at' AS double precision)) AS oldest
-  FROM procrastinate_jobs WHERE status = 'todo' GROUP BY task_name
+SELECT queue.task, queue.waiting, CAST(job.args ->> 'received_at' AS double precision) AS oldest
+  FROM (SELECT task_name AS task, count(*) AS waiting, min(id) AS first
+          FROM procrastinate_jobs WHERE status = 'todo' GROUP BY task_name) AS queue
+  JOIN procrastinate_jobs AS job ON job.id = queue.first
 """
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
