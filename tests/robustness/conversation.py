@@ -1,0 +1,123 @@
+"""Conversations that together take every kind of effect, and what anybody can see of one when it is over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from sandbox import PullRequest, Repository
+from sandbox.conversation import Comment
+from sandbox.jenkins import JenkinsJob
+from sandbox.workflows import WorkflowRun
+from tests.robustness.place import BOT, PATIENCE, Place, plain
+
+SLOW_TESTS = "ci/slow-tests"
+STICKY = "GitHub did not let me ask"
+
+
+class Conversation:
+    """People talking with the bot on a pull request, in a repository of their own."""
+
+    BODY: ClassVar[str] = ""
+
+    def __init__(self, place: Place, repository: Repository) -> None:
+        self.place = place
+        self.repository = repository
+        self.pull: PullRequest
+        self.job: JenkinsJob | None = None
+
+    async def hold(self) -> None:
+        """Say everything, each thing when what was said before is done."""
+        self.pull = self.repository.open_pull_request("hubot", "Faster", self.BODY)
+        await self.until(lambda: self.repository.status(self.pull.head_sha, SLOW_TESTS))
+        await self.talk()
+
+    async def talk(self) -> None:
+        """Say what there is to say once the pull request is open."""
+        raise AssertionError("each conversation has its own")
+
+    async def done(self, comment: Comment, reaction: str = "+1") -> None:
+        """Wait for the reaction that ends a comment's commands."""
+        await self.until(lambda: reaction in self.pull.reactions(comment, by=BOT))
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait until a condition holds."""
+        await self.place.github.until(condition, timeout=PATIENCE, what=self.repository.full_name)
+
+    def add_failures(self) -> WorkflowRun:
+        """Let a workflow and a Jenkins job fail on the head."""
+        run = self.repository.add_workflow_run(
+            self.pull.head_sha, "CI", "failure", {"unit": "failure", "docs": "success"}, by="hubot"
+        )
+        name = f"{self.repository.owner.login}/PR-{self.pull.number}"
+        self.job = self.place.jenkins.add_job(name, pull=self.pull, context="gpu/pr-head")
+        self.job.trigger()
+        self.job.builds[-1].finish("FAILURE")
+        return run
+
+    def seen(self) -> dict[str, Any]:
+        """Return what people see, and how often anything was done, without what differs between repositories."""
+        pull, repository = self.pull, self.repository
+        return {
+            "comments": [
+                (comment.user.login, plain(comment.body, repository), sorted(pull.reactions(comment)))
+                for comment in pull.comments
+            ],
+            "statuses": [
+                (status.context, status.state, plain(status.description or "", repository))
+                for commit in pull.commits
+                for status in repository.all_statuses(commit.sha)
+            ],
+            "reviewers": [user.login for user in pull.requested_reviewers],
+            "runs": [
+                (run.name, run.attempt, [(job.name, job.attempt) for job in run.jobs])
+                for run in repository.workflow_runs
+            ],
+            "builds": len(self.job.builds) if self.job else 0,
+            "deeds": dict(self.deeds),
+        }
+
+    @property
+    def deeds(self) -> Counter[str]:
+        """Return how often the bot did what GitHub sends webhooks about."""
+        told = {d.guid: d for d in self.place.github.webhooks.deliveries if d.repository_id == self.repository.id}
+        return Counter(f"{one.event}.{one.action}" for one in told.values() if one.body["sender"]["login"] == BOT)
+
+
+class Reviewers(Conversation):
+    """A text names people, some of whom GitHub refuses; it is changed; and two sticky comments become one."""
+
+    BODY = "cc @triager, @reader and @stranger"
+
+    async def talk(self) -> None:
+        """Wait for the sticky comment, make a second one, and name another person whom GitHub refuses."""
+        await self.until(lambda: len(self._sticky()) == 1)
+        # As a race between two replicas leaves it.
+        self.pull.comment(self.place.app.bot, self._sticky()[0].body, app=self.place.app)
+        self.pull.edit("hubot", body=f"{self.BODY}\n\ncc @nobody-here")
+        await self.until(lambda: len(self._sticky()) == 1 and "nobody-here" in self._sticky()[0].body)
+
+    def _sticky(self) -> list[Comment]:
+        return [comment for comment in self.pull.comments_by(BOT) if STICKY in comment.body]
+
+
+class SlowTests(Conversation):
+    """Slow tests are switched on after CI had ended, so it runs again, here and there."""
+
+    async def talk(self) -> None:
+        """Let CI fail, and ask."""
+        self.add_failures()
+        await self.done(self.pull.comment("hubot", "@ci run slow tests"))
+
+
+class Rerun(Conversation):
+    """One job is to run again, and one line is no command."""
+
+    async def talk(self) -> None:
+        """Let CI fail, and ask."""
+        self.add_failures()
+        await self.done(self.pull.comment("hubot", "@ci rerun unit\n@ci reruun"), "confused")
+
+
+CONVERSATIONS: tuple[type[Conversation], ...] = (Reviewers, SlowTests, Rerun)

@@ -1,0 +1,134 @@
+"""A GitHub, a Jenkins and the real bot as a process of its own, for conversations in many repositories at once.
+
+Each repository has an owner, and with it an installation, of its own: the limits on how fast the bot may write hold for
+each installation, so conversations that run side by side do not slow one another down.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sandbox import App, GitHubSandbox, Repository
+from sandbox.bot_process import BotProcess
+from sandbox.jenkins import JenkinsSandbox
+from tests.waiting import until
+
+SECRET = "only-the-tests-know-this-secret"
+BOT = "nightjar[bot]"
+PEOPLE = {"hubot": "write", "triager": "triage", "reader": "read"}
+PATIENCE = 90.0
+"""Seconds that a conversation may take: far more than it does."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Everything that a test may look at, set in motion, or kill."""
+
+    folder: Path
+    github: GitHubSandbox
+    jenkins: JenkinsSandbox
+    app: App
+    bot: BotProcess
+
+    def add_repository(self, owner: str, name: str = "compiler") -> Repository:
+        """Make a repository on which the App is installed; `config` must name it before the bot starts."""
+        repository = self.github.create_repository(f"{owner}/{name}", people=PEOPLE)  # type: ignore[arg-type]
+        self.app.install(repository)
+        return repository
+
+    def configure(self, names: Sequence[str], **keys: Any) -> None:
+        """Write app.yaml for these repositories; `keys` are those of each, beside the Jenkins server."""
+        each = {"rerun": {"jenkins": [{"url": self.jenkins.url}]}, **keys}
+        text = json.dumps({"repositories": dict.fromkeys(names, each)})
+        (self.folder / "app.yaml").write_text(text)
+
+    async def start(self) -> None:
+        """Start the bot, and have GitHub send webhooks to it."""
+        await self.bot.start()
+        self.app.webhook_url = f"{self.bot.url}/webhook"
+
+    async def deliveries(self, *options: str) -> list[dict[str, Any]]:
+        """Return what `nightjar deliveries --json` prints, the newest first."""
+        code, out, err = await self.bot.run("deliveries", "--json", "--limit", "10000", *options)
+        assert code == 0, err
+        listed: list[dict[str, Any]] = json.loads(out)
+        return listed
+
+    async def quiet(self, *, deadline: float = PATIENCE) -> list[dict[str, Any]]:
+        """Wait until every webhook was answered and worked off, and return the deliveries."""
+
+        async def settled() -> list[dict[str, Any]] | None:
+            await self.github.delivered(timeout=deadline)
+            before = len(self.github.webhooks.deliveries)
+            listed = await self.deliveries()
+            same = before == len(self.github.webhooks.deliveries) and self.github.webhooks.idle
+            return listed if same and all(one["state"] not in ("waiting", "working") for one in listed) else None
+
+        found = await until(settled, deadline=deadline)
+        assert isinstance(found, list)
+        return found
+
+    def replica(self, command: str = "serve") -> BotProcess:
+        """Return another process on the same database, not started yet."""
+        return BotProcess(self.bot.environment, config=self.bot.config, command=command)
+
+
+def failures(deliveries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the words of every job that failed, with the delivery's event."""
+    return [f"{one['event']}: {job['text']}" for one in deliveries for job in jobs(one) if job["state"] == "failed"]
+
+
+def jobs(delivery: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the jobs of a delivery as `nightjar deliveries --json` lists them."""
+    found = [delivery["job"], *delivery["replays"]]
+    for plan in delivery["plans"]:
+        found += [plan["job"], *(effect["job"] for effect in plan["effects"])]
+    return found
+
+
+def tracebacks(bot: BotProcess) -> list[str]:
+    """Return what a log shows of faults of ours."""
+    shown = [str(entry["exception"]) for entry in bot.logs if "exception" in entry]
+    return shown + [line for line in bot.output if line.startswith(("Traceback", "  File"))]
+
+
+@asynccontextmanager
+async def place(
+    folder: Path, database_url: str, *, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[Place]:
+    """Start GitHub and Jenkins, and prepare the bot; at the end it has broken none of GitHub's rules."""
+    github, jenkins = GitHubSandbox(), JenkinsSandbox()
+    async with AsyncExitStack() as stack:
+        api_url = await stack.enter_async_context(github.serve())
+        await stack.enter_async_context(jenkins.serve())
+        app = github.create_app("nightjar", webhook_secret=SECRET)
+        given = {
+            "GITHUB_APP_ID": str(app.id),
+            "GITHUB_PRIVATE_KEY": app.private_key,
+            "GITHUB_WEBHOOK_SECRET": SECRET,
+            "GITHUB_API_URL": api_url,
+            "DATABASE_URL": database_url,
+            "JENKINS_USER": jenkins.user,
+            "JENKINS_TOKEN": jenkins.token,
+            **(environment or {}),
+        }
+        bot = BotProcess(given, config=folder / "app.yaml")
+        stack.push_async_callback(bot.kill)
+        yield Place(folder, github, jenkins, app, bot)
+        await bot.stop()
+        assert not github.violations, github.violations
+
+
+def plain(text: str, repository: Repository) -> str:
+    """Return a text without what differs from one repository, or run, to the next: names, SHAs, numbers, moments."""
+    text = text.replace(repository.full_name, "REPOSITORY").replace(repository.owner.login, "OWNER")
+    text = re.sub(r"127\.0\.0\.1:\d+", "HOST", text)
+    text = re.sub(r"answer:[0-9a-f]+", "answer:INTENT", text)
+    text = re.sub(r"\b[0-9a-f]{40}\b|`[0-9a-f]{7}`", "SHA", text)
+    return re.sub(r"\b\d{7,}\b", "ID", text)

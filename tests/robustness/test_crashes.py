@@ -1,0 +1,77 @@
+"""SIGKILL at every request: whatever the process was doing, nothing is lost and nothing is done twice."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from bot.effects.codec import KINDS
+from tests.robustness.crashes import Crash, Undisturbed, spread, watch
+from tests.robustness.place import place
+
+pytestmark = pytest.mark.xdist_group("crashes")
+WITHIN_OTHERS = {"Reply", "UpsertSection"}
+"""Effects that no handler plans, for they are parts of others."""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    """Return how the conversations go where nothing happens."""
+    return asyncio.run(watch(tmp_path_factory.mktemp("undisturbed")))
+
+
+def test_the_conversations_take_every_kind_of_effect(undisturbed: Undisturbed) -> None:
+    """A new effect has to be brought into a conversation: then the kills below hit it as well."""
+    assert undisturbed.kinds == KINDS.keys() - WITHIN_OTHERS
+
+
+async def test_a_kill_before_or_after_any_write_loses_and_doubles_nothing(
+    undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
+) -> None:
+    async with place(tmp_path, sqlite_url) as here:
+        crash = Crash(here, undisturbed.around_writes)
+        here.configure(crash.names)
+        await here.start()
+        await crash.come_to_the_points()
+        await here.bot.kill()
+        crash.lose_what_is_held()
+        await here.start()
+        await crash.end()
+        assert crash.differences(undisturbed) == {}
+
+
+async def test_a_kill_while_planning_or_between_plan_and_effects_loses_and_doubles_nothing(
+    undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
+) -> None:
+    async with place(tmp_path, sqlite_url) as here:
+        crash = Crash(here, undisturbed.at_reads)
+        here.configure(crash.names)
+        await here.start()
+        await crash.come_to_the_points()
+        await here.bot.kill()
+        crash.lose_what_is_held()
+        await here.start()
+        await crash.end()
+        assert crash.differences(undisturbed) == {}
+
+
+async def test_another_replica_takes_over_where_one_was_killed_for_good(
+    undisturbed: Undisturbed, tmp_path: Path, postgres_url: str
+) -> None:
+    async with place(tmp_path, postgres_url) as here:
+        crash = Crash(here, [*spread(undisturbed.around_writes, 8), *spread(undisturbed.at_reads, 4)])
+        here.configure(crash.names)
+        await here.start()
+        await crash.come_to_the_points()
+        other = here.replica()
+        await other.start()
+        here.app.webhook_url = f"{other.url}/webhook"
+        await here.bot.kill()
+        crash.lose_what_is_held()
+        try:
+            await crash.end()
+        finally:
+            await other.kill()
+        assert crash.differences(undisturbed) == {}
