@@ -14,10 +14,11 @@ NOT_REACHED = (
     "or have a maintainer run `nightjar replay {guid}`."
 )
 LACKS_PERMISSION = (
-    "GitHub does not let me: the App lacks the permission {permission} for this repository. "
-    "An owner can grant it in the settings of the installation."
+    "GitHub does not let me: the App lacks {permission} for this repository. "
+    "Whoever owns the App grants it in the App's settings; an owner of the repository then accepts it."
 )
-UNNAMED_PERMISSION = "for this"
+NAMED_PERMISSION = "the permission {needed}"
+UNNAMED_PERMISSION = "a permission"
 REFUSED = "GitHub refused, saying {message}."
 NOT_INSTALLED = "the App is not installed here any more."
 
@@ -42,5 +43,6 @@ def refusal(error: Exception) -> str | None:
     if is_forbidden(error):  # GraphQL's as well, which has no headers
         headers = getattr(error, "headers", None) or {}
         needed = {key.lower(): value for key, value in headers.items()}.get(PERMISSIONS_HEADER)
-        return LACKS_PERMISSION.format(permission=code(needed) if needed else UNNAMED_PERMISSION)
+        permission = NAMED_PERMISSION.format(needed=code(needed)) if needed else UNNAMED_PERMISSION
+        return LACKS_PERMISSION.format(permission=permission)
     return REFUSED.format(message=code(message_of(error))) if isinstance(error, BadRequest) else None

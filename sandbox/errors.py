@@ -51,9 +51,10 @@ def not_found() -> ApiError:
     return ApiError(404, NOT_FOUND)
 
 
-def not_accessible() -> ApiError:
-    """Return the 403 for an App that lacks the permission."""
-    return ApiError(403, NOT_ACCESSIBLE)
+def not_accessible(permissions: Sequence[str] = (), level: str = "") -> ApiError:
+    """Return the 403 for an App that lacks a permission; a header names those any one of which is enough."""
+    accepted = "; ".join(f"{permission}={level}" for permission in permissions)
+    return ApiError(403, NOT_ACCESSIBLE, headers={"X-Accepted-GitHub-Permissions": accepted} if accepted else None)
 
 
 def refused(message: str, *errors: str | Mapping[str, str]) -> ApiError:

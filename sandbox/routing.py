@@ -130,7 +130,7 @@ class Call:
         if not covered and self.route.level == "write":
             raise not_accessible()
         if covered and self.route.needs and not self._allowed:
-            raise not_accessible()
+            raise not_accessible(self.route.needs, self.route.level)
         return found
 
     @property

@@ -141,7 +141,7 @@ class Server:
         if route.auth == "installation" and token is None:
             raise ApiError(401, "This endpoint requires an installation token, not the App's JWT", mistake=True)
         if token is not None and "{owner}" not in route.template and not _granted(token, route):
-            raise not_accessible()
+            raise not_accessible(route.needs, route.level)
         self._github.rate_limits.spend(_caller_name(app, token))
         method, template = route.method, route.template
         path = openapi.check_path(method, template, request.match_info)

@@ -1,0 +1,294 @@
+"""Commands: where they may stand, what is no command, and how the bot shows that it heard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conversations.town import CONFIG, Town, town
+
+ON = "On: asked for by hubot. To switch off, comment: @ci skip slow tests"
+OFF = "Off: nobody asked for them. To switch on, comment: @ci run slow tests"
+REACT = "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions"
+
+
+def slow(here: Town, sha: str) -> str | None:
+    status = here.repo.status(sha, "ci/slow-tests")
+    return status.description if status else None
+
+
+async def test_several_commands_of_one_comment_get_one_pair_of_eyes_and_one_answer(here: Town) -> None:
+    """Any number per comment, each on a line of its own; several commands of one comment get one answer."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+    comment = pull.comment("hubot", "Once more, please.\n\n@ci skip slow tests\n@ci rerun\n\n- @ci help")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "+1"]
+    assert run.attempt == 2
+    (answer,) = here.answers(pull)
+    assert [line[:25] for line in answer.splitlines() if line.startswith("- ")] == [
+        "- `@ci skip slow tests`: ",
+        "- `@ci rerun`: Running ag",
+        "- `@ci help`: Write a com",
+    ]
+    assert here.github.requests.count("POST", REACT) == 2
+
+
+async def test_courtesy_is_no_command(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    thanks = pull.comment("hubot", "@ci thanks!")
+    await here.quiet()
+    assert pull.reactions(thanks) == []
+    assert here.answers(pull) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["@CI   Run  Slow Tests", "@ci: run slow tests.", "  @ci run slow tests please", "**@ci run slow tests**"],
+)
+async def test_case_and_spacing_do_not_matter(here: Town, said: str) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    comment = pull.comment("hubot", f"Hello\n\n{said}\r\n\r\nBye")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "+1"]
+    assert slow(here, pull.head_sha) == ON
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "> @ci run slow tests\nI would not.",
+        "```\n@ci run slow tests\n```",
+        "    @ci run slow tests",
+        "Write `@ci run slow tests` for that.",
+        "`@ci run slow tests`",
+        "<!-- @ci run slow tests -->",
+        "<!--\n@ci run slow tests\n-->",
+        "[@ci run slow tests](https://example.org)",
+        "Ask with @ci run slow tests",
+        "@circus run slow tests",
+        "me@ci run slow tests",
+        "<details>\n\n@ci run slow tests\n\n</details>",
+    ],
+)
+async def test_code_quotes_html_comments_and_links_are_not_commands(here: Town, said: str) -> None:
+    """Code blocks, inline code, quotes, HTML comments and links are not commands."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    comment = pull.comment("hubot", said)
+    await here.quiet()
+    assert pull.reactions(comment) == []
+    assert here.answers(pull) == []
+    assert slow(here, pull.head_sha) == OFF
+
+
+async def test_a_slip_is_answered_with_the_nearest_command_and_help(here: Town) -> None:
+    """Unknown ones are answered with the nearest command and a link to `help`."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    comment = pull.comment("hubot", "@ci rnu slow tests")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "confused"]
+    (answer,) = here.answers(pull)
+    assert "😕 `@ci rnu slow tests`: I don't know this command. Did you mean `@ci run slow tests`?" in answer
+    assert "`@ci help` lists the commands." in answer
+    assert slow(here, pull.head_sha) == OFF
+
+
+async def test_a_malformed_command_says_what_is_wrong_and_the_others_are_carried_out(here: Town) -> None:
+    """Malformed ones are answered; what else the comment asks for is done."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    comment = pull.comment("hubot", '@ci rerun "unit\n@ci help me\n@ci run slow tests')
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "confused"]
+    (answer,) = here.answers(pull)
+    assert "A quotation mark is opened and not closed." in answer
+    assert "😕 `@ci help me`: This command takes nothing after it." in answer
+    assert "- `@ci run slow tests`: Slow tests are on" in answer
+    assert slow(here, pull.head_sha) == ON
+
+
+async def test_a_review_is_heard_too_and_gets_its_reactions_through_graphql(here: Town) -> None:
+    """In review bodies too: REST has no reactions for reviews."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    review = pull.review("octocat", "Looks right.\n\n@ci run slow tests", "APPROVED")
+    await here.quiet()
+    assert pull.reactions(review) == ["eyes", "+1"]
+    assert here.github.requests.count("POST", "/graphql") == 2
+    (answer,) = here.answers(pull)
+    assert "About [your review](" in answer
+
+
+async def test_an_edited_review_runs_what_is_new_in_it(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    review = pull.review("octocat", "Looks right.")
+    await here.quiet()
+    pull.edit_review(review, "Looks right.\n\n@ci run slow tests")
+    await here.quiet()
+    assert pull.reactions(review) == ["eyes", "+1"]
+
+
+async def test_a_comment_on_the_diff_is_heard_too(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", files={"a.py": "a = 1\n"})
+    comment = pull.review_comment("octocat", "Is this slow?\n\n@ci run slow tests", path="a.py", line=1)
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "+1"]
+    pull.edit_review_comment(comment, "Is this slow?\n\n@ci skip slow tests")
+    await here.quiet()
+    assert slow(here, pull.head_sha) == "Off: skipped by octocat. To switch on, comment: @ci run slow tests"
+
+
+async def test_the_description_is_heard_when_the_pull_request_opens_and_when_it_is_edited(here: Town) -> None:
+    """In pull request bodies too."""
+    pull = here.repo.open_pull_request("hubot", "Faster", "@ci run slow tests")
+    await here.quiet()
+    assert pull.reactions() == ["eyes", "+1"]
+    assert slow(here, pull.head_sha) == ON
+    pull.edit("hubot", body="@ci run slow tests\n@ci skip slow tests")
+    await here.quiet()
+    assert slow(here, pull.head_sha) == "Off: skipped by hubot. To switch on, comment: @ci run slow tests"
+    answers = here.answers(pull)
+    assert len(answers) == 2
+    assert "`@ci skip slow tests`" in answers[1]
+    assert "`@ci run slow tests`" not in answers[1]
+    assert "About [the description](" in answers[1]
+
+
+async def test_an_edit_of_the_title_runs_nothing(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", "@ci help")
+    await here.quiet()
+    pull.edit("hubot", title="Much faster")
+    await here.quiet()
+    assert len(here.answers(pull)) == 1
+
+
+async def test_an_edit_runs_only_commands_that_were_not_there_before(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    comment = pull.comment("hubot", "@ci help")
+    await here.quiet()
+    here.github.clock.advance(seconds=5)
+    pull.edit_comment(comment, "Hm.\n\n@ci help\n@ci run slow tests")
+    await here.quiet()
+    first, second = here.answers(pull)
+    assert "`@ci help`:" in first
+    assert "`@ci run slow tests`:" in second
+    assert "`@ci help`:" not in second
+    here.github.clock.advance(seconds=5)
+    pull.edit_comment(comment, "Never mind.")
+    await here.quiet()
+    assert len(here.answers(pull)) == 2
+    assert slow(here, pull.head_sha) == ON
+
+
+async def test_our_own_words_and_those_of_other_bots_are_never_answered(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    here.github.create_app("dependabot").install(here.repo)
+    bots = [pull.comment(name, "@ci help") for name in ("dependabot[bot]", "nightjar[bot]")]
+    await here.quiet()
+    assert [pull.reactions(comment) for comment in bots] == [[], []]
+    assert len(pull.comments) == 2
+
+
+async def test_a_person_who_edits_what_another_bot_wrote_is_heard(here: Town) -> None:
+    here.github.create_app("dependabot").install(here.repo)
+    pull = here.repo.open_pull_request("dependabot[bot]", "Bump it", "@ci help")
+    await here.quiet()
+    assert here.answers(pull) == []
+    pull.edit("hubot", body="@ci help\n\n@ci run slow tests")
+    await here.quiet()
+    (answer,) = here.answers(pull)
+    assert "`@ci run slow tests`" in answer
+    assert "`@ci help`" not in answer
+
+
+async def test_an_issue_is_no_place_for_commands(here: Town) -> None:
+    issue = here.repo.open_issue("hubot", "It is slow")
+    comment = issue.comment("hubot", "@ci run slow tests")
+    await here.quiet()
+    assert issue.reactions(comment) == []
+    assert len(issue.comments) == 1
+
+
+async def test_other_names_may_call_the_bot(tmp_path: Path) -> None:
+    """`mentions:` in app.yaml adds other names."""
+    config = f'mentions: ["@tvm-bot"]\n{CONFIG}'
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
+        pull = here.repo.open_pull_request("hubot", "Faster")
+        deaf = pull.comment("hubot", "@ci run slow tests")
+        heard = pull.comment("hubot", "@TVM-Bot run slow")
+        slip = pull.comment("hubot", "@tvm-bot rerunn")
+        await here.quiet()
+        assert [pull.reactions(c) for c in (deaf, heard, slip)] == [[], ["eyes", "+1"], ["eyes", "confused"]]
+        assert slow(here, pull.head_sha) == "On: asked for by hubot. To switch off, comment: @tvm-bot skip slow tests"
+        assert "Did you mean `@tvm-bot rerun`?" in here.answers(pull)[-1]
+
+
+async def test_help_shows_every_command_with_who_may_and_those_that_are_off_are_left_out(tmp_path: Path) -> None:
+    """The registry that declares a command feeds `@ci help`."""
+    config = f"{CONFIG}    rerun: false\n    slow_tests: {{allow: [write]}}\n"
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
+        pull = here.repo.open_pull_request("hubot", "Faster")
+        pull.comment("hubot", "@ci help")
+        await here.quiet()
+        (answer,) = here.answers(pull)
+        rows = [line.strip() for line in answer.splitlines() if line.strip().startswith("| `")]
+        assert [row.split(" | ")[0] for row in rows] == [
+            "| `@ci run slow tests`",
+            "| `@ci skip slow tests`",
+            "| `@ci help`",
+        ]
+        assert "people with the write role or a higher one" in rows[0]
+        assert "the pull request's author and people with the triage role or a higher one" in rows[2]
+
+
+async def test_a_command_that_is_switched_off_says_so_and_where_it_is_switched_on(tmp_path: Path) -> None:
+    config = f"{CONFIG}    rerun: false\n"
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
+        pull = here.repo.open_pull_request("hubot", "Faster")
+        comment = pull.comment("hubot", "@ci rerun")
+        await here.quiet()
+        assert pull.reactions(comment) == ["eyes", "confused"]
+        (answer,) = here.answers(pull)
+        assert "This command is switched off for `octocat/compiler`." in answer
+        assert "`rerun` in `app.yaml`" in answer
+
+
+async def test_a_repository_that_app_yaml_does_not_name_is_left_alone(here: Town) -> None:
+    other = here.github.create_repository("octocat/elsewhere", people={"hubot": "write"})
+    here.app.install(other)
+    pull = other.open_pull_request("hubot", "Faster", "cc @octocat\n\n@ci run slow tests")
+    await here.quiet()
+    assert pull.reactions() == []
+    assert (pull.requested_reviewers, other.statuses(pull.head_sha)) == ([], [])
+
+
+async def test_one_comment_that_two_hooks_tell_of_is_answered_once(here: Town) -> None:
+    """Two deliveries under two GUIDs, one intent."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    comment = pull.comment("hubot", "@ci help")
+    here.github.webhooks.send_under_new_guid(here.github.webhooks.find("issue_comment", "created")[-1])
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "+1"]
+    assert len(here.answers(pull)) == 1
+    assert here.github.requests.count("POST", REACT) == 2
+
+
+async def test_a_delivery_that_comes_twice_is_handled_once(here: Town) -> None:
+    here.github.webhooks.duplicate(3)
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    comment = pull.comment("hubot", "@ci help")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "+1"]
+    assert len(here.answers(pull)) == 1
+    assert here.github.requests.count("POST", REACT) == 2
+
+
+async def test_a_comment_that_was_deleted_before_we_react_ends_without_a_failure(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    here.github.webhooks.hold()
+    comment = pull.comment("hubot", "@ci run slow tests")
+    pull.delete_comment(comment)
+    here.github.webhooks.release()
+    await here.quiet()
+    assert await here.failures() == []
+    assert slow(here, pull.head_sha) == ON

@@ -1,0 +1,132 @@
+"""When something fails for good: the person hears of it, always, with the reason or with what finds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sandbox.apps import DEFAULT_PERMISSIONS
+from tests.conversations.town import Town, town
+
+PULL = "/repos/{owner}/{repo}/pulls/{pull_number}"
+ROLE = "/repos/{owner}/{repo}/collaborators/{username}/permission"
+STATUS = "/repos/{owner}/{repo}/statuses/{sha}"
+REACT = "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions"
+COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
+
+
+async def test_what_we_do_not_understand_ends_in_a_word_and_the_deliverys_id(here: Town) -> None:
+    """Everything else is logged with the delivery id, and the person sees only that id."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    here.github.faults.add("GET", PULL, status=200, times=None)
+    comment = pull.comment("hubot", "@ci rerun\n@ci help")
+    await here.quiet()
+    assert pull.reactions(comment) == ["confused"]
+    (answer,) = here.answers(pull)
+    delivery = here.github.webhooks.find("issue_comment", "created")[0]
+    assert answer.count(f"`{delivery.guid}`") == 2
+    assert "😕 `@ci rerun`: something went wrong on my side." in answer
+    assert any("number: is missing" in text for text in await here.failures())
+
+
+async def test_a_refusal_of_github_is_told_in_its_own_words(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    here.github.faults.add("GET", PULL, status=451, message="blocked for @octocat's sake", times=None)
+    comment = pull.comment("hubot", "@ci help")
+    await here.quiet()
+    assert pull.reactions(comment) == ["confused"]
+    assert "GitHub refused, saying `blocked for @octocat's sake`." in here.answers(pull)[0]
+
+
+async def test_a_slip_of_somebody_whose_role_cannot_be_read_is_not_held_up_to_them(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    here.github.faults.add("GET", ROLE, status=403, message="Resource not accessible by integration", times=None)
+    slip, command = pull.comment("reader", "@ci rnu"), pull.comment("triager", "@ci help")
+    await here.quiet()
+    assert (pull.reactions(slip), pull.reactions(command)) == ([], ["confused"])
+    (answer,) = here.answers(pull)
+    assert "GitHub does not let me: the App lacks a permission for this repository." in answer
+
+
+async def test_one_commands_failure_leaves_the_others_done(here: Town) -> None:
+    """😕 with the reason, while the others' effects are done."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+    await here.quiet()
+    here.github.faults.add("POST", STATUS, status=422, message="Validation Failed", times=None)
+    comment = pull.comment("hubot", "@ci skip slow tests\n@ci rerun\n@ci run slow tests")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "confused"]
+    assert run.attempt == 2
+    (answer,) = here.answers(pull)
+    lines = [line for line in answer.splitlines() if line.startswith("- ")]
+    assert [line.startswith("- 😕") for line in lines] == [True, False, True]
+    assert "GitHub refused, saying `Validation Failed`." in answer
+
+
+async def test_a_command_that_cannot_even_be_worked_out_leaves_the_others_done(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    here.github.faults.add("GET", "/repos/{owner}/{repo}/actions/runs", status=422, message="No", times=None)
+    comment = pull.comment("hubot", "@ci rerun\n@ci help")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "confused"]
+    (answer,) = here.answers(pull)
+    assert "😕 `@ci rerun`: GitHub refused, saying `No`." in answer
+    assert "- `@ci help`: Write a command" in answer
+
+
+async def test_a_missing_permission_is_named(tmp_path: Path) -> None:
+    permissions = {**DEFAULT_PERMISSIONS, "actions": "read"}
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", permissions=permissions) as here:
+        pull = here.repo.open_pull_request("hubot", "Faster")
+        here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+        comment = pull.comment("hubot", "@ci rerun")
+        await here.quiet()
+        assert pull.reactions(comment) == ["eyes", "confused"]
+        assert "*Actions: write*" in here.answers(pull)[0]
+
+
+async def test_a_permission_that_the_status_lacks_is_named(tmp_path: Path) -> None:
+    permissions = {**DEFAULT_PERMISSIONS, "statuses": "read"}
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", permissions=permissions) as here:
+        pull = here.repo.open_pull_request("hubot", "Faster")
+        comment = pull.comment("hubot", "@ci run slow tests")
+        await here.quiet()
+        assert pull.reactions(comment) == ["eyes", "confused"]
+        assert "the App lacks the permission `statuses=write`" in here.answers(pull)[0]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_what_github_loses_or_has_done_already_is_done_once(here: Town, when: str) -> None:
+    """Each write is refused once, before or after it took effect; people see each thing once."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    faults = [
+        here.github.faults.add("POST", route, drop="after" if when == "after" else "before")
+        for route in (REACT, STATUS, COMMENTS)
+    ]
+    comment = pull.comment("hubot", "@ci run slow tests")
+    await here.quiet()
+    assert [fault.hits for fault in faults] == [1, 1, 1]
+    assert pull.reactions(comment) == ["eyes", "+1"]
+    assert len(here.answers(pull)) == 1
+    # Off at the opening, then on: never twice the same.
+    assert len(here.repo.all_statuses(pull.head_sha)) == 2
+
+
+async def test_an_app_that_was_suspended_fails_in_the_record_and_nothing_else_breaks(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    here.github.webhooks.hold()
+    pull.comment("hubot", "@ci help")
+    (installation,) = here.app.installations.values()
+    installation.suspend()
+    here.github.webhooks.release()
+    await here.quiet()
+    assert here.answers(pull) == []
+    assert await here.failures()

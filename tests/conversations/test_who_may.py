@@ -1,0 +1,147 @@
+"""Who may run what: roles, authors, and people who may run nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conversations.town import CONFIG, Town, town
+
+ONLY = (
+    "Only the pull request's author and people with the triage role or a higher one may ask for this; "
+    "one of them can do it here."
+)
+ROLE = "/repos/{owner}/{repo}/collaborators/{username}/permission"
+
+
+def slow(here: Town, sha: str) -> str | None:
+    status = here.repo.status(sha, "ci/slow-tests")
+    return status.description if status else None
+
+
+@pytest.mark.parametrize("who", ["octocat", "hubot", "triager"])
+async def test_people_with_triage_or_more_may(here: Town, who: str) -> None:
+    """By anyone who may: author or triage+ by default."""
+    pull = here.repo.open_pull_request("reader", "Faster", fork=True)
+    comment = pull.comment(who, "@ci run slow tests")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "+1"]
+
+
+async def test_the_author_may_without_any_role_and_their_role_is_not_even_asked_for(here: Town) -> None:
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    comment = pull.comment("somebody", "@ci run slow tests")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "+1"]
+    assert here.github.requests.count("GET", ROLE) == 0
+
+
+@pytest.mark.parametrize("who", ["reader", "somebody"])
+async def test_others_are_told_why_not_and_who_may(here: Town, who: str) -> None:
+    """😕 plus an answer that says why and who may."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    comment = pull.comment(who, "@ci run slow tests")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "confused"]
+    (answer,) = here.answers(pull)
+    assert f"😕 `@ci run slow tests`: {ONLY}" in answer
+    assert slow(here, pull.head_sha) == "Off: nobody asked for them. To switch on, comment: @ci run slow tests"
+
+
+@pytest.mark.parametrize("said", ["@ci rnu slow tests", "@ci", '@ci rerun "unit', "@ci is broken again"])
+async def test_what_is_no_command_is_ignored_from_people_who_may_run_nothing(here: Town, said: str) -> None:
+    """Silently ignored from people who may run nothing."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    comment = pull.comment("reader", said)
+    await here.quiet()
+    assert pull.reactions(comment) == []
+    assert here.answers(pull) == []
+
+
+async def test_of_somebody_who_may_run_nothing_only_the_commands_are_answered(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    comment = pull.comment("reader", "@ci rnu\n@ci rerun")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "confused"]
+    (answer,) = here.answers(pull)
+    assert "`@ci rerun`" in answer
+    assert "rnu" not in answer
+
+
+async def test_app_yaml_says_who_may_run_a_feature(tmp_path: Path) -> None:
+    """Configurable: and who may run one thing may not therefore run another."""
+    config = f"{CONFIG}    slow_tests: {{allow: [maintain]}}\n"
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
+        pull = here.repo.open_pull_request("hubot", "Faster")
+        by_author = pull.comment("hubot", "@ci run slow tests\n@ci help")
+        await here.quiet()
+        assert pull.reactions(by_author) == ["eyes", "confused"]
+        (answer,) = here.answers(pull)
+        assert "Only people with the maintain role or a higher one may ask for this" in answer
+        assert "- `@ci help`: Write a command" in answer
+        by_owner = pull.comment("octocat", "@ci run slow tests")
+        await here.quiet()
+        assert pull.reactions(by_owner) == ["eyes", "+1"]
+
+
+async def test_an_edit_by_somebody_else_counts_as_the_editors_word(here: Town) -> None:
+    """Whoever can edit a comment is not thereby its author, nor the other way round."""
+    pull = here.repo.open_pull_request("octocat", "Faster")
+    theirs = pull.comment("reader", "Is this slow?")
+    ours = pull.comment("hubot", "Is this slow?")
+    pull.edit_comment(theirs, "Is this slow?\n\n@ci run slow tests", by="hubot")
+    await here.quiet()
+    assert pull.reactions(theirs) == ["eyes", "+1"]
+    assert slow(here, pull.head_sha) == "On: asked for by hubot. To switch off, comment: @ci skip slow tests"
+    pull.edit_comment(ours, "Is this slow?\n\n@ci skip slow tests", by="reader")
+    await here.quiet()
+    assert pull.reactions(ours) == ["eyes", "confused"]
+    assert ONLY in here.answers(pull)[-1]
+
+
+async def test_a_login_that_changed_hands_gives_the_first_owner_nothing(here: Town) -> None:
+    """People are known by id: between the comment and our look at the role, `reader` became somebody else's name."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    here.github.webhooks.hold()
+    comment = pull.comment("reader", "@ci run slow tests")
+    renamed = here.github.users.pop("reader")
+    renamed.login = "formerly-reader"
+    here.github.users["formerly-reader"] = renamed
+    here.repo.set_role("reader", "admin")
+    here.github.webhooks.release()
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "confused"]
+    assert ONLY in here.answers(pull)[0]
+
+
+async def test_the_authors_name_taken_over_is_not_the_author(here: Town) -> None:
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    renamed = here.github.users.pop("somebody")
+    renamed.login = "somebody-once"
+    here.github.users["somebody-once"] = renamed
+    comment = pull.comment("somebody", "@ci run slow tests")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "confused"]
+
+
+async def test_somebody_whose_account_is_gone_may_run_nothing(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    here.github.webhooks.hold()
+    comment = pull.comment("passer-by", "@ci run slow tests")
+    del here.github.users["passer-by"]
+    here.github.webhooks.release()
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "confused"]
+
+
+async def test_a_role_given_in_between_counts_after_a_minute_at_most(here: Town) -> None:
+    """Roles are asked of GitHub once for several comments: a second comment at once costs no second look."""
+    pull = here.repo.open_pull_request("octocat", "Faster")
+    for said in ("@ci run slow tests", "@ci skip slow tests", "@ci help"):
+        pull.comment("triager", said)
+    await here.quiet()
+    assert here.github.requests.count("GET", ROLE) == 1
+    assert len(here.answers(pull)) == 3
