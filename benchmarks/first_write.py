@@ -1,0 +1,124 @@
+"""How soon a command is seen on GitHub to be taken up, idle and under load, and the processor time that it costs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from statistics import median
+
+from benchmarks.load import Load, Waits, generate
+from benchmarks.report import Options, Row, command
+from benchmarks.stage import Stage, stage
+from benchmarks.traffic import templates, write
+from sandbox import PullRequest
+
+TITLE = "From a comment with a command to 👀 on GitHub"
+COMMAND = "@ci help"
+"""The shortest road to an answer: what other commands ask of GitHub comes after the 👀, or before it by choice."""
+PLANNED_FIRST = "@ci run slow tests"
+COMMANDS = 40
+PULLS = 40
+RATE = 100.0
+IDLE_SECONDS = 5.0
+PATIENCE = 30.0
+BOT = "nightjar[bot]"
+
+
+async def measure(options: Options) -> list[Row]:
+    """Measure one command after another: idle, then under each kind of load."""
+    async with stage(options.database) as on:
+        made = templates(on.github, on.repo, PULLS)
+        commented = [on.repo.open_pull_request("hubot", "Make it faster", "It reads less.") for _ in range(PULLS)]
+        await on.github.delivered()
+        await _answered(on, commented[0], COMMAND)  # the first one fetches tokens
+        await on.drained()
+        count = options.count(COMMANDS)
+        rows = [
+            await _commands(on, commented, count, f"`{COMMAND}`, idle", COMMAND),
+            await _commands(on, commented, count, f"`{PLANNED_FIRST}`, idle", PLANNED_FIRST),
+        ]
+        for kind, what in (("unwanted", "that nobody wants"), ("remarks", "comments without a command")):
+            path = on.folder / f"{kind}.json"
+            write(path, made[kind])
+            load = Load(on.bot.port, str(path), connections=16, seconds=options.seconds(20), rate=RATE)
+            rows.append(await _loaded(on, commented, count, load, f"`{COMMAND}`, {RATE:.0f}/s {what}"))
+            rows.append(await _load_alone(on, load, f"{RATE:.0f}/s {what}, no commands"))
+        rows.append(await _idle(on, options.seconds(IDLE_SECONDS)))
+    return rows
+
+
+async def _commands(on: Stage, pulls: list[PullRequest], count: int, what: str, text: str) -> Row:
+    cpu = on.cpu()
+    waits = []
+    for n in range(count):
+        waits.append(await _answered(on, pulls[n % len(pulls)], text))
+        await _concluded(on, pulls[n % len(pulls)])
+    await on.drained()
+    return _row(what, waits, cpu_each=(on.cpu() - cpu) / count)
+
+
+async def _loaded(on: Stage, pulls: list[PullRequest], count: int, load: Load, what: str) -> Row:
+    loading = asyncio.create_task(generate(load))
+    await asyncio.sleep(load.warm_up)
+    waits: list[float] = []
+    number = 0
+    while not loading.done() and number < 4 * count:
+        waits.append(await _answered(on, pulls[number % len(pulls)], COMMAND))
+        number += 1
+    generated = await loading
+    left = await on.waiting()
+    await on.drained()
+    return _row(what, waits, generated, left=left)
+
+
+async def _load_alone(on: Stage, load: Load, what: str) -> Row:
+    cpu = on.cpu()
+    generated = await generate(replace(load, seconds=load.seconds / 2))
+    left = await on.waiting()
+    await on.drained()
+    return _row(what, [], generated, left=left, cpu_each=(on.cpu() - cpu) / generated.sent)
+
+
+async def _idle(on: Stage, seconds: float) -> Row:
+    cpu = on.cpu()
+    await asyncio.sleep(seconds)
+    return _row(f"nothing at all, per second of {seconds:.0f}", [], cpu_each=(on.cpu() - cpu) / seconds)
+
+
+async def _answered(on: Stage, pull: PullRequest, text: str) -> float:
+    """Write a comment; return the seconds from its webhook's sending to the arrival of the first write."""
+    comment = pull.comment("hubot", text)
+    began = time.perf_counter()
+    route = f"/repos/{pull.repository.full_name}/issues/comments/{comment.id}/reactions"
+    seen = len(on.github.requests.records)
+    await on.github.until(
+        lambda: any(r.method == "POST" and r.path == route for r in on.github.requests.records[seen:]),
+        timeout=PATIENCE,
+        what="the first write",
+    )
+    return time.perf_counter() - began
+
+
+async def _concluded(on: Stage, pull: PullRequest) -> None:
+    comment = next(c for c in reversed(pull.comments) if c.user.login != BOT)
+    await on.github.until(lambda: "+1" in pull.reactions(comment, by=BOT), timeout=PATIENCE, what="the answer")
+
+
+def _row(
+    what: str, waits: list[float], generated: Waits | None = None, *, cpu_each: float = 0.0, left: float = 0.0
+) -> Row:
+    ordered = sorted(waits) or [0.0]
+    return {
+        "what": what,
+        "p50 ms": round(1000 * median(ordered), 1),
+        "p90 ms": round(1000 * ordered[int(0.9 * (len(ordered) - 1))], 1),
+        "longest ms": round(1000 * ordered[-1], 1),
+        "CPU ms each": round(1000 * cpu_each, 2),
+        "202 p99 ms": generated.p99 if generated else 0.0,
+        "left waiting": left,
+    }
+
+
+if __name__ == "__main__":
+    command(measure, TITLE)()

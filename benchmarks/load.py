@@ -1,0 +1,212 @@
+"""The load generator, a process of its own: signed deliveries over a number of connections, and what they waited.
+
+It speaks just enough HTTP/1.1 to spend little time of its own: `python -m benchmarks.load` reads one `Load` as JSON
+from standard input and writes one `Waits` to standard output.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import itertools
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from benchmarks.traffic import SECRET, Template, read
+
+FIRST_NUMBER = 5_000_000_000
+ENOUGH = 20.0
+"""Seconds to wait for an answer at most: longer than GitHub does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What to send where.
+
+    `rate` None: each connection sends as soon as the one before was answered. A number: so many a second, each at a
+    moment that is fixed in advance, and what it waited is counted from that moment, even if all connections were busy
+    then. So a server that stalls is not asked less, and its stall counts for everyone who came meanwhile.
+    """
+
+    port: int
+    templates: str
+    connections: int
+    seconds: float
+    rate: float | None = None
+    warm_up: float = 1.0
+    count: int | None = None
+    """Stop after so many, whatever the time."""
+
+
+@dataclass(slots=True)
+class Waits:
+    """What came of a load; milliseconds, of the time after the warm-up."""
+
+    sent: int = 0
+    seconds: float = 0.0
+    per_second: float = 0.0
+    p50: float = 0.0
+    p99: float = 0.0
+    longest: float = 0.0
+    statuses: dict[str, int] = field(default_factory=dict)
+
+
+async def generate(load: Load) -> Waits:
+    """Run a load in a process of its own and return what came of it."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "benchmarks.load",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        output, _ = await process.communicate(json.dumps(asdict(load)).encode())
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        raise RuntimeError("the load generator failed; its error is above")
+    return Waits(**json.loads(output))
+
+
+class _Connection(asyncio.Protocol):
+    """One connection that sends a request and hears its answer, in turn."""
+
+    def __init__(self) -> None:
+        self._heard = bytearray()
+        self._answer: asyncio.Future[int] | None = None
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(ConnectionError("the server closed the connection"))
+
+    def data_received(self, data: bytes) -> None:
+        self._heard += data
+        head, separator, body = self._heard.partition(b"\r\n\r\n")
+        if not separator:
+            return
+        _, _, length = head.lower().partition(b"content-length: ")
+        if len(body) >= int(length.partition(b"\r\n")[0]) and self._answer is not None:
+            self._heard.clear()
+            self._answer.set_result(int(head[9:12]))
+
+    async def exchange(self, request: bytes) -> int:
+        """Send a request and return the status of its answer."""
+        assert self._transport is not None
+        self._answer = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        return await self._answer
+
+
+class _Requests:
+    """Endless requests, no two with one GUID or about one thing."""
+
+    def __init__(self, templates: list[Template]) -> None:
+        self._templates = itertools.cycle(templates)
+        # Two runs on one database must not repeat each other.
+        self._numbers = itertools.count(FIRST_NUMBER + time.time_ns() // 1000 % 10**12 * 1000)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        template, number = next(self._templates), next(self._numbers)
+        body = template.body.replace(template.number, f'"id":{number},').encode()
+        signature = hmac.digest(SECRET.encode(), body, "sha256").hex()
+        head = (
+            "POST /webhook HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: */*\r\nUser-Agent: GitHub-Hookshot/5ad4b0x\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nX-GitHub-Event: {template.event}\r\n"
+            f"X-GitHub-Delivery: 00000000-0000-4000-8000-{number:016x}\r\n"
+            f"X-Hub-Signature-256: sha256={signature}\r\n\r\n"
+        )
+        return head.encode() + body
+
+
+class _Run:
+    def __init__(self, load: Load, requests: Iterator[bytes]) -> None:
+        self._load = load
+        self._requests = requests
+        self._began = time.perf_counter() + 0.1
+        self._turns = itertools.count()
+        self._waits: list[float] = []
+        self._statuses: Counter[str] = Counter()
+        self._last = self._began
+
+    async def run(self) -> Waits:
+        loop = asyncio.get_running_loop()
+        opened = [
+            await loop.create_connection(_Connection, "127.0.0.1", self._load.port)
+            for _ in range(self._load.connections)
+        ]
+        work = self._as_fast_as_it_goes if self._load.rate is None else self._at_a_rate
+        self._began = time.perf_counter() + 0.1
+        await asyncio.gather(*(work(connection) for _, connection in opened))
+        for transport, _ in opened:
+            transport.close()
+        return self._result()
+
+    async def _as_fast_as_it_goes(self, connection: _Connection) -> None:
+        await asyncio.sleep(self._began - time.perf_counter())
+        end = self._began + self._load.warm_up + self._load.seconds
+        while (now := time.perf_counter()) < end and self._wanted(next(self._turns)):
+            await self._exchange(connection, now)
+
+    async def _at_a_rate(self, connection: _Connection) -> None:
+        assert self._load.rate is not None
+        for turn in self._turns:
+            due = self._began + turn / self._load.rate
+            if due > self._began + self._load.warm_up + self._load.seconds or not self._wanted(turn):
+                return
+            if (early := due - time.perf_counter()) > 0:
+                await asyncio.sleep(early)
+            await self._exchange(connection, due)
+
+    def _wanted(self, turn: int) -> bool:
+        return self._load.count is None or turn < self._load.count
+
+    async def _exchange(self, connection: _Connection, since: float) -> None:
+        async with asyncio.timeout(ENOUGH):
+            status = await connection.exchange(next(self._requests))
+        now = time.perf_counter()
+        self._statuses[str(status)] += 1
+        if since >= self._began + self._load.warm_up:
+            self._waits.append(now - since)
+            self._last = now
+
+    def _result(self) -> Waits:
+        waits = sorted(self._waits)
+        seconds = self._last - self._began - self._load.warm_up
+        at: Callable[[float], float] = lambda part: round(1000 * waits[min(len(waits) - 1, int(part * len(waits)))], 2)  # noqa: E731
+        return Waits(
+            sent=sum(self._statuses.values()),
+            seconds=round(seconds, 3),
+            per_second=round(len(waits) / seconds, 1),
+            p50=at(0.5),
+            p99=at(0.99),
+            longest=at(1.0),
+            statuses=dict(self._statuses),
+        )
+
+
+def main() -> None:
+    """Run the load that standard input describes."""
+    load = Load(**json.load(sys.stdin))
+    requests = _Requests(read(Path(load.templates)))
+    waits = asyncio.run(_Run(load, iter(requests)).run())
+    json.dump(asdict(waits), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

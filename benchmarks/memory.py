@@ -1,0 +1,47 @@
+"""What the bot keeps in memory and on disk: at rest, and after a hundred thousand deliveries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from benchmarks.load import Load, generate
+from benchmarks.report import Options, Row, command
+from benchmarks.stage import Stage, stage
+from benchmarks.traffic import templates, write
+
+TITLE = "Memory and disk, with 10 kB bodies"
+STEPS = 5
+EACH = 20_000
+PULLS = 200
+RATE = 250.0
+"""Less than what the bot can work off, so that what is measured is no backlog."""
+MIB = 1024 * 1024
+
+
+async def measure(options: Options) -> list[Row]:
+    """Measure at rest, then after every fifth of the deliveries."""
+    async with stage(options.database) as on:
+        path = on.folder / "templates.json"
+        made = templates(on.github, on.repo, PULLS)
+        write(path, [*made["unwanted"] * 4, *made["remarks"]])
+        rows = [_row(on, 0)]
+        load = Load(on.bot.port, str(path), connections=16, seconds=3600, count=options.count(EACH), rate=RATE)
+        sent = 0
+        for _ in range(STEPS):
+            sent += (await generate(replace(load))).sent
+            await on.drained()
+            rows.append(_row(on, sent))
+    return rows
+
+
+def _row(on: Stage, sent: int) -> Row:
+    return {
+        "deliveries": float(sent),
+        "memory MiB": round(on.memory() / MIB, 1),
+        "database MiB": round(on.database_bytes() / MIB, 1),
+        "CPU s": round(on.cpu(), 1),
+    }
+
+
+if __name__ == "__main__":
+    command(measure, TITLE, rounds=1)()

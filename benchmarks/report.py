@@ -1,0 +1,88 @@
+"""How the measurements are asked for and told: a table for people, or JSON lines."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import click
+
+from benchmarks.machine import busy, described
+from benchmarks.stage import DATABASES, SQLITE
+
+ROUNDS = 3
+Row = dict[str, str | float]
+"""One line of a table: numbers are measured, texts say what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a measurement was asked for: `quick` is a tenth of the time, to see that it runs."""
+
+    quick: bool
+    database: str
+
+    def seconds(self, usual: float) -> float:
+        """Return how long something is to take."""
+        return usual / 5 if self.quick else usual
+
+    def count(self, usual: int) -> int:
+        """Return how many of something there are to be."""
+        return max(1, usual // 20) if self.quick else usual
+
+
+Measurement = Callable[[Options], Awaitable[list[Row]]]
+
+
+def command(measure: Measurement, title: str, rounds: int = ROUNDS) -> click.Command:
+    """Make the command of one measurement, which is run `rounds` times: what is told are medians."""
+
+    @click.command(help=title)
+    @click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
+    @click.option("--quick", is_flag=True, help="Once and briefly, to see that it runs.")
+    @click.option("--database", type=click.Choice(DATABASES), default=SQLITE, show_default=True)
+    def run(as_json: bool, quick: bool, database: str) -> None:
+        rows = asyncio.run(_repeated(measure, Options(quick, database), 1 if quick else rounds))
+        if as_json:
+            click.echo("\n".join(json.dumps(row) for row in rows))
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            click.echo(f"{title} ({database})\n{described(Path(folder))}\n")
+        click.echo(table(rows))
+
+    return run
+
+
+async def _repeated(measure: Measurement, options: Options, rounds: int) -> list[Row]:
+    taken = []
+    for number in range(rounds):
+        before = busy()
+        taken.append([row | {"busy": float(before)} for row in await measure(options)])
+        click.echo(f"round {number + 1} of {rounds}, load average {before} to {busy()}", err=True)
+    return [_median(rows) for rows in zip(*taken, strict=True)]
+
+
+def _median(rows: Sequence[Row]) -> Row:
+    return {
+        key: first if isinstance(first, str) else round(median(float(row[key]) for row in rows), 2)
+        for key, first in rows[0].items()
+    }
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Write rows as a Markdown table, fit for the README."""
+    heads = list(rows[0])
+    lines = [heads, ["---" if isinstance(rows[0][head], str) else "--:" for head in heads]]
+    lines += [[_cell(row[head]) for head in heads] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value: str | float) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.1f}"

@@ -1,0 +1,130 @@
+"""The stage of every measurement: the sandbox GitHub in this process, and the real bot in another one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+
+from benchmarks.processes import cpu_seconds, resident_bytes
+from benchmarks.traffic import REPOSITORY, SECRET
+from sandbox import App, GitHubSandbox, Repository
+from sandbox.bot_process import BotProcess
+from tests.postgres import running_server
+
+SQLITE, POSTGRESQL = "sqlite", "postgresql"
+DATABASES = (SQLITE, POSTGRESQL)
+DURABLE = {"fsync": "on", "full_page_writes": "on"}
+"""The tests' server does not wait for the disk; ours does, as one that holds deliveries has to."""
+
+CONFIG = "repositories:\n  octocat/compiler:\n"
+LOOK_EVERY = 0.2
+DRAINED_WITHIN = 600.0
+SETTLED_AFTER = 0.3
+"""Seconds without a request or a delivery after which nothing more is expected."""
+PLENTY = 10_000_000
+"""Requests an hour: the limit of github.com is not what is measured."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Everything that runs during a measurement."""
+
+    github: GitHubSandbox
+    app: App
+    repo: Repository
+    bot: BotProcess
+    http: aiohttp.ClientSession
+    folder: Path
+
+    def cpu(self) -> float:
+        """Return the processor time of the bot so far, seconds."""
+        return cpu_seconds(self.bot.pid)
+
+    def memory(self) -> int:
+        """Return the bot's resident memory, bytes."""
+        return resident_bytes(self.bot.pid)
+
+    def database_bytes(self) -> int:
+        """Return the size of the SQLite files."""
+        return sum(path.stat().st_size for path in self.folder.glob("nightjar.db*"))
+
+    async def waiting(self) -> float:
+        """Return how many jobs wait, as the bot tells operators."""
+        async with self.http.get(f"{self.bot.url}/metrics") as answer:
+            text = await answer.text()
+        lines = [line for line in text.splitlines() if line.startswith("nightjar_waiting_jobs{")]
+        return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+    async def drained(self) -> float:
+        """Wait until no job waits; returns the seconds that took."""
+        began = time.perf_counter()
+        async with asyncio.timeout(DRAINED_WITHIN):
+            while await self.waiting() > 0:  # noqa: ASYNC110  # it is another process that is looked at
+                await asyncio.sleep(LOOK_EVERY)
+        return time.perf_counter() - began
+
+    async def quiet(self) -> None:
+        """Wait until every webhook is answered and what came of it is done."""
+        while True:
+            await self.github.delivered()
+            seen = len(self.github.webhooks.deliveries), len(self.github.requests.records)
+            await self.drained()
+            await asyncio.sleep(SETTLED_AFTER)
+            if seen == (len(self.github.webhooks.deliveries), len(self.github.requests.records)):
+                return
+
+
+@asynccontextmanager
+async def stage(database: str = SQLITE) -> AsyncIterator[Stage]:
+    """Start everything on an empty database, and end it."""
+    github = GitHubSandbox()
+    github.rate_limits.limit = PLENTY
+    folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))
+    with contextlib.ExitStack() as held:
+        held.callback(shutil.rmtree, folder, ignore_errors=True)
+        if database == POSTGRESQL:
+            url = held.enter_context(running_server(DURABLE)).create_database()
+        else:
+            url = f"sqlite:///{folder}/nightjar.db"
+        async with github.serve() as api_url, aiohttp.ClientSession() as http:
+            app = github.create_app("nightjar", webhook_secret=SECRET)
+            repo = github.create_repository(REPOSITORY, people={"hubot": "write"})
+            app.install(repo)
+            bot = _bot(folder, app, api_url, url)
+            keeper = asyncio.create_task(_forget_logs(bot))
+            try:
+                await bot.start()
+                app.webhook_url = f"{bot.url}/webhook"
+                yield Stage(github, app, repo, bot, http, folder)
+            finally:
+                keeper.cancel()
+                await bot.stop()
+
+
+def _bot(folder: Path, app: App, api_url: str, database_url: str) -> BotProcess:
+    config = folder / "app.yaml"
+    config.write_text(CONFIG, encoding="utf-8")
+    environment = {
+        "GITHUB_APP_ID": str(app.id),
+        "GITHUB_PRIVATE_KEY": app.private_key,
+        "GITHUB_WEBHOOK_SECRET": SECRET,
+        "GITHUB_API_URL": api_url,
+        "DATABASE_URL": database_url,
+    }
+    return BotProcess(environment, config=config)
+
+
+async def _forget_logs(bot: BotProcess) -> None:
+    """Let hours of the bot's log not fill this process."""
+    while True:
+        await asyncio.sleep(1.0)
+        del bot.logs[:-1000], bot.output[:-1000]
