@@ -57,9 +57,19 @@ DELETE FROM procrastinate_jobs WHERE id IN (
                         WHERE later.job_id = ended.job_id AND later.type <> 'scheduled'
                           AND later.at >= to_timestamp(%(before)s))
 """
+# A delivery goes as a whole: what failed of it is only to be understood, and replayed, with the rest. The condition of
+# the index `nightjar_guid` is `task_name <> 'deliver'`; a delivery that failed itself has nothing else.
+_WHOLE: LiteralString = """
+       AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs AS other
+                        WHERE other.task_name <> 'deliver' AND (other.args ->> 'guid') = (job.args ->> 'guid')
+                          AND other.status NOT IN ('succeeded', 'cancelled'))
+"""
 _LIMIT: LiteralString = " LIMIT %(batch)s) RETURNING id"
 REMOVE_DONE: LiteralString = (
-    _REMOVE_OLD + " AND ended.type IN ('succeeded', 'cancelled') AND job.status IN ('succeeded', 'cancelled')" + _LIMIT
+    _REMOVE_OLD
+    + " AND ended.type IN ('succeeded', 'cancelled') AND job.status IN ('succeeded', 'cancelled')"
+    + _WHOLE
+    + _LIMIT
 )
 REMOVE_FAILED: LiteralString = (
     _REMOVE_OLD

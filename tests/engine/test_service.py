@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import structlog
 
 from bot import logs
 from bot.engine.database import DatabaseError
 from bot.engine.service import Backlog, Engine, StorageError
+from bot.engine.upkeep import remove_old
 from tests.engine.running import LOCK, QUICK, opened, running, settled
 from tests.engine.toy import Toy, World, body, writes
 from tests.postgres import running_server
@@ -160,6 +163,20 @@ async def test_the_backlog_counts_what_waits_and_since_when(database_url: str) -
     assert 0 <= backlog.oldest_seconds < 60
 
 
+@pytest.fixture
+def unlogged() -> Iterator[None]:
+    """Put back what `logs.configure` and this test change of the process's logging."""
+    loggers = [logging.getLogger(name) for name in ("", "procrastinate", "asyncio")]
+    levels, handlers = [logger.level for logger in loggers], loggers[0].handlers[:]
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+    loggers[0].handlers[:] = handlers
+    logging.captureWarnings(False)
+    structlog.reset_defaults()
+
+
+@pytest.mark.usefixtures("unlogged")
 async def test_every_line_names_the_delivery_and_none_holds_its_body(sqlite_url: str, world: World) -> None:
     written = io.StringIO()
     logs.configure(stream=written, pretty=False)
@@ -170,6 +187,7 @@ async def test_every_line_names_the_delivery_and_none_holds_its_body(sqlite_url:
         await engine.accept("the-guid", EVENT, body(handlers, title="words of the body"), LOCK)
         await settled(engine, "the-guid")
     lines = written.getvalue().splitlines()
+    assert [line for line in lines if "procrastinate" in line]
     assert any('"delivery": "the-guid"' in line and "pull_request.head.sha" in line for line in lines)
     assert all('"delivery": "the-guid"' in line for line in lines if '"job"' in line and "timer" not in line)
     assert [line for line in lines if "words of the body" in line] == []
@@ -216,3 +234,26 @@ async def test_a_timer_can_run_at_start_and_is_tried_again(database_url: str, wo
         await until(lambda: world.happenings == ["swept"])
         await engine.stop()
         await work
+
+
+async def test_what_failed_is_kept_with_all_that_explains_it_and_the_rest_is_forgotten(
+    database_url: str, world: World
+) -> None:
+    effects = [{"target": "x"}, {"target": "y", "always": "user"}]
+    async with running(database_url, world) as engine:
+        await engine.accept("fine", EVENT, body({"a": writes("x")}), LOCK)
+        await engine.accept("failed", EVENT, body({"a": {"effects": effects}, "b": {"always": "payload"}}), LOCK)
+        _, before = await settled(engine, "fine", "failed")
+        await _age(engine, days=8)
+        await remove_old(engine.database.connector)
+        assert await engine.journal.recent() == [before]
+        await _age(engine, days=31)
+        for _ in range(2):  # what failed, and then what was kept to explain it
+            await remove_old(engine.database.connector)
+        assert await engine.journal.recent() == []
+
+
+async def _age(engine: Engine, *, days: int) -> None:
+    await engine.database.connector.execute_query_async(
+        "UPDATE procrastinate_events SET at = to_timestamp(%(at)s)", at=time.time() - days * 86400
+    )

@@ -1,0 +1,74 @@
+"""How closely the jobs of one pull request follow each other, and what a job costs by itself: the engine alone."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from benchmarks.report import Options, Row, command
+from benchmarks.stage import DRAINED_WITHIN, DURABLE, POSTGRESQL
+from bot import logs
+from bot.engine.service import Engine, Pace
+from tests.engine.running import opened, running, settled
+from tests.engine.toy import World, body, writes
+from tests.postgres import running_server
+from tests.waiting import until
+
+TITLE = "Deliveries with one handler and one effect each: three jobs that follow each other"
+DELIVERIES = 20
+PULLS = 20
+
+
+async def measure(options: Options) -> list[Row]:
+    """Let deliveries of one pull request, then of many, wait for a worker, and watch it work."""
+    logs.configure(stream=io.StringIO(), pretty=False)
+    with contextlib.ExitStack() as held:
+        folder = Path(held.enter_context(tempfile.TemporaryDirectory()))
+        server = held.enter_context(running_server(DURABLE)) if options.database == POSTGRESQL else None
+
+        def fresh(name: str) -> str:
+            return server.create_database() if server else f"sqlite:///{folder}/{name}.db"
+
+        one = await _work(fresh("one"), folder / "one.world", pulls=1, each=DELIVERIES)
+        many = await _work(fresh("many"), folder / "many.world", pulls=PULLS, each=options.count(DELIVERIES))
+    return [{"what": "one pull request"} | one, {"what": f"{PULLS} pull requests at once"} | many]
+
+
+async def _work(url: str, place: Path, *, pulls: int, each: int) -> Row:
+    world = World(place)
+    guids = [f"{number}-{pull}" for number in range(each) for pull in range(pulls)]
+    async with opened(url) as outside:
+        for guid in guids:
+            await outside.accept(guid, "issue_comment", body({"a": writes("x")}), f"pr:1#{guid.partition('-')[2]}")
+    async with running(url, world, pace=Pace()) as engine:
+        began = time.perf_counter()
+        await until(partial(_drained, engine), deadline=DRAINED_WITHIN)
+        took = time.perf_counter() - began
+        await settled(engine, guids[-1])
+    starts: dict[str, list[float]] = {}
+    for what, at, _ in world.moments(""):
+        starts.setdefault(what.split()[1].partition("-")[2], []).append(at)
+    world.close()
+    gaps = [after - before for times in starts.values() for before, after in itertools.pairwise(times)]
+    return {
+        "jobs": len(guids) * 3,
+        "jobs/s": round(len(guids) * 3 / took, 1),
+        "gap p50 ms": round(1000 * median(gaps), 1),
+        "longest gap ms": round(1000 * max(gaps), 1),
+    }
+
+
+async def _drained(engine: Engine) -> bool:
+    return not (await engine.backlog()).waiting
+
+
+main = command(measure, TITLE)
+
+if __name__ == "__main__":
+    main()
