@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
-from gidgethub import BadRequest
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.jobs import Job
 
 from bot.engine.notes import FAILED, RETRYING, Note, read_note, write_note
 from bot.engine.retry import MAX_LOST, Again, Failed, LostTooOften, Tries, next_try
 from bot.errors import PayloadError, UserError
+from bot.github.errors import is_refusal
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -92,7 +92,7 @@ class Attempt:
             log.info(line, **more)
         elif isinstance(error, PayloadError):
             log.error(line, path=error.path, **more)
-        elif isinstance(error, BadRequest):
+        elif is_refusal(error):
             log.error(line, **more)
         else:
             log.error(line, exc_info=error, **more)

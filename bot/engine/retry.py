@@ -10,13 +10,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import aiohttp
-from gidgethub import BadRequest, GitHubBroken, RedirectionException
+from gidgethub import GitHubBroken
 from procrastinate import BaseRetryStrategy, RetryDecision
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 from procrastinate.types import JSONDict
 
 from bot.errors import PayloadError, TryAgain, UserError
+from bot.github.errors import is_refusal
 
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 600.0
@@ -40,7 +41,6 @@ LONGEST_NAMED_WAIT = 3 * 3600.0
 MAX_LOST = 8
 """How often a job may go down with its worker before the job itself is taken for the cause."""
 
-FINAL = (UserError, PayloadError, BadRequest, RedirectionException)
 PASSING = (TryAgain, GitHubBroken, ConnectorException, aiohttp.ClientError, OSError, TimeoutError)
 
 LOST = "it took its worker down {count} times"
@@ -51,6 +51,10 @@ class LostTooOften(Exception):
 
     def __init__(self, count: int) -> None:
         super().__init__(LOST.format(count=count))
+
+
+FINAL = (UserError, PayloadError, LostTooOften)
+"""Final at once, as GitHub's refusals are."""
 
 
 class Again(Exception):
@@ -98,7 +102,7 @@ class Tries:
 
 def next_try(error: BaseException, tries: Tries) -> float | None:
     """Return in how many seconds to try again, or None if `error` is final after these earlier tries."""
-    if isinstance(error, (*FINAL, LostTooOften)):
+    if isinstance(error, FINAL) or is_refusal(error):
         return None
     if isinstance(error, TryAgain) and error.retry_in is not None:
         named = min(max(error.retry_in, 0.0), LONGEST_NAMED_WAIT)

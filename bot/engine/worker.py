@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.worker import Worker
 
 from bot.engine.manager import EngineJobManager
+from bot.engine.retry import Failed
 from bot.engine.upkeep import requeue_stalled
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
@@ -55,6 +57,7 @@ class Supervisor:
         self._worker: Worker | None = None
         self._stopping = asyncio.Event()
         self._problem = NOT_STARTED
+        logging.getLogger("procrastinate.worker").addFilter(_not_told_yet)
         app.job_manager = self._manager
 
     @property
@@ -142,6 +145,11 @@ class Supervisor:
     async def _wait(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
+
+
+def _not_told_yet(record: logging.LogRecord) -> bool:
+    """Leave out Procrastinate's word on a failed job: `bot.engine.attempt` has said why, with the delivery's id."""
+    return not (record.exc_info and isinstance(record.exc_info[1], Failed))
 
 
 def _kind(error: Exception) -> str:

@@ -109,6 +109,12 @@ def is_unprocessable(error: BaseException) -> bool:
     return status_of(error) == 422
 
 
+def is_refusal(error: BaseException) -> bool:
+    """Say whether GitHub will say no as often as it is asked: a 4xx, GraphQL's like, a place where the App is not."""
+    final = isinstance(error, BadRequest | RedirectionException | NotInstalled)
+    return final or is_forbidden(error) or is_not_found(error)
+
+
 def _graphql_types(error: BaseException) -> set[str]:
     response = error.response if isinstance(error, GraphQLException) else None
     errors = response.get("errors") if isinstance(response, Mapping) else None

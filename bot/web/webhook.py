@@ -49,12 +49,12 @@ BAD_SIGNATURE = (
 FORM_ENCODED = "The body is form-encoded. Set the webhook's content type on GitHub to application/json."
 NOT_JSON = "The body is not a JSON object."
 BAD_GUID = f"{GUID_HEADER} is missing, or is not 1 to 64 printable characters without a space."
-BAD_EVENT = f"{EVENT_HEADER} is missing, or is not 1 to 64 of a-z and _."
+BAD_EVENT = f"{EVENT_HEADER} is missing, or is not 1 to 64 of a-z, 0-9 and _."
 NOT_STORED = "The delivery could not be stored. It is safe to send it again."
 
 _SIGNATURE = re.compile(r"sha256=([0-9a-f]{64})")
 _GUID = re.compile(r"[!-~]{1,64}")
-_EVENT = re.compile(r"[a-z_]{1,64}")
+_EVENT = re.compile(r"[a-z0-9_]{1,64}")
 _ACCEPTED = b'{"status":"accepted"}'
 _SEEN = b'{"status":"seen before"}'
 

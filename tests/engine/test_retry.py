@@ -6,7 +6,7 @@ import asyncio
 from http import HTTPStatus
 
 import pytest
-from gidgethub import BadRequest, GitHubBroken, InvalidField, RedirectionException
+from gidgethub import BadRequest, GitHubBroken, InvalidField, QueryError, RedirectionException
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 
@@ -25,6 +25,7 @@ from bot.engine.retry import (
     next_try,
 )
 from bot.errors import PayloadError, TryAgain, UserError
+from bot.github.errors import NotInstalled
 
 
 def waits_until_final(error: Exception) -> list[float]:
@@ -44,6 +45,8 @@ def waits_until_final(error: Exception) -> list[float]:
         BadRequest(HTTPStatus.FORBIDDEN),
         InvalidField([], "Validation Failed"),
         RedirectionException(HTTPStatus.MOVED_PERMANENTLY),
+        NotInstalled("installation 1: the App is no longer installed there"),
+        QueryError({"errors": [{"type": "FORBIDDEN", "message": "Resource not accessible by integration"}]}),
         LostTooOften(9),
     ],
 )
