@@ -25,6 +25,8 @@ class User:
     login: str
     created_at: datetime
     type: Literal["User", "Organization", "Bot"] = "User"
+    deleted: bool = False
+    """What a deleted account wrote stays, by nobody: its user is null."""
 
     @property
     def node_id(self) -> str:

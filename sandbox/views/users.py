@@ -17,6 +17,11 @@ def page_name(who: User) -> str:
     return f"apps/{who.login.removesuffix('[bot]')}" if who.type == "Bot" else who.login
 
 
+def author(who: User) -> Json | None:
+    """Return the `simple-user` who wrote something, null once the account was deleted."""
+    return None if who.deleted else user(who)
+
+
 def user(who: User) -> Json:
     """Return a `simple-user`."""
     login = quote(who.login)

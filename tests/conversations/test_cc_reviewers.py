@@ -2,11 +2,254 @@
 
 from __future__ import annotations
 
-from tests.conversations.town import Town
+from pathlib import Path
+
+import pytest
+
+from sandbox import PullRequest
+from tests.conversations.town import Town, town
+
+REQUESTED = "/repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers"
+REVIEWS = "/repos/{owner}/{repo}/pulls/{pull_number}/reviews"
+
+
+def asked(pull: PullRequest) -> list[str]:
+    return [user.login for user in pull.requested_reviewers] + [team.slug for team in pull.requested_teams]
 
 
 async def test_those_named_are_asked_in_one_request(here: Town) -> None:
+    """One request for all."""
     pull = here.repo.open_pull_request("hubot", "Faster", "Speeds up matmul.\n\ncc @octocat, @triager and @reader")
     await here.quiet()
-    assert [user.login for user in pull.requested_reviewers] == ["octocat", "triager", "reader"]
-    assert here.github.requests.count("POST", "/repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers") == 1
+    assert asked(pull) == ["octocat", "triager", "reader"]
+    assert here.github.requests.count("POST", REQUESTED) == 1
+    assert here.answers(pull) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["CC: @octocat", "Fixes a crash, cc @Octocat.", "- Cc @octocat", "cc  @octocat\r\nBye"]
+)
+async def test_cc_is_read_as_people_write_it(here: Town, text: str) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", text)
+    await here.quiet()
+    assert asked(pull) == ["octocat"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`cc @octocat`",
+        "```\ncc @octocat\n```",
+        "> cc @octocat",
+        "<!-- cc @octocat -->",
+        "gcc @octocat",
+        "a.cc@octocat",
+        "thanks @octocat",
+        "cc @hubot",
+        None,
+    ],
+)
+async def test_what_is_no_cc_asks_nobody_and_costs_no_request(here: Town, text: str | None) -> None:
+    """Not in code, quotes, comments or mid-word; never the author."""
+    pull = here.repo.open_pull_request("hubot", "Faster", text)
+    await here.quiet()
+    assert asked(pull) == []
+    assert here.github.requests.count("", REVIEWS) == 0
+    assert here.github.requests.count("", REQUESTED) == 0
+
+
+async def test_teams_are_asked_by_their_full_name(tmp_path: Path) -> None:
+    """Teams as `@org/team`."""
+    teams = {"reviewers": ["triager"]}
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", teams=teams) as here:
+        pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat/reviewers @triager")
+        await here.quiet()
+        assert asked(pull) == ["triager", "reviewers"]
+        assert here.github.requests.count("POST", REQUESTED) == 1
+
+
+async def test_another_organizations_team_is_not_taken_for_ours(tmp_path: Path) -> None:
+    """GitHub is told a team's name without its organization: `@example-lab/reviewers` would ask `octocat/reviewers`."""
+    teams = {"reviewers": ["triager"]}
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", teams=teams) as here:
+        pull = here.repo.open_pull_request("hubot", "Faster", "cc @example-lab/reviewers")
+        await here.quiet()
+        assert asked(pull) == []
+        (sticky,) = here.answers(pull)
+        assert "GitHub did not let me ask `example-lab/reviewers`." in sticky
+
+
+async def test_who_is_asked_already_is_not_asked_again(here: Town) -> None:
+    """Never someone already asked."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    pull.request_review("hubot", "octocat")
+    pull.edit("hubot", body="cc @octocat and @triager")
+    await here.quiet()
+    assert asked(pull) == ["octocat", "triager"]
+    told = here.github.webhooks.find("pull_request", "review_requested")
+    assert [delivery.body["requested_reviewer"]["login"] for delivery in told] == ["octocat", "triager"]
+
+
+async def test_who_has_reviewed_is_not_asked_however_many_reviews_there_are(here: Town) -> None:
+    """Never someone who has reviewed: the predecessor looked at the first page of reviews only."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    here.github.webhooks.lose("pull_request_review", times=101)
+    for number in range(100):
+        pull.review("triager", f"Remark {number}")
+    pull.review("octocat", "", "APPROVED")
+    pull.edit("hubot", body="cc @octocat, @triager, @reader")
+    await here.quiet()
+    assert asked(pull) == ["reader"]
+    assert here.github.requests.count("GET", REVIEWS) == 2
+
+
+async def test_a_review_by_a_deleted_account_stops_nothing(here: Town) -> None:
+    """The predecessor crashed on a review whose author is null."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    pull.review("passer-by", "Nice")
+    await here.quiet()
+    here.github.user("passer-by").deleted = True
+    pull.edit("hubot", body="cc @octocat")
+    await here.quiet()
+    assert asked(pull) == ["octocat"]
+
+
+async def test_when_github_refuses_one_name_the_others_still_get_through(here: Town) -> None:
+    """And the sticky comment says who could not be asked, without calling them."""
+    pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat, @stranger and @triager")
+    await here.quiet()
+    assert asked(pull) == ["octocat", "triager"]
+    (sticky,) = here.answers(pull)
+    assert "GitHub did not let me ask `stranger`." in sticky
+    assert "@" not in sticky
+    assert "octocat" not in sticky
+
+
+async def test_a_refused_name_is_not_tried_again_by_the_next_push(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", "cc @stranger")
+    await here.quiet()
+    here.github.requests.clear()
+    pull.push()
+    await here.quiet()
+    assert here.github.requests.count("", REQUESTED) == 0
+    assert len(here.answers(pull)) == 1
+
+
+async def test_a_name_that_was_spelled_right_at_last_clears_what_was_said(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocta")
+    await here.quiet()
+    assert "`octocta`" in here.answers(pull)[0]
+    pull.edit("hubot", body="cc @octocat")
+    await here.quiet()
+    assert asked(pull) == ["octocat"]
+    assert here.answers(pull) == []
+
+
+async def test_a_name_that_is_taken_out_needs_no_word_any_more(here: Town) -> None:
+    """Nothing to say, no comment."""
+    pull = here.repo.open_pull_request("hubot", "Faster", "cc @stranger, @passer-by")
+    await here.quiet()
+    pull.edit("hubot", body="cc @passer-by")
+    await here.quiet()
+    (sticky,) = here.answers(pull)
+    assert "`passer-by`" in sticky
+    assert "stranger" not in sticky
+    pull.edit("hubot", body="Never mind.")
+    await here.quiet()
+    assert here.answers(pull) == []
+
+
+async def test_who_was_given_access_is_asked_when_the_description_is_edited(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", "cc @newcomer")
+    await here.quiet()
+    here.repo.set_role("newcomer", "read")
+    pull.edit("hubot", body="Now with access.\n\ncc @newcomer")
+    await here.quiet()
+    assert asked(pull) == ["newcomer"]
+    assert here.answers(pull) == []
+
+
+async def test_a_name_that_a_human_removed_is_not_asked_again_by_the_next_push(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat and @triager")
+    await here.quiet()
+    pull.remove_review_request("hubot", "octocat")
+    pull.push()
+    pull.edit("hubot", title="Much faster")
+    await here.quiet()
+    assert asked(pull) == ["triager"]
+
+
+async def test_who_a_human_had_asked_and_removed_is_not_asked_by_us_either(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    pull.request_review("hubot", "octocat")
+    pull.edit("hubot", body="cc @octocat")
+    await here.quiet()
+    pull.remove_review_request("hubot", "octocat")
+    pull.push()
+    await here.quiet()
+    assert asked(pull) == []
+
+
+async def test_a_push_that_leaves_nobody_to_be_asked_costs_no_request(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat and @triager")
+    await here.quiet()
+    here.github.requests.clear()
+    pull.push()
+    await here.quiet()
+    assert here.github.requests.count("", REVIEWS) == 0
+    assert here.github.requests.count("", REQUESTED) == 0
+
+
+async def test_a_name_that_an_edit_adds_is_asked(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat")
+    await here.quiet()
+    pull.edit("hubot", body="cc @octocat @triager")
+    await here.quiet()
+    assert asked(pull) == ["octocat", "triager"]
+
+
+async def test_a_draft_asks_at_once_and_not_once_more_when_it_is_ready(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat", draft=True)
+    await here.quiet()
+    assert asked(pull) == ["octocat"]
+    pull.ready_for_review("hubot")
+    await here.quiet()
+    assert here.github.requests.count("POST", REQUESTED) == 1
+
+
+async def test_a_closed_pull_request_asks_nobody(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    pull.close("hubot")
+    pull.edit("hubot", body="cc @octocat")
+    await here.quiet()
+    assert asked(pull) == []
+
+
+async def test_a_missing_permission_is_told_in_the_section_and_forgotten_when_it_is_given(here: Town) -> None:
+    """A failing section shows its own error."""
+    needed = {"X-Accepted-GitHub-Permissions": "pull_requests=write"}
+    here.github.faults.add("POST", REQUESTED, status=403, headers=needed)
+    pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat")
+    await here.quiet()
+    (sticky,) = here.answers(pull)
+    assert "nobody could be asked for a review: GitHub does not let me: the App lacks the permission" in sticky
+    assert "`pull_requests=write`" in sticky
+    assert asked(pull) == []
+    pull.push()
+    await here.quiet()
+    assert asked(pull) == ["octocat"]
+    assert here.answers(pull) == []
+
+
+async def test_a_failure_to_find_out_who_has_reviewed_is_told_in_the_section_too(here: Town) -> None:
+    """And takes nothing else down: the status for slow tests is there, and the next push asks."""
+    here.github.faults.add("GET", REVIEWS, status=422, message="No reviews for @octocat")
+    pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat")
+    await here.quiet()
+    (sticky,) = here.answers(pull)
+    assert "nobody could be asked for a review: GitHub refused, saying `No reviews for @octocat`." in sticky
+    assert here.repo.status(pull.head_sha, "ci/slow-tests") is not None
+    pull.push()
+    await here.quiet()
+    assert asked(pull) == ["octocat"]
+    assert here.answers(pull) == []

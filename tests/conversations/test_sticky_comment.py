@@ -1,0 +1,175 @@
+"""The one sticky comment of a pull request, as people and other bots may find or disturb it."""
+
+from __future__ import annotations
+
+from bot.github import sticky
+from sandbox import PullRequest
+from tests.conversations.town import BOT, Town
+from tests.gfm import rendered
+
+COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
+ONE = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
+
+
+def told_of(*names: str) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+async def with_refusal(here: Town, *names: str) -> PullRequest:
+    """Open a pull request whose sticky comment says that these could not be asked."""
+    body = "cc " + ", ".join(f"@{name}" for name in names)
+    pull = here.repo.open_pull_request("hubot", "Faster", body)
+    await here.quiet()
+    return pull
+
+
+async def test_it_is_edited_in_place(here: Town) -> None:
+    """One per pull request, edited in place."""
+    pull = await with_refusal(here, "stranger")
+    (first,) = pull.comments_by(BOT)
+    pull.edit("hubot", body="cc @stranger, @passer-by")
+    await here.quiet()
+    (second,) = pull.comments_by(BOT)
+    assert second is first
+    assert told_of("passer-by", "stranger") in second.body
+    assert here.github.requests.count("POST", COMMENTS) == 1
+    assert here.github.requests.count("PATCH", ONE) == 1
+
+
+async def test_it_shows_no_trace_of_its_markers(here: Town) -> None:
+    pull = await with_refusal(here, "stranger")
+    page = rendered(here.answers(pull)[0])
+    assert "nightjar" not in page
+    assert page.count("<p>") == 1
+
+
+async def test_the_sections_of_others_stay_as_they_are(here: Town) -> None:
+    """Sections are owned by handlers."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    docs = sticky.render({"docs": "Built docs: `abc`.", "runtime": "12 min"})
+    kept = pull.comment(BOT, docs)
+    pull.edit("hubot", body="cc @stranger")
+    await here.quiet()
+    assert sticky.sections_of(kept.body).keys() == {"docs", "runtime", "cc-reviewers"}
+    pull.edit("hubot", body="Never mind.")
+    await here.quiet()
+    assert kept.body == docs
+
+
+async def test_a_marker_that_somebody_else_wrote_is_left_alone(here: Town) -> None:
+    """Found by marker *and* our author id: anybody can quote or forge a marker."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    forged = pull.comment("reader", sticky.render({"cc-reviewers": "I am the bot."}))
+    quoted = pull.comment("reader", f"> {sticky.MARKER}\n\nWhat is this?")
+    before = (forged.body, quoted.body)
+    pull.edit("hubot", body="cc @stranger")
+    await here.quiet()
+    assert (forged.body, quoted.body) == before
+    (ours,) = pull.comments_by(BOT)
+    assert "I am the bot" not in ours.body
+    pull.edit("hubot", body="Never mind.")
+    await here.quiet()
+    assert pull.comments == [forged, quoted]
+
+
+async def test_an_answer_of_ours_that_quotes_it_is_not_taken_for_it(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    pull.comment("hubot", f"@ci help\n@ci rerun '{sticky.MARKER}'")
+    await here.quiet()
+    pull.edit("hubot", body="cc @stranger")
+    await here.quiet()
+    answer, ours = here.answers(pull)
+    assert "nightjar:answer" in answer
+    assert ours.startswith(sticky.MARKER)
+
+
+async def test_it_is_found_behind_a_hundred_comments(here: Town) -> None:
+    """Over all pages."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    here.github.webhooks.lose("issue_comment", times=151)
+    for number in range(150):
+        pull.comment("reader", f"Remark {number}")
+    ours = pull.comment(BOT, sticky.render({"docs": "built"}))
+    pull.edit("hubot", body="cc @stranger")
+    await here.quiet()
+    assert pull.comments_by(BOT) == [ours]
+    assert "`stranger`" in ours.body
+    assert here.github.requests.count("GET", COMMENTS) == 2
+
+
+async def test_twins_from_a_race_are_merged_and_deleted(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    first = pull.comment(BOT, sticky.render({"docs": "old", "runtime": "12 min"}))
+    here.github.clock.advance(seconds=5)
+    pull.comment(BOT, sticky.render({"docs": "new"}))
+    pull.edit("hubot", body="cc @stranger")
+    await here.quiet()
+    assert pull.comments_by(BOT) == [first]
+    sections = sticky.sections_of(first.body)
+    assert (sections["docs"], sections["runtime"]) == ("new", "12 min")
+    assert "`stranger`" in sections["cc-reviewers"]
+
+
+async def test_with_nothing_left_to_say_all_twins_go(here: Town) -> None:
+    """A section emptied, and no comment stays."""
+    pull = await with_refusal(here, "stranger")
+    pull.comment(BOT, here.answers(pull)[0])
+    pull.edit("hubot", body="Never mind.")
+    await here.quiet()
+    assert pull.comments == []
+
+
+async def test_with_nothing_to_say_there_is_no_comment(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat")
+    pull.push()
+    await here.quiet()
+    assert pull.comments == []
+    assert here.github.requests.count("", COMMENTS) == 0
+
+
+async def test_a_comment_that_a_maintainer_edited_in_a_browser_keeps_its_sections(here: Town) -> None:
+    pull = await with_refusal(here, "stranger")
+    (ours,) = pull.comments_by(BOT)
+    pull.edit_comment(ours, sticky.render({"docs": "built"} | sticky.sections_of(ours.body)).replace("\n", "\r\n"))
+    pull.edit("hubot", body="cc @passer-by")
+    await here.quiet()
+    sections = sticky.sections_of(ours.body)
+    assert sections["docs"] == "built"
+    assert "`passer-by`" in sections["cc-reviewers"]
+
+
+async def test_a_sticky_comment_that_was_deleted_at_this_very_moment_is_written_anew(here: Town) -> None:
+    pull = await with_refusal(here, "stranger")
+    (ours,) = pull.comments_by(BOT)
+    edit = here.github.faults.pause("PATCH", ONE, when="before")
+    pull.edit("hubot", body="cc @stranger, @passer-by")
+    await edit.reached.wait()
+    pull.delete_comment(ours, by="octocat")
+    edit.resume()
+    await here.quiet()
+    (anew,) = here.answers(pull)
+    assert told_of("passer-by", "stranger") in anew
+
+
+async def test_a_twin_that_somebody_deletes_first_is_no_failure(here: Town) -> None:
+    pull = await with_refusal(here, "stranger")
+    twin = pull.comment(BOT, here.answers(pull)[0])
+    removal = here.github.faults.pause("DELETE", ONE, when="before")
+    pull.edit("hubot", body="cc @passer-by")
+    await removal.reached.wait()
+    pull.delete_comment(twin, by="octocat")
+    removal.resume()
+    await here.quiet()
+    assert await here.failures() == []
+    assert len(here.answers(pull)) == 1
+
+
+async def test_a_section_that_cannot_be_written_takes_nothing_else_down(here: Town) -> None:
+    here.github.faults.add("POST", COMMENTS, status=403, message="Resource not accessible by integration", times=1)
+    pull = await with_refusal(here, "stranger", "octocat")
+    assert [user.login for user in pull.requested_reviewers] == ["octocat"]
+    assert here.repo.status(pull.head_sha, "ci/slow-tests") is not None
+    assert here.answers(pull) == []
+    pull.push()
+    await here.quiet()
+    assert "`stranger`" in here.answers(pull)[0]
