@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from .github import GitHubSandbox
 
 HEADS = "refs/heads/"
+
+
+def _file_name(workflow: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", workflow.lower()).strip("-") or "workflow"
 
 
 class Repository:
@@ -287,7 +292,7 @@ class Repository:
         actor = self.github.user(by) if by else pulls[0].user if pulls else self.owner
         suite = self.new_check_suite(self.github.actions_app, head_sha)
         made = WorkflowRun(
-            self.github.new_id(), self, name, f".github/workflows/{name.lower().replace(' ', '-')}.yml",
+            self.github.new_id(), self, name, f".github/workflows/{_file_name(name)}.yml",
             self._workflow_id(name), head_sha, pulls[0].head_ref if pulls else suite.head_branch, event,
             actor, len(self.workflow_runs) + 1, suite.id, now, now,
         )  # fmt: skip

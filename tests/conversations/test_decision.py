@@ -1,0 +1,198 @@
+"""Slow tests, step by step: what the status says, and what CI is told when it asks over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sandbox import PullRequest
+from tests.conversations.town import CONFIG, Town, Works, town
+
+OFF = "Off: nobody asked for them. To switch on, comment: @ci run slow tests"
+ON = "On: asked for by hubot. To switch off, comment: @ci skip slow tests"
+SKIPPED = "Off: skipped by triager. To switch on, comment: @ci run slow tests"
+
+
+async def decided(here: Town, pull: PullRequest) -> tuple[bool, str]:
+    """What CI and people see of the head: both say the same."""
+    await here.quiet()
+    status, kind, answer = await here.ask(f"/api/v1/repos/octocat/compiler/pulls/{pull.number}/decision")
+    assert (status, kind, answer["sha"]) == (200, "application/json", pull.head_sha)
+    shown = here.repo.status(pull.head_sha, "ci/slow-tests")
+    assert shown is not None
+    assert (shown.state, shown.description) == ("success", answer["run_slow_tests"]["reason"])
+    assert answer["run_slow_tests"]["value"] == (shown.description or "").startswith("On:")
+    return answer["run_slow_tests"]["value"], answer["run_slow_tests"]["reason"]
+
+
+async def test_the_whole_life_of_a_pull_request(here: Town) -> None:
+    """Bound to the pull request: it stays on for later pushes until `@ci skip slow tests`."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    assert await decided(here, pull) == (False, OFF)
+    pull.push()
+    assert await decided(here, pull) == (False, OFF)
+    pull.comment("hubot", "@ci run slow tests")
+    assert await decided(here, pull) == (True, ON)
+    for force in (False, True):
+        pull.push(force=force)
+        assert await decided(here, pull) == (True, ON)
+    pull.close("hubot")
+    assert await decided(here, pull) == (True, ON)
+    pull.reopen("hubot")
+    assert await decided(here, pull) == (True, ON)
+    pull.comment("triager", "@ci skip slow tests")
+    assert await decided(here, pull) == (False, SKIPPED)
+    pull.push()
+    assert await decided(here, pull) == (False, SKIPPED)
+    assert {status.state for status in here.repo.all_statuses(pull.head_sha)} == {"success"}
+
+
+async def test_asked_for_in_the_body_and_taken_back_by_a_comment(here: Town) -> None:
+    """Asked in the pull request's body or in a comment."""
+    pull = here.repo.open_pull_request("hubot", "Faster", "@ci run slow tests")
+    assert await decided(here, pull) == (True, ON)
+    pull.comment("triager", "@ci skip slow")
+    assert await decided(here, pull) == (False, SKIPPED)
+    pull.edit("hubot", body="@ci run slow tests\n\nPlease look at this.")
+    assert await decided(here, pull) == (False, SKIPPED)
+
+
+async def test_a_pull_request_from_a_fork_has_its_own_decision(here: Town) -> None:
+    pull = here.repo.open_pull_request("reader", "Faster", fork=True, branch="main-thing")
+    assert await decided(here, pull) == (False, OFF)
+    pull.comment("reader", "@ci run slow tests")
+    pull.push()
+    assert (await decided(here, pull))[0] is True
+
+
+async def test_branches_that_are_listed_as_full_always_run_everything(tmp_path: Path) -> None:
+    """Branches listed as full always run everything; a fork's branch of that name is none of them."""
+    config = f'{CONFIG}    slow_tests: {{branches: ["release/*"]}}\n'
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
+        always = (True, "On: the branch release/1.0 always runs everything.")
+        pull = here.repo.open_pull_request("hubot", "Release", branch="release/1.0")
+        assert await decided(here, pull) == always
+        comment = pull.comment("hubot", "@ci skip slow tests")
+        assert await decided(here, pull) == always
+        assert pull.reactions(comment) == ["eyes", "confused"]
+        fork = here.repo.open_pull_request("reader", "Release", branch="release/1.0", fork=True)
+        assert await decided(here, fork) == (False, OFF)
+        pushed = here.repo.push("release/1.0", by="hubot")
+        elsewhere = here.repo.push("main", by="hubot")
+        await here.quiet()
+        shown = here.repo.status(pushed.sha, "ci/slow-tests")
+        assert shown is not None
+        assert (shown.state, shown.description) == ("success", always[1])
+        assert here.repo.statuses(elsewhere.sha) == []
+
+
+async def test_a_push_to_a_full_branch_shows_it_and_its_deletion_harms_nothing(here: Town) -> None:
+    pushed = here.repo.push("main", by="octocat")
+    await here.quiet()
+    shown = here.repo.status(pushed.sha, "ci/slow-tests")
+    assert shown is not None
+    assert shown.description == "On: the branch main always runs everything."
+    here.repo.move("refs/heads/main", None, "octocat")
+    here.repo.move("refs/tags/main", pushed.sha, "octocat")
+    await here.quiet()
+    assert await here.failures() == []
+    assert len(here.repo.all_statuses(pushed.sha)) == 1
+
+
+async def test_no_status_is_longer_than_github_takes(tmp_path: Path) -> None:
+    """140 characters, in which the longest login still leaves room for how to change it."""
+    config = (
+        f'mentions: ["@a-bot-with-the-longest-login-there-can-be"]\n{CONFIG}    slow_tests: {{branches: ["very*"]}}\n'
+    )
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
+        login = "o" * 39
+        pull = here.repo.open_pull_request(login, "Faster", fork=True)
+        pull.comment(login, "@a-bot-with-the-longest-login-there-can-be run slow tests")
+        await here.quiet()
+        shown = here.repo.status(pull.head_sha, "ci/slow-tests")
+        assert shown is not None
+        assert f"asked for by {login}. To switch off, comment: @a-bot-with" in (shown.description or "")
+        long = here.repo.open_pull_request("hubot", "Faster", branch="very" + "-long" * 40)
+        await here.quiet()
+        statuses = here.repo.all_statuses(pull.head_sha) + here.repo.all_statuses(long.head_sha)
+        assert len(statuses) == 3
+        assert all(len(status.description or "") <= 140 for status in statuses)
+
+
+async def test_what_ended_before_runs_again_on_both_cis_and_is_named(site: Works) -> None:
+    """Asks CI to run again when it was already done."""
+    here = site.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    done = here.repo.add_workflow_run(pull.head_sha, "CI", "success", {"unit": "success", "slow": "skipped"})
+    red = here.repo.add_workflow_run(pull.head_sha, "Docs", "failure")
+    running = here.repo.add_workflow_run(pull.head_sha, "Lint")
+    gpu, cpu = site.job(pull, "gpu", "SUCCESS"), site.job(pull, "cpu", None)
+    comment = pull.comment("hubot", "@ci run slow tests")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "+1"]
+    assert (done.attempt, red.attempt, running.attempt) == (2, 2, 1)
+    assert [job.name for job in done.jobs if job.attempt == 2] == ["unit", "slow"]
+    assert (len(gpu.builds), len(cpu.builds)) == (2, 1)
+    (answer,) = here.answers(pull)
+    sha = pull.head_sha[:7]
+    assert f"Slow tests are on for this pull request, from `{sha}` on until somebody says `skip slow tests`." in answer
+    (ended,) = [line for line in answer.splitlines() if f"CI had ended on `{sha}`, so this runs again" in line]
+    assert set(ended.rstrip(".").partition("with them: ")[2].split(", ")) == {"`CI`", "`Docs`", "`gpu/pr-head`"}
+    assert "Still running, so left alone: `Lint`, `cpu/pr-head`." in answer
+
+
+async def test_asked_a_second_time_nothing_runs_a_second_time(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    done = here.repo.add_workflow_run(pull.head_sha, "CI", "success")
+    pull.comment("hubot", "@ci run slow tests")
+    await here.quiet()
+    done.start()
+    done.finish("success")
+    pull.comment("triager", "@ci run slow tests")
+    await here.quiet()
+    assert done.attempt == 2
+    assert "on for this pull request already, since `hubot` asked." in here.answers(pull)[1]
+
+
+async def test_nothing_to_run_again_is_told(here: Town) -> None:
+    """Tells when nothing had to be rerun."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    comment = pull.comment("hubot", "@ci run slow tests")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "+1"]
+    assert f"Nothing had to be run again: CI has not begun on `{pull.head_sha[:7]}`" in here.answers(pull)[0]
+
+
+async def test_only_what_app_yaml_lists_runs_again(tmp_path: Path) -> None:
+    config = f'{CONFIG}    slow_tests: {{rerun: ["Hardware *"]}}\n'
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
+        pull = here.repo.open_pull_request("hubot", "Faster")
+        docs = here.repo.add_workflow_run(pull.head_sha, "Docs", "success")
+        pull.comment("hubot", "@ci run slow tests")
+        await here.quiet()
+        assert docs.attempt == 1
+        assert "is not under `slow_tests: rerun:` in app.yaml." in here.answers(pull)[0]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/repos/octocat/compiler/pulls/77/decision",
+        "/api/v1/repos/octocat/elsewhere/pulls/1/decision",
+    ],
+)
+async def test_what_is_not_there_is_answered_with_problem_details(here: Town, path: str) -> None:
+    """404 as RFC 9457 says."""
+    status, kind, answer = await here.ask(path)
+    assert (status, kind) == (404, "application/problem+json")
+    assert answer["status"] == 404
+    assert answer["title"]
+
+
+async def test_a_pull_request_that_opened_before_the_bot_came_is_known_by_asking_github(here: Town) -> None:
+    here.github.webhooks.lose("pull_request")
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    status, _, answer = await here.ask(f"/api/v1/repos/octocat/compiler/pulls/{pull.number}/decision")
+    assert (status, answer) == (200, {"sha": pull.head_sha, "run_slow_tests": {"value": False, "reason": OFF}})

@@ -1,0 +1,224 @@
+"""`@ci rerun`, sentence by sentence: what runs again, what is left alone, and what is said about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from sandbox import PullRequest
+from sandbox.workflows import WorkflowRun
+from tests.conversations.town import Town, Works
+
+CALLED = "it ended in"
+
+
+async def says(here: Town, pull: PullRequest, text: str) -> tuple[list[str], str]:
+    """Let hubot comment; return the reactions and the answer."""
+    known = len(here.answers(pull))
+    comment = pull.comment("hubot", text)
+    await here.quiet()
+    (answer,) = here.answers(pull)[known:]
+    return pull.reactions(comment), answer
+
+
+def again(run: WorkflowRun) -> list[str]:
+    """The jobs that ran a second time."""
+    return [job.name for job in run.jobs if job.attempt == 2]
+
+
+@pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out", "startup_failure", "action_required"])
+async def test_everything_that_ended_badly_runs_again(site: Works, conclusion: str) -> None:
+    """Everything that ended in failure, cancelled, timed_out, startup_failure or action_required on this head."""
+    here = site.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    bad = here.repo.add_workflow_run(pull.head_sha, "CI", conclusion, {"unit": "failure", "docs": "success"})
+    good = here.repo.add_workflow_run(pull.head_sha, "Lint", "success")
+    skipped = here.repo.add_workflow_run(pull.head_sha, "Nightly", "skipped")
+    gpu, cpu = site.job(pull, "gpu", "FAILURE"), site.job(pull, "cpu", "SUCCESS")
+    reactions, answer = await says(here, pull, "@ci rerun")
+    assert reactions == ["eyes", "+1"]
+    assert again(bad) == ["unit"]
+    assert (good.attempt, skipped.attempt, len(gpu.builds), len(cpu.builds)) == (1, 1, 2, 1)
+    assert f"{CALLED} `{conclusion}`" in answer
+
+
+async def test_the_word_failed_says_what_is_meant_anyway(site: Works) -> None:
+    here = site.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    bad = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure", "docs": "success"})
+    await says(here, pull, "@ci rerun failed")
+    assert again(bad) == ["unit"]
+
+
+async def test_what_still_runs_is_left_alone_and_said_so(site: Works) -> None:
+    """Running ones are left alone and said so."""
+    here = site.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    bad = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+    running = here.repo.add_workflow_run(pull.head_sha, "Lint")
+    gpu = site.job(pull, "gpu", None)
+    reactions, answer = await says(here, pull, "@ci rerun")
+    assert reactions == ["eyes", "+1"]
+    assert (bad.attempt, running.attempt, len(gpu.builds)) == (2, 1, 1)
+    assert "Still running, so left alone: `Lint`, `gpu/pr-head`." in answer
+
+
+async def test_all_runs_everything_that_ended(site: Works) -> None:
+    here = site.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    bad = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure", "docs": "success"})
+    good = here.repo.add_workflow_run(pull.head_sha, "Lint", "success")
+    running = here.repo.add_workflow_run(pull.head_sha, "Docs")
+    gpu, cpu = site.job(pull, "gpu", "FAILURE"), site.job(pull, "cpu", "SUCCESS")
+    await says(here, pull, "@ci rerun ALL")
+    assert (again(bad), good.attempt, running.attempt) == (["unit", "docs"], 2, 1)
+    assert (len(gpu.builds), len(cpu.builds)) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "jobs", "builds"),
+    [
+        ("Linux", ["build (3.11)", "docs"], 0),
+        ("linux", ["build (3.11)", "docs"], 0),
+        ("docs", ["docs"], 0),
+        ('"build (3.11)"', ["build (3.11)"], 0),
+        ("`Build (3.11)`", ["build (3.11)"], 0),
+        ('"Linux / docs"', ["docs"], 0),
+        ("gpu/pr-head", [], 1),
+        ("GPU/*", [], 1),
+        ("*/pr-head docs", ["docs"], 1),
+    ],
+)
+async def test_a_name_means_a_workflow_a_job_or_a_jenkins_context(
+    site: Works, name: str, jobs: list[str], builds: int
+) -> None:
+    """NAME: in any case, in quotes where it has spaces, or as a pattern."""
+    here = site.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    run = here.repo.add_workflow_run(pull.head_sha, "Linux", "success", {"build (3.11)": "success", "docs": "success"})
+    other = here.repo.add_workflow_run(pull.head_sha, "Windows", "failure", {"unit": "failure"})
+    gpu = site.job(pull, "gpu", "SUCCESS")
+    reactions, _ = await says(here, pull, f"@ci rerun {name}")
+    assert reactions == ["eyes", "+1"]
+    assert (again(run), again(other), len(gpu.builds)) == (jobs, [], 1 + builds)
+
+
+async def test_a_name_that_nothing_has_is_told_with_what_there_is(site: Works) -> None:
+    here = site.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    run = here.repo.add_workflow_run(pull.head_sha, "Linux", "failure", {"docs": "failure"})
+    reactions, answer = await says(here, pull, "@ci rerun docs arm")
+    assert reactions == ["eyes", "confused"]
+    assert again(run) == ["docs"]
+    assert f"Nothing on `{pull.head_sha[:7]}` is named `arm`." in answer
+
+
+async def test_nothing_failed_nothing_ended_and_nothing_ran_are_told_apart(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    sha = pull.head_sha[:7]
+    reactions, answer = await says(here, pull, "@ci rerun")
+    assert (reactions, f"Nothing has run on `{sha}` yet" in answer) == (["eyes", "confused"], True)
+    run = here.repo.add_workflow_run(pull.head_sha, "CI")
+    reactions, answer = await says(here, pull, "@ci rerun")
+    assert (reactions, f"Nothing has ended on `{sha}` yet." in answer) == (["eyes", "+1"], True)
+    run.finish("success")
+    reactions, answer = await says(here, pull, "@ci rerun")
+    assert (reactions, f"Nothing has failed on `{sha}`." in answer) == (["eyes", "+1"], True)
+    assert run.attempt == 1
+
+
+async def test_a_run_of_an_older_push_is_not_run_again(here: Town) -> None:
+    """On this head."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    old = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+    pull.push()
+    new = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+    await says(here, pull, "@ci rerun")
+    assert (old.attempt, new.attempt) == (1, 2)
+
+
+async def test_a_head_that_moved_while_somebody_asked_is_refused_with_both_commits(here: Town) -> None:
+    """Bound to a SHA: refuses when the head has moved."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    seen = pull.head_sha
+    here.github.webhooks.hold()
+    comment = pull.comment("hubot", "@ci rerun")
+    pull.push()
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+    here.github.webhooks.release()
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "confused"]
+    assert run.attempt == 1
+    (answer,) = here.answers(pull)
+    assert f"The head moved from `{seen[:7]}` to `{pull.head_sha[:7]}` while you asked" in answer
+
+
+async def test_one_dead_job_does_not_stop_the_others(site: Works) -> None:
+    """apache/tvm#18780. Each that failed has a line of its own behind the list of those that run."""
+    here = site.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    jobs = {name: site.job(pull, name, "FAILURE") for name in ("arm", "cpu", "gpu")}
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+    jobs["arm"].status, jobs["cpu"].buildable = 404, False
+    reactions, answer = await says(here, pull, "@ci rerun")
+    assert reactions == ["eyes", "confused"]
+    assert ([len(job.builds) for job in jobs.values()], run.attempt) == ([1, 1, 2], 2)
+    lines = [line.strip() for line in answer.splitlines()]
+    assert any(line.startswith("Jenkins has no job for `arm/pr-head` any more (404)") for line in lines)
+    assert "Jenkins has the job for `cpu/pr-head` disabled, so it was not started." in lines
+
+
+async def test_a_host_that_app_yaml_does_not_name_is_never_called(site: Works) -> None:
+    """Only hosts named in app.yaml."""
+    here = site.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    elsewhere = site.jenkins.url.replace("127.0.0.1", "localhost")
+    link = f"{elsewhere}/job/gpu/job/PR-{pull.number}/1/display/redirect"
+    here.repo.set_status("jenkins", pull.head_sha, "gpu/pr-head", "failure", "build 1", link)
+    reactions, answer = await says(here, pull, "@ci rerun")
+    assert reactions == ["eyes", "confused"]
+    assert "Failed, but not mine to run again: `gpu/pr-head` (was posted by a CI that I cannot start)" in answer
+    assert site.jenkins.requests == []
+
+
+async def test_another_apps_check_is_named_and_left_alone(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    coverage = here.github.create_app("coverage")
+    coverage.install(here.repo)
+    check = here.repo.add_check_run(coverage, pull.head_sha, "patch", conclusion="failure")
+    reactions, answer = await says(here, pull, "@ci rerun")
+    assert reactions == ["eyes", "confused"]
+    assert "Failed, but not mine to run again: `patch` (belongs to another App" in answer
+    assert check.conclusion == "failure"
+
+
+async def test_statuses_without_a_link_stop_nothing(site: Works) -> None:
+    """The predecessor died of a null target_url."""
+    here = site.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    here.repo.set_status("octocat", pull.head_sha, "cla", "failure")
+    gpu = site.job(pull, "gpu", "FAILURE")
+    _, answer = await says(here, pull, "@ci rerun")
+    assert len(gpu.builds) == 2
+    assert "Failed, but not mine to run again: `cla` (was posted by a CI that I cannot start)" in answer
+
+
+async def test_a_closed_pull_request_runs_nothing(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+    pull.close("hubot")
+    reactions, answer = await says(here, pull, "@ci rerun\n@ci run slow tests")
+    assert reactions == ["eyes", "confused"]
+    assert run.attempt == 1
+    assert "This pull request is closed, so nothing was run again. Reopen it first." in answer
+    assert "This pull request is closed, so nothing was changed. Reopen it first." in answer
+
+
+async def test_two_comments_that_ask_at_once_run_it_once(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+    comments = [pull.comment("hubot", "@ci rerun"), pull.comment("triager", "@ci rerun")]
+    await here.quiet()
+    assert run.attempt == 2
+    assert [pull.reactions(comment) for comment in comments] == [["eyes", "+1"], ["eyes", "+1"]]
+    assert "Still running, so left alone: `CI`." in here.answers(pull)[1]

@@ -1,0 +1,98 @@
+"""Text from outside in our comments: it shows what it is, and calls, links and formats nothing."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.conversations.town import Town, Works
+from tests.gfm import rendered
+
+EVIL = [
+    "@octocat",
+    "` @octocat `",
+    "``` @octocat",
+    "a|b @octocat",
+    "<b>@octocat</b>",
+    "](https://example.org) @octocat",
+    "*@octocat* #1 https://example.org",
+    "--> @octocat <!--",
+    "x\u202e@octocat",
+]
+CODE = re.compile(r"<code>.*?</code>", re.DOTALL)
+
+
+def active(answer: str) -> str:
+    """Return what of an answer is not code, without the links to GitHub that we write ourselves."""
+    page = CODE.sub("", rendered(answer, raw_html=True))
+    return re.sub(r'<a href="http://127\.0\.0\.1:[^"]*">', "<a>", page)
+
+
+def check_harmless(answer: str) -> None:
+    """Assert that nothing in a comment of ours calls somebody, leads elsewhere, or is HTML from outside."""
+    shown = active(answer).replace("@\u200b", "")
+    assert "@" not in shown, answer
+    assert "example.org" not in shown.replace(":\u200b//", ""), answer
+    assert "<b>" not in shown, answer
+    assert re.search(r"#\d", shown) is None, answer
+
+
+@pytest.mark.parametrize("text", EVIL)
+async def test_a_line_that_is_no_command_is_shown_and_does_nothing(here: Town, text: str) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    pull.comment("hubot", f"@ci {text}")
+    pull.comment("hubot", f'@ci rerun "{text}"')
+    pull.comment("hubot", f"@ci rerun x{text}")
+    await here.quiet()
+    assert here.answers(pull)
+    for answer in here.answers(pull):
+        check_harmless(answer)
+
+
+@pytest.mark.parametrize("name", EVIL)
+async def test_names_of_workflows_jobs_and_contexts_are_shown_and_do_nothing(site: Works, name: str) -> None:
+    here = site.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    run = here.repo.add_workflow_run(pull.head_sha, name, "failure", {name: "failure", "docs": "success"})
+    here.repo.add_workflow_run(pull.head_sha, f"{name} 2")
+    here.repo.set_status("octocat", pull.head_sha, name, "failure", name, "https://example.org/)@octocat")
+    pull.comment("hubot", "@ci run slow tests")
+    await here.quiet()
+    run.start()
+    run.finish("failure")
+    for said in ("@ci rerun", "@ci rerun all", "@ci rerun docs nothing-like-it"):
+        pull.comment("hubot", said)
+        await here.quiet()
+    assert len(here.answers(pull)) == 4
+    for answer in here.answers(pull):
+        check_harmless(answer)
+
+
+async def test_the_longest_comment_of_commands_is_answered_within_what_github_takes(here: Town) -> None:
+    """Nothing that the end cuts off comes loose."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    for number in range(30):
+        here.repo.add_workflow_run(pull.head_sha, f"@octocat {'&' * 80} {number}", "success")
+    names = " ".join(f'"@octocat {number} {"|" * 150}"' for number in range(19))
+    comment = pull.comment("hubot", "\n".join(f"@ci rerun {names} line-{line}" for line in range(19)))
+    await here.quiet()
+    assert "eyes" in pull.reactions(comment)
+    (answer,) = here.answers(pull)
+    assert len(answer) <= 65_536
+    assert answer.endswith("*(The rest of this answer was longer than a comment can hold.)*")
+    check_harmless(answer)
+
+
+async def test_githubs_own_words_are_shown_and_do_nothing(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    for text in EVIL:
+        here.github.faults.add("POST", "/repos/{owner}/{repo}/statuses/{sha}", status=422, message=text)
+        pull.comment("hubot", "@ci run slow tests")
+        await here.quiet()
+        pull.comment("hubot", "@ci skip slow tests")
+        await here.quiet()
+    assert len(here.answers(pull)) == 2 * len(EVIL)
+    for answer in here.answers(pull):
+        check_harmless(answer)
