@@ -56,7 +56,7 @@ def deliveries(failed: bool, limit: int, as_json: bool) -> None:
 
 
 async def _recent(limit: int, failed: bool) -> Sequence[DeliveryRecord]:
-    async with Engine(_database_url()) as engine:
+    async with _engine() as engine:
         return await engine.journal.recent(limit, failed=failed)
 
 
@@ -102,7 +102,7 @@ async def _planned(guid: str, config_path: Path) -> dict[str, Any]:
 
 async def _replayed(guid: str, config_path: Path, patience: float) -> DeliveryRecord:
     """Replay a delivery: a server does the work if there is one, this process if it can have the file alone."""
-    async with Engine(_database_url()) as engine:
+    async with _engine() as engine:
         await known(engine.journal, guid)
         if not _is_free(engine.database):
             return await engine.replay(guid, patience=patience, progress=_show)
@@ -128,10 +128,12 @@ def _is_free(database: Database) -> bool:
         return False
 
 
-def _database_url() -> str:
+def _engine() -> Engine:
     settings = DatabaseSettings.from_environment()
     start_logging(settings)
-    return settings.database_url.get_secret_value()
+    engine = Engine(settings.database_url.get_secret_value())
+    engine.database.must_exist()
+    return engine
 
 
 def _show(record: DeliveryRecord) -> None:

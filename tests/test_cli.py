@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -172,6 +173,16 @@ async def received(folder: Path, *deliveries: tuple[str, str, str]) -> dict[str,
     return {"DATABASE_URL": url}
 
 
+async def test_a_database_that_is_not_there_is_not_shown_as_an_empty_one(tmp_path: Path) -> None:
+    for command in (("deliveries",), ("replay", "guid-1")):
+        asked = await run(*command, env={"DATABASE_URL": f"sqlite:///{tmp_path}/typo.db"}, cwd=tmp_path)
+        problem = (
+            f"DATABASE_URL: {tmp_path}/typo.db does not exist; no server has used it yet, or another file is meant\n"
+        )
+        assert (asked.status, asked.out, asked.err) == (1, "", problem)
+    assert "typo.db" not in os.listdir(tmp_path)
+
+
 async def test_deliveries_are_a_table_for_people_and_json_for_programs(tmp_path: Path) -> None:
     nothing = await run("deliveries", env=await received(tmp_path), cwd=tmp_path)
     assert (nothing.status, nothing.out) == (0, "no deliveries\n")
@@ -196,6 +207,7 @@ async def test_text_from_outside_cannot_move_the_cursor(tmp_path: Path) -> None:
 
 
 async def test_a_replay_of_what_is_not_known_says_so(tmp_path: Path, env: dict[str, str]) -> None:
+    await received(tmp_path)
     for more in ([], ["--dry-run"], ["--json"]):
         line = one_line(await run("replay", "guid-0", *more, env=env, cwd=tmp_path))
         assert line == "No delivery guid-0 is known here. `nightjar deliveries` lists those that are."

@@ -37,6 +37,7 @@ BAD_POSTGRES_URL = (
     "DATABASE_URL: not a valid PostgreSQL URL; expected postgresql://USER:PASSWORD@HOST:PORT/NAME, "
     "with special characters of its parts percent-encoded"
 )
+NO_SUCH_FILE = "DATABASE_URL: {path} does not exist; no server has used it yet, or another file is meant"
 NO_FOLDER = "DATABASE_URL: the folder {folder} does not exist; create it or name another one"
 A_FOLDER = "DATABASE_URL: {path} is a folder; name a file in it"
 NOT_WRITABLE = "DATABASE_URL: {path} cannot be written: {error}; make the file and its folder writable for this user"
@@ -83,6 +84,11 @@ class Database:
     def embedded(self) -> bool:
         """Whether it is a file, which one process serves at a time."""
         return isinstance(self.connector, SqliteConnector)
+
+    def must_exist(self) -> None:
+        """Raise DatabaseError for a file that is not there, which `open` would make, and show as an empty inbox."""
+        if isinstance(self.connector, SqliteConnector) and not self.connector.path.exists():
+            raise DatabaseError(NO_SUCH_FILE.format(path=self.connector.path))
 
     async def open(self) -> None:
         """Connect, and make the tables or bring them up to date.
