@@ -25,6 +25,10 @@ CONNECTIONS = 10
 PATIENCE = 5.0
 """Seconds to wait for a connection: GitHub waits ten for our answer, and an error within them is a better one."""
 
+RECONNECT_FOR = 2.0
+"""Seconds for which the pool tries to replace a connection by itself. Its pauses double, up to minutes; once it has
+given up, whoever wants a connection next has it try at once, so a server that is back is used within seconds."""
+
 CONNECTION_DEFAULTS = {
     "application_name": "nightjar",
     "connect_timeout": "5",
@@ -63,6 +67,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
             min_size=1,
             max_size=CONNECTIONS,
             timeout=PATIENCE,
+            reconnect_timeout=RECONNECT_FOR,
             configure=_configure,
         )
         self._listeners: list[connector.Notify] = []
