@@ -11,7 +11,7 @@ from bot.github.markdown import code
 OUR_FAULT = "something went wrong on my side. The maintainers find it in the log under delivery {guid}."
 NOT_REACHED = (
     "GitHub or the CI did not answer in spite of many tries, so I gave up. Nothing was lost: please ask again, "
-    "or have a maintainer run `nightjar replay {guid}`."
+    "or have a maintainer run {command}."
 )
 LACKS_PERMISSION = (
     "GitHub does not let me: the App lacks {permission} for this repository. "
@@ -32,7 +32,7 @@ def told(error: Exception, guid: str) -> str:
     if isinstance(error, UserError):
         return str(error)
     if isinstance(error, TryAgain):
-        return NOT_REACHED.format(guid=code(guid))
+        return NOT_REACHED.format(command=code(f"nightjar replay {guid}"))
     return refusal(error) or OUR_FAULT.format(guid=code(guid))
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bot.effects.base import Sibling
-from bot.effects.conclude import Item, answer_text, verdict
+from bot.effects.comments import REPLY_LIMIT
+from bot.effects.conclude import CUT, Item, answer_text, verdict
+from tests.gfm import rendered
 
 SLOW = Item("`@ci run slow tests`", "", done=True, targets=("status:abc", "record:slow"))
 RERUN = Item("`@ci rerun`", "Running `build` again.", done=True, targets=("rerun:1", "rerun:2"))
@@ -21,7 +25,12 @@ def ended(target: str, failed: bool = False, text: str = "") -> Sibling:
     [
         ([SLOW], [ended("status:abc")], [], True),
         ([RERUN], [ended("rerun:1")], ["- `@ci rerun`: Running `build` again."], True),
-        ([SLOW], [ended("record:slow", True, "GitHub refused.")], ["- 😕 `@ci run slow tests`: GitHub refused."], False),
+        (
+            [SLOW],
+            [ended("record:slow", True, "GitHub refused.")],
+            ["- 😕 `@ci run slow tests`: GitHub refused."],
+            False,
+        ),
         (
             [RERUN],
             [ended("rerun:1", True, "`build` is gone."), ended("rerun:2", True, "`docs` is gone.")],
@@ -41,6 +50,16 @@ def test_the_verdict(items: list[Item], siblings: list[Sibling], lines: list[str
     assert verdict(items, siblings) == (lines, done)
 
 
+def test_what_failed_has_lines_of_its_own_behind_a_list() -> None:
+    """Else it would read as if it were said of the last thing on the list."""
+    listed = replace(RERUN, say="Running again:\n- `build`\n- `docs`")
+    failed = [ended("rerun:1", True, "`build` is gone."), ended("rerun:2", True, "`docs` is gone.")]
+    lines, _ = verdict([listed], failed)
+    assert lines[0].splitlines()[-3:] == ["  ", "  `build` is gone.", "  `docs` is gone."]
+    page = rendered(answer_text("https://github.example/7", lines))
+    assert "<li><code>docs</code></li>" in page.replace("<p>", "").replace("</p>", "").replace("\n", "")
+
+
 def test_an_effect_of_another_command_does_not_count() -> None:
     assert verdict([SLOW], [ended("rerun:1", True, "dead")]) == ([], True)
 
@@ -54,3 +73,15 @@ def test_an_answer_of_several_lines_stays_in_its_bullet() -> None:
 def test_the_answer_links_what_it_answers_and_mentions_nobody() -> None:
     text = answer_text("https://github.example/octocat/compiler/pull/1#issuecomment-7", ["- `@ci rerun`: done."])
     assert text.startswith("About [your comment](https://github.example/octocat/compiler/pull/1#issuecomment-7):\n\n- ")
+
+
+def test_the_answer_names_what_it_answers() -> None:
+    assert answer_text("https://github.example/7", [], "your review").startswith("About [your review](")
+
+
+def test_an_answer_that_is_too_long_ends_with_a_whole_line() -> None:
+    lines = [f"- `@octocat {number} {'x' * 200}`: done." for number in range(1000)]
+    text = answer_text("https://github.example/7", lines)
+    assert len(text) <= REPLY_LIMIT
+    assert text.endswith(CUT)
+    assert text.removesuffix(CUT).endswith("xxx`: done.")

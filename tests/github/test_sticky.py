@@ -77,6 +77,18 @@ def test_a_comment_never_outgrows_what_github_takes(number: int) -> None:
     assert set(sections_of(body)) == set(sections)
 
 
+def test_what_is_cut_ends_with_a_whole_line() -> None:
+    """Half a line of code would let loose the mention that it kept harmless."""
+    text = "\n".join(f"- `@octocat {number}`" for number in range(10_000))
+    (kept,) = sections_of(render({"docs": text})).values()
+    assert kept.endswith(f"`{CUT}")
+
+
+def test_line_ends_that_a_browser_left_tear_nothing() -> None:
+    body = render({"docs": "built\n\nhere", "runtime": "12 min"}).replace("\n", "\r\n")
+    assert sections_of(body) == {"docs": "built\n\nhere", "runtime": "12 min"}
+
+
 @pytest.mark.parametrize("name", ["", "Docs", "ci_runtime", "a b", "x" * 41])
 def test_a_name_that_could_not_be_read_again_is_refused(name: str) -> None:
     """The predecessor wrote sections with an underscore in their name and never found them again (TVM #12802)."""

@@ -1,0 +1,137 @@
+"""What each feature costs: every request to GitHub, counted. Tokens and the App's own look-ups are not in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from sandbox import PullRequest
+from tests.conversations.town import Town, Works
+
+Step = Callable[[Works, PullRequest], object]
+
+REPO = "/repos/{owner}/{repo}"
+PULL = f"GET {REPO}/pulls/{{pull_number}}"
+ROLE = f"GET {REPO}/collaborators/{{username}}/permission"
+REACT = f"POST {REPO}/issues/comments/{{comment_id}}/reactions"
+COMMENTS, COMMENT = f"GET {REPO}/issues/{{issue_number}}/comments", f"POST {REPO}/issues/{{issue_number}}/comments"
+STATUSES, STATUS = f"GET {REPO}/commits/{{ref}}/status", f"POST {REPO}/statuses/{{sha}}"
+RUNS, CHECKS = f"GET {REPO}/actions/runs", f"GET {REPO}/commits/{{ref}}/check-runs"
+RUN, RERUN_FAILED = f"GET {REPO}/actions/runs/{{run_id}}", f"POST {REPO}/actions/runs/{{run_id}}/rerun-failed-jobs"
+RERUN = f"POST {REPO}/actions/runs/{{run_id}}/rerun"
+REVIEWS = f"GET {REPO}/pulls/{{pull_number}}/reviews"
+REQUESTED, REQUEST = (f"{method} {REPO}/pulls/{{pull_number}}/requested_reviewers" for method in ("GET", "POST"))
+
+LOOK_AT_CI = {RUNS: 1, CHECKS: 1, STATUSES: 1}
+ANSWERED = {PULL: 1, REACT: 2, COMMENTS: 1, COMMENT: 1}
+
+
+def many_failed(site: Works, pull: PullRequest) -> None:
+    for name in ("CI", "Docs", "Lint"):
+        site.town.repo.add_workflow_run(pull.head_sha, name, "failure", {f"{name}-{n}": "failure" for n in range(9)})
+    site.job(pull, "gpu", "FAILURE")
+
+
+def ended_well(site: Works, pull: PullRequest) -> None:
+    site.town.repo.add_workflow_run(pull.head_sha, "CI", "success", {str(n): "success" for n in range(9)})
+    site.town.repo.add_workflow_run(pull.head_sha, "Docs", "success")
+
+
+def says(text: str, by: str = "hubot") -> Step:
+    return lambda site, pull: pull.comment(by, text)
+
+
+def nothing(site: Works, pull: PullRequest) -> None:
+    """Prepare nothing."""
+
+
+TABLE: dict[str, tuple[Step, Step, dict[str, int]]] = {
+    "a push": (nothing, lambda site, pull: pull.push(), {STATUSES: 1, STATUS: 1}),
+    "a comment that calls nobody": (nothing, says("Nice."), {}),
+    "a slip of somebody who may run nothing": (nothing, says("@ci rnu", "reader"), {PULL: 1, ROLE: 1}),
+    "help, by the author": (nothing, says("@ci help"), ANSWERED),
+    "help, by somebody else": (nothing, says("@ci help", "triager"), ANSWERED | {ROLE: 1}),
+    "five commands in one comment": (
+        nothing,
+        says("@ci help\n@ci commands\n@ci rnu\n@ci skip slow\n@ci help me"),
+        ANSWERED | {STATUSES: 1, STATUS: 1},
+    ),
+    "run slow tests before CI began": (
+        nothing,
+        says("@ci run slow tests"),
+        ANSWERED | LOOK_AT_CI | {STATUSES: 2, STATUS: 1},
+    ),
+    "run slow tests after two workflows ended": (
+        ended_well,
+        says("@ci run slow tests"),
+        ANSWERED | LOOK_AT_CI | {STATUSES: 2, STATUS: 1, RUN: 2, RERUN: 2},
+    ),
+    "skip slow tests": (
+        lambda site, pull: pull.comment("hubot", "@ci run slow tests"),
+        says("@ci skip slow tests"),
+        ANSWERED | {STATUSES: 1, STATUS: 1},
+    ),
+    "rerun where nothing ran": (nothing, says("@ci rerun"), ANSWERED | LOOK_AT_CI),
+    "rerun of three workflows with nine failed jobs each, and a Jenkins job": (
+        many_failed,
+        says("@ci rerun"),
+        ANSWERED | LOOK_AT_CI | {RUN: 3, RERUN_FAILED: 3},
+    ),
+    "cc of three people": (
+        nothing,
+        lambda site, pull: pull.edit("hubot", body="cc @octocat, @triager and @reader"),
+        {REVIEWS: 1, REQUESTED: 1, REQUEST: 1},
+    ),
+    "cc of three people, one of whom cannot be asked": (
+        nothing,
+        lambda site, pull: pull.edit("hubot", body="cc @octocat, @triager and @stranger"),
+        {REVIEWS: 1, REQUESTED: 1, REQUEST: 4, COMMENTS: 1, COMMENT: 1},
+    ),
+    "a push after a cc": (
+        lambda site, pull: pull.edit("hubot", body="cc @octocat and @stranger"),
+        lambda site, pull: pull.push(),
+        {STATUSES: 1, STATUS: 1},
+    ),
+}
+
+
+async def cost(here: Town, step: Callable[[], object]) -> Counter[str]:
+    """Return the requests that a step brings about, by method and route."""
+    await here.quiet()
+    here.github.requests.clear()
+    step()
+    await here.quiet()
+    return Counter(f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation")
+
+
+@pytest.mark.parametrize("what", TABLE)
+async def test_each_request_is_accounted_for(site: Works, what: str) -> None:
+    before, step, expected = TABLE[what]
+    pull = site.town.repo.open_pull_request("hubot", "Faster")
+    before(site, pull)
+    assert await cost(site.town, lambda: step(site, pull)) == expected
+
+
+async def test_opening_a_pull_request_looks_once_and_writes_once(here: Town) -> None:
+    opened = await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster"))
+    here.github.requests.clear()
+    # The very first event has the bot look up its own account, once in its life.
+    assert opened == {STATUSES: 1, STATUS: 1, "GET /users/{username}": 1}
+    assert await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster")) == {STATUSES: 1, STATUS: 1}
+
+
+async def test_what_other_events_bring_costs_nothing(here: Town) -> None:
+    """Statuses, checks, workflow runs, labels, pushes to other branches, and the bot's own words."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+
+    def noise() -> None:
+        here.repo.set_status("octocat", pull.head_sha, "ci", "success")
+        here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+        here.repo.push("feature", by="hubot")
+        here.repo.open_issue("hubot", "Slow", "@ci help\ncc @octocat")
+        pull.label("hubot", "faster")
+        pull.comment("nightjar[bot]", "@ci help")
+
+    assert await cost(here, noise) == {}

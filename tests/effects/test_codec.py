@@ -1,0 +1,50 @@
+"""Effects as JSON and back: a plan that is stored, shown and replayed is the plan that was made."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bot.effects.actions import RerunJob, RerunWorkflow
+from bot.effects.base import Effect
+from bot.effects.codec import KINDS, decode, encode
+from bot.effects.comments import Reply, UpsertSection
+from bot.effects.conclude import Conclude, Item
+from bot.effects.jenkins import JenkinsBuild
+from bot.effects.reactions import React
+from bot.effects.remember import Remember
+from bot.effects.reviewers import RequestReviewers, TellOfReviewers
+from bot.effects.statuses import SetStatus
+
+AT = "2026-11-20T05:10:00Z"
+ITEM = Item("`@ci rerun`", "Running again.", done=True, targets=("actions-run:7",))
+EFFECTS: list[Effect] = [
+    Conclude("issue_comment", 7, "IC_7", 1, "https://github.example/octocat/compiler/pull/1", AT, (ITEM, ITEM)),
+    JenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
+    React("review", 7, "PRR_7", "eyes"),
+    Remember("slow-tests:5#1", {"on": True, "by": "octocat", "nested": {"a": [1, None]}}),
+    Reply(1, "Answer", AT),
+    RequestReviewers(1, ("octocat",), ("example-lab/gpu",), ("octocat", "example-lab/gpu"), "cc-reviewers:5#1"),
+    RerunJob(9, 7, 2, "unit"),
+    RerunWorkflow(7, 2, True, "CI"),
+    SetStatus("a" * 40, "ci/slow-tests", "success", "On", record="slow-tests:5#1", recorded={"on": True}),
+    TellOfReviewers(1, "cc-reviewers", "cc-reviewers:5#1", trouble="GitHub refused."),
+    UpsertSection(1, "docs", "Built."),
+]
+
+
+@pytest.mark.parametrize("effect", EFFECTS, ids=lambda effect: type(effect).__name__)
+def test_an_effect_is_the_same_after_it_was_stored(effect: Effect) -> None:
+    stored = json.loads(json.dumps(encode(effect)))
+    assert decode(stored) == effect
+    assert decode(stored).target == effect.target
+
+
+def test_every_kind_is_tried_here() -> None:
+    assert {type(effect).__name__ for effect in EFFECTS} == set(KINDS)
+
+
+def test_what_another_version_stored_is_refused_by_its_name() -> None:
+    with pytest.raises(ValueError, match="knows no effect MoveBranch; one of Conclude, "):
+        decode({"kind": "MoveBranch", "branch": "nightly"})

@@ -1,0 +1,110 @@
+"""From a comment to a plan: which effects in which order, and what is concluded. Nothing is applied here."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.engine.processor import PlannedEffects
+from bot.events import Delivery, intent_key
+from bot.payload import Payload
+from sandbox.webhooks import Delivery as Told
+from tests.handlers.driver import World, a_world
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with a_world(tmp_path) as world:
+        yield world
+
+
+async def planned(world: World, told: Told) -> PlannedEffects:
+    delivery = Delivery(told.guid, told.event, Payload(told.body), told.created_at.timestamp())
+    return await world.pipeline.plan(delivery, "commands", intent_key(delivery))
+
+
+async def plan_of(world: World, text: str, by: str = "octocat") -> PlannedEffects:
+    """What is planned for a comment on a pull request with one workflow that failed."""
+    pull = world.open()
+    world.repository.add_workflow_run(pull.head_sha, "CI", "failure")
+    await world.happen()
+    pull.comment(by, text)
+    return await planned(world, world.github.webhooks.held[-1])
+
+
+def kinds(plan: PlannedEffects) -> list[str]:
+    return [effect.kind for effect in plan.effects]
+
+
+def items(plan: PlannedEffects) -> list[tuple[str, bool]]:
+    """The commands that are concluded, and whether they come to be done if their effects are."""
+    assert plan.closing is not None
+    concluded: Any = plan.closing.effect["items"]
+    return [(item["shown"], item["done"]) for item in concluded]
+
+
+@pytest.mark.parametrize(
+    ("text", "effects", "concluded"),
+    [
+        ("@ci help", ["React"], [("`@ci help`", True)]),
+        ("@ci rerun", ["React", "RerunWorkflow"], [("`@ci rerun`", True)]),
+        (
+            "@ci run slow tests",
+            ["React", "Remember", "SetStatus", "RerunWorkflow"],
+            [("`@ci run slow tests`", True)],
+        ),
+        ("@ci rnu", ["React"], [("`@ci rnu`", False)]),
+        (
+            "@ci rerun\n@ci rnu\n@ci help",
+            ["React", "RerunWorkflow"],
+            [("`@ci rerun`", True), ("`@ci rnu`", False), ("`@ci help`", True)],
+        ),
+        (
+            "@ci rerun failed\n@ci rerun all",
+            ["React", "RerunWorkflow"],
+            [("`@ci rerun failed`", True), ("`@ci rerun all`", True)],
+        ),
+        ("@ci rerun\n@ci rerun", ["React", "RerunWorkflow"], [("`@ci rerun`", True)]),
+    ],
+)
+async def test_the_eyes_come_first_and_one_conclusion_last(
+    world: World, text: str, effects: list[str], concluded: list[tuple[str, bool]]
+) -> None:
+    plan = await plan_of(world, text)
+    assert kinds(plan) == effects
+    assert plan.effects[0].effect["content"] == "eyes"
+    assert items(plan) == concluded
+
+
+async def test_of_two_commands_about_one_thing_the_later_decides(world: World) -> None:
+    plan = await plan_of(world, "@ci run slow tests\n@ci skip slow tests")
+    (remembered,) = [effect.effect for effect in plan.effects if effect.kind == "Remember"]
+    assert remembered["value"]["on"] is False
+
+
+@pytest.mark.parametrize("text", ["Nice.", "> @ci rerun", "`@ci rerun`", "@ci thanks", ""])
+async def test_what_asks_for_nothing_plans_nothing(world: World, text: str) -> None:
+    plan = await plan_of(world, text)
+    assert (plan.effects, plan.closing) == ((), None)
+
+
+@pytest.mark.parametrize(
+    ("text", "concluded"),
+    [("@ci rnu", None), ("@ci rerun\n@ci rnu", [("`@ci rerun`", False)]), ("@ci help", [("`@ci help`", False)])],
+)
+async def test_of_somebody_who_may_run_nothing(
+    world: World, text: str, concluded: list[tuple[str, bool]] | None
+) -> None:
+    plan = await plan_of(world, text, by="passer-by")
+    assert kinds(plan) == ([] if concluded is None else ["React"])
+    assert concluded is None or items(plan) == concluded
+
+
+async def test_planning_writes_nothing(world: World) -> None:
+    world.github.requests.clear()
+    await plan_of(world, "@ci rerun\n@ci run slow tests\n@ci rnu")
+    writes = [request for request in world.github.requests.writes if "statuses" not in request.route]
+    assert writes == []
