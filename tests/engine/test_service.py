@@ -235,13 +235,11 @@ async def test_a_replica_that_lags_behind_ticks_twice_and_nothing_runs_twice(dat
     engine = Engine(database_url, Toy(world), pace=QUICK)
     engine.every("nightly", "0 0 1 1 *", nightly)
     async with engine:
-        late = [
-            NewJob(key=f"late {n}", task="tick", args={"name": "nightly", "timestamp": 1_000_000}) for n in range(3)
-        ]
-        await defer_once(engine.database.connector, late)
         work = asyncio.create_task(engine.run())
-        await until(lambda: world.happenings)
-        await _idle(engine)
+        for n in range(2):
+            tick = NewJob(key=f"tick {n}", task="tick", args={"name": "nightly", "timestamp": 1_000_000})
+            await defer_once(engine.database.connector, [tick])
+            await _idle(engine)
         await engine.stop()
         await work
     assert world.happenings == ["nightly"]
