@@ -8,7 +8,7 @@ ARGS   ?=
 .PHONY: demo test check types tests lock docs clean
 
 demo: $(VENV)/.ready
-	$(BIN)/python -m sandbox.demo $(ARGS)
+	@$(BIN)/python -m sandbox.demo $(ARGS)
 
 test: $(VENV)/.ready
 	@scripts/postgres-for-tests
@@ -36,9 +36,10 @@ lock: $(VENV)/.ready
 $(VENV)/.ready: requirements.txt requirements-dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Nightjar needs Python 3.11 or newer; name one with: make PYTHON=python3.11"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@echo "Setting up $(VENV), once: about half a minute"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 clean:

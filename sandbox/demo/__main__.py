@@ -38,6 +38,10 @@ Loads of the innermost loop become vector loads, on targets that have them.
 cc @octocat and @octo-friend
 """
 PATIENCE = 20.0
+INTRODUCTION = """\
+A GitHub at {github}, a Jenkins at {jenkins}, and the bot at {bot}.
+@hubot has write access to octocat/compiler; @octo-friend is a stranger there.
+"""
 
 BROKEN = 1
 
@@ -181,6 +185,7 @@ async def play(*, once: bool, logs: bool) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with stage() as on:
+        click.echo(INTRODUCTION.format(github=on.github.url, jenkins=on.jenkins.url, bot=on.bot.url))
         code = await _acted(on)
         if logs or code:
             click.echo("\n".join(on.bot.output), err=True)
