@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sandbox import Fault, Repository
-from sandbox.faults import When
+from sandbox.faults import Faults, When
 from tests.robustness.conversation import CONVERSATIONS, Conversation
-from tests.robustness.place import PATIENCE, Place, failures, place, tracebacks
-
-OWNER = "example-lab"
+from tests.robustness.place import PATIENCE, Place, place
+from tests.robustness.side_by_side import SideBySide
 
 
 @dataclass(frozen=True)
@@ -38,12 +37,20 @@ class Point:
         """Return the same request at another moment."""
         return replace(self, when=when)
 
-    def pause(self, here: Place, repository: Repository) -> Fault:
-        """Hold the request when it is made in a repository."""
-        faults = here.github.faults if self.server == "github" else here.jenkins.faults
+    def faults(self, here: Place) -> Faults:
+        """Return the faults of the server that is asked."""
+        return here.github.faults if self.server == "github" else here.jenkins.faults
+
+    def pattern(self, repository: Repository) -> re.Pattern[str]:
+        """Return the paths of such requests in a repository."""
         owner = re.escape(repository.owner.login)
         route = re.sub(r"\\\{[a-z_]+\\\}", "[^/]+", re.escape(self.route).replace(r"\{owner\}", owner))
-        return faults.pause(self.method, re.compile(f"^{route}$"), when=self.when, skip=self.number)
+        return re.compile(f"^{route}$")
+
+    def pause(self, here: Place, repository: Repository) -> Fault:
+        """Hold the request when it is made in a repository."""
+        faults = self.faults(here)
+        return faults.pause(self.method, self.pattern(repository), when=self.when, skip=self.number)
 
     def __str__(self) -> str:
         return f"{self.talk.__name__}: {self.when} {self.method} {self.route} ({self.number + 1})"
@@ -85,12 +92,11 @@ def points_of(here: Place, talk: Conversation) -> list[Point]:
 async def watch(folder: Path) -> Undisturbed:
     """Hold the conversations once, undisturbed."""
     async with place(folder, f"sqlite:///{folder}/nightjar.db") as here:
-        talks = [kind(here, here.add_repository(f"{OWNER}-{n}")) for n, kind in enumerate(CONVERSATIONS)]
-        here.configure([talk.repository.full_name for talk in talks])
+        side_by_side = SideBySide(here, {kind.__name__: kind for kind in CONVERSATIONS})
         await here.start()
-        await asyncio.gather(*(talk.hold() for talk in talks))
-        deliveries = await here.quiet()
-        assert not failures(deliveries)
+        side_by_side.begin()
+        deliveries = await side_by_side.end()
+        talks = side_by_side.talks.values()
         kinds = {effect["kind"] for one in deliveries for plan in one["plans"] for effect in plan["effects"]}
         points = [point for talk in talks for point in points_of(here, talk)]
         return Undisturbed(tuple(points), {type(talk): talk.seen() for talk in talks}, frozenset(kinds))
@@ -101,24 +107,20 @@ class Crash:
 
     def __init__(self, here: Place, points: Sequence[Point]) -> None:
         self.here = here
-        self.talks = {p: p.talk(here, here.add_repository(f"{OWNER}-{n}")) for n, p in enumerate(points)}
+        self.points = points
+        self.talks = SideBySide(here, {str(point): point.talk for point in points})
         self._pauses: list[Fault] = []
-        self._tasks: list[asyncio.Task[None]] = []
-
-    @property
-    def names(self) -> list[str]:
-        """Return the repositories' names, for app.yaml."""
-        return [talk.repository.full_name for talk in self.talks.values()]
 
     async def come_to_the_points(self) -> None:
         """Begin every conversation and wait until each is held at its point."""
-        self._pauses = [point.pause(self.here, talk.repository) for point, talk in self.talks.items()]
-        self._tasks = [asyncio.create_task(talk.hold()) for talk in self.talks.values()]
+        talks = self.talks.talks.values()
+        self._pauses = [p.pause(self.here, talk.repository) for p, talk in zip(self.points, talks, strict=True)]
+        self.talks.begin()
         try:
             async with asyncio.timeout(PATIENCE):
                 await asyncio.gather(*(pause.reached.wait() for pause in self._pauses))
         except TimeoutError:
-            missed = [str(p) for p, pause in zip(self.talks, self._pauses, strict=True) if not pause.reached.is_set()]
+            missed = [str(p) for p, pause in zip(self.points, self._pauses, strict=True) if not pause.reached.is_set()]
             raise AssertionError(f"never came to {missed}\n{self.here.github.transcript()}") from None
         await self.here.github.delivered()
 
@@ -126,22 +128,6 @@ class Crash:
         """Let go of the held requests of a process that is dead: none of them takes effect any more."""
         for pause in self._pauses:
             pause.abandon()
-
-    async def end(self) -> None:
-        """Wait until every conversation is over."""
-        await asyncio.gather(*self._tasks)
-        deliveries = await self.here.quiet()
-        assert not failures(deliveries)
-        assert not tracebacks(self.here.bot)
-
-    def differences(self, undisturbed: Undisturbed) -> dict[str, Any]:
-        """Return what differs from how an undisturbed conversation ends, by the point of the kill."""
-        found = {}
-        for point, talk in self.talks.items():
-            now, then = talk.seen(), undisturbed.seen[point.talk]
-            if now != then:
-                found[str(point)] = {key: (now[key], then[key]) for key in then if now[key] != then[key]}
-        return found
 
 
 def spread(points: Iterable[Point], number: int) -> list[Point]:

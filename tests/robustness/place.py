@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bot.engine.service import Engine
 from sandbox import App, GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from sandbox.jenkins import JenkinsSandbox
@@ -53,26 +54,30 @@ class Place:
         await self.bot.start()
         self.app.webhook_url = f"{self.bot.url}/webhook"
 
-    async def deliveries(self, *options: str) -> list[dict[str, Any]]:
+    async def deliveries(self, *, failed: bool = False) -> list[dict[str, Any]]:
         """Return what `nightjar deliveries --json` prints, the newest first."""
-        code, out, err = await self.bot.run("deliveries", "--json", "--limit", "10000", *options)
-        assert code == 0, err
-        listed: list[dict[str, Any]] = json.loads(out)
-        return listed
+        async with self.beside() as engine:
+            return [record.as_json() for record in await engine.journal.recent(limit=10_000, failed=failed)]
+
+    def beside(self) -> Engine:
+        """Return an engine that only reads, beside the bot's own."""
+        return Engine(self.bot.environment["DATABASE_URL"])
 
     async def quiet(self, *, deadline: float = PATIENCE) -> list[dict[str, Any]]:
         """Wait until every webhook was answered and worked off, and return the deliveries."""
+        async with self.beside() as engine:
 
-        async def settled() -> list[dict[str, Any]] | None:
-            await self.github.delivered(timeout=deadline)
-            before = len(self.github.webhooks.deliveries)
-            listed = await self.deliveries()
-            same = before == len(self.github.webhooks.deliveries) and self.github.webhooks.idle
-            return listed if same and all(one["state"] not in ("waiting", "working") for one in listed) else None
+            async def settled() -> bool:
+                await self.github.delivered(timeout=deadline)
+                before = len(self.github.webhooks.deliveries)
+                if any((await engine.backlog()).waiting.values()):
+                    return False
+                records = await engine.journal.recent(limit=10_000)
+                same = before == len(self.github.webhooks.deliveries) and self.github.webhooks.idle
+                return same and all(record.settled for record in records)
 
-        found = await until(settled, deadline=deadline)
-        assert isinstance(found, list)
-        return found
+            await until(settled, deadline=deadline)
+        return await self.deliveries()
 
     def replica(self, command: str = "serve") -> BotProcess:
         """Return another process on the same database, not started yet."""

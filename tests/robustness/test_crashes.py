@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
-import pytest
-
 from bot.effects.codec import KINDS
-from tests.robustness.crashes import Crash, Undisturbed, spread, watch
+from tests.robustness.crashes import Crash, Undisturbed, spread
 from tests.robustness.place import place
 
-pytestmark = pytest.mark.xdist_group("crashes")
 WITHIN_OTHERS = {"Reply", "UpsertSection"}
 """Effects that no handler plans, for they are parts of others."""
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    """Return how the conversations go where nothing happens."""
-    return asyncio.run(watch(tmp_path_factory.mktemp("undisturbed")))
 
 
 def test_the_conversations_take_every_kind_of_effect(undisturbed: Undisturbed) -> None:
@@ -32,14 +22,13 @@ async def test_a_kill_before_or_after_any_write_loses_and_doubles_nothing(
 ) -> None:
     async with place(tmp_path, sqlite_url) as here:
         crash = Crash(here, undisturbed.around_writes)
-        here.configure(crash.names)
         await here.start()
         await crash.come_to_the_points()
         await here.bot.kill()
         crash.lose_what_is_held()
         await here.start()
-        await crash.end()
-        assert crash.differences(undisturbed) == {}
+        await crash.talks.end()
+        assert crash.talks.differences(undisturbed.seen) == {}
 
 
 async def test_a_kill_while_planning_or_between_plan_and_effects_loses_and_doubles_nothing(
@@ -47,14 +36,13 @@ async def test_a_kill_while_planning_or_between_plan_and_effects_loses_and_doubl
 ) -> None:
     async with place(tmp_path, sqlite_url) as here:
         crash = Crash(here, undisturbed.at_reads)
-        here.configure(crash.names)
         await here.start()
         await crash.come_to_the_points()
         await here.bot.kill()
         crash.lose_what_is_held()
         await here.start()
-        await crash.end()
-        assert crash.differences(undisturbed) == {}
+        await crash.talks.end()
+        assert crash.talks.differences(undisturbed.seen) == {}
 
 
 async def test_another_replica_takes_over_where_one_was_killed_for_good(
@@ -62,7 +50,6 @@ async def test_another_replica_takes_over_where_one_was_killed_for_good(
 ) -> None:
     async with place(tmp_path, postgres_url) as here:
         crash = Crash(here, [*spread(undisturbed.around_writes, 8), *spread(undisturbed.at_reads, 4)])
-        here.configure(crash.names)
         await here.start()
         await crash.come_to_the_points()
         other = here.replica()
@@ -71,7 +58,7 @@ async def test_another_replica_takes_over_where_one_was_killed_for_good(
         await here.bot.kill()
         crash.lose_what_is_held()
         try:
-            await crash.end()
+            await crash.talks.end()
         finally:
             await other.kill()
-        assert crash.differences(undisturbed) == {}
+        assert crash.talks.differences(undisturbed.seen) == {}

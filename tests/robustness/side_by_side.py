@@ -1,0 +1,53 @@
+"""Many conversations at once, each in a repository of its own, held with one bot."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sandbox import Repository
+from tests.robustness.conversation import Conversation
+from tests.robustness.place import Place, failures, tracebacks
+
+OWNER = "example-lab"
+
+
+class SideBySide:
+    """Conversations by what sets each of them apart; app.yaml names their repositories."""
+
+    def __init__(
+        self, here: Place, kinds: Mapping[str, type[Conversation]], *, beside: Sequence[Repository] = ()
+    ) -> None:
+        self.here = here
+        self.talks = {
+            name: kind(here, here.add_repository(f"{OWNER}-{n}")) for n, (name, kind) in enumerate(kinds.items())
+        }
+        self._tasks: list[asyncio.Task[None]] = []
+        repositories = [*beside, *(talk.repository for talk in self.talks.values())]
+        here.configure([repository.full_name for repository in repositories])
+
+    def begin(self) -> None:
+        """Begin every conversation."""
+        self._tasks = [asyncio.create_task(talk.hold()) for talk in self.talks.values()]
+
+    async def finish(self) -> None:
+        """Wait until every conversation is over."""
+        await asyncio.gather(*self._tasks)
+
+    async def end(self) -> list[dict[str, Any]]:
+        """Wait until every conversation is over and nothing is left to do; return the deliveries: none has failed."""
+        await self.finish()
+        deliveries = await self.here.quiet()
+        assert failures(deliveries) == []
+        assert tracebacks(self.here.bot) == []
+        return deliveries
+
+    def differences(self, undisturbed: Mapping[type[Conversation], Mapping[str, Any]]) -> dict[str, Any]:
+        """Return what differs from how the conversations end where nothing happens, by what sets each apart."""
+        found = {}
+        for name, talk in self.talks.items():
+            now, then = talk.seen(), undisturbed[type(talk)]
+            if now != then:
+                found[name] = {key: (now[key], then[key]) for key in then if now[key] != then[key]}
+        return found

@@ -1,0 +1,221 @@
+"""GitHub and Jenkins in trouble, at every kind of request: in the end all is as if there had been none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sandbox import Fault, Repository
+from sandbox.faults import When
+from tests.robustness.conversation import SlowTests
+from tests.robustness.crashes import Point, Undisturbed, spread
+from tests.robustness.place import BOT, Place, failures, jobs, place, tracebacks
+from tests.robustness.side_by_side import SideBySide
+from tests.waiting import until
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """One way in which a request can go wrong; `headers` come with `status`."""
+
+    name: str
+    when: When = "before"
+    status: int | None = None
+    lost: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def befall(self, point: Point, here: Place, repository: Repository) -> Fault:
+        """Happen to a request of a repository, once."""
+        drop = self.when if self.lost else None
+        return point.faults(here).add(
+            point.method,
+            point.pattern(repository),
+            status=self.status,
+            when=self.when,
+            drop=drop,
+            headers=self.headers,
+            skip=point.number,
+        )
+
+
+def used_up(until_when: float) -> dict[str, str]:
+    """Return the headers of an installation whose quota is used up until a moment, in seconds since 1970."""
+    reset = str(int(until_when))
+    return {"X-RateLimit-Limit": "5000", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}
+
+
+UNHEARD = [Trouble("500", status=500), Trouble("lost before", lost=True)]
+HEARD = [Trouble("502 after", "after", 502), Trouble("lost after", "after", lost=True)]
+LIMITS = [
+    Trouble("403, retry-after 1", status=403, headers={"Retry-After": "1"}),
+    Trouble("429, retry-after 1", status=429, headers={"Retry-After": "1"}),
+    Trouble("429, retry-after 6", status=429, headers={"Retry-After": "6"}),
+]
+
+
+async def test_trouble_with_any_request_is_overcome_and_nothing_is_done_twice(
+    undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
+) -> None:
+    writes = [point for point in undisturbed.points if point.writes]
+    on_github = [point for point in writes if point.server == "github"]
+    limits = [*LIMITS, Trouble("403, quota used up", status=403, headers=used_up(time.time() + 2))]
+    cells = [(point, trouble) for point in writes for trouble in HEARD]
+    cells += [(point, trouble) for trouble in UNHEARD for point in spread(writes, 8)]
+    cells += [(point, trouble) for trouble in limits for point in spread(on_github, 3)]
+    cells += [(point, trouble) for trouble in [*UNHEARD, *limits] for point in spread(undisturbed.at_reads, 3)]
+    async with place(tmp_path, sqlite_url) as here:
+        talks = SideBySide(here, {f"{point}: {trouble.name}": point.talk for point, trouble in cells})
+        faults = [
+            trouble.befall(point, here, talk.repository)
+            for talk, (point, trouble) in zip(talks.talks.values(), cells, strict=True)
+        ]
+        await here.start()
+        talks.begin()
+        await talks.end()
+        assert [fault.hits for fault in faults] == [1] * len(cells)
+        assert talks.differences(undisturbed.seen) == {}
+
+
+@dataclass(frozen=True)
+class Hold:
+    """An answer that says to stay away, and for how long at least (seconds)."""
+
+    status: int
+    headers: Mapping[str, str]
+    seconds: float
+
+
+def holds(next_hour: float) -> list[Hold]:
+    """Return the ways in which GitHub says so. Without a time, its documentation asks for a minute.
+
+    `next_hour` is when GitHub gives new quotas, in seconds since 1970.
+    """
+    return [
+        Hold(429, {}, 60),
+        Hold(429, {"Retry-After": "90"}, 90),
+        Hold(403, {"Retry-After": "90"}, 90),
+        Hold(403, used_up(next_hour), next_hour - time.time()),
+        Hold(429, used_up(next_hour), next_hour - time.time()),
+    ]
+
+
+READ, WRITE = ("GET", "/repos/{owner}/{repo}/pulls/{pull_number}"), ("POST", "/repos/{owner}/{repo}/statuses/{sha}")
+
+
+async def waiting(here: Place, repository: Repository) -> list[float]:
+    """Return for how long the jobs of a repository still wait that were tried before, in seconds."""
+    return [
+        job["next_try"] - time.time()
+        for one in await here.deliveries()
+        for job in jobs(one)
+        if one["repository"] == repository.full_name and job["outcome"] == "retrying" and job["state"] == "waiting"
+    ]
+
+
+async def first_wait(here: Place, repository: Repository) -> list[float]:
+    """Wait until something of a repository waits for another try; return for how long each such job does."""
+    found: list[float] = []
+
+    async def look() -> bool:
+        found[:] = await waiting(here, repository)
+        return bool(found)
+
+    await until(look)
+    return found
+
+
+async def held_back(here: Place, repositories: Sequence[Repository]) -> bool:
+    """Tell whether something of two pull requests of each repository waits for another try."""
+    waits = {
+        (one["repository"], one["number"])
+        for one in await here.deliveries()
+        if any(job["outcome"] == "retrying" and job["state"] == "waiting" for job in jobs(one))
+    }
+    return waits == {(repository.full_name, number) for repository in repositories for number in (1, 2)}
+
+
+def asked(here: Place, repository: Repository, method: str = "", status: int | None = None) -> int:
+    """Count the requests about a repository."""
+    path = f"/repos/{repository.full_name}/"
+    return sum(
+        r.path.startswith(path) and method in ("", r.method) and status in (None, r.status)
+        for r in here.github.requests.records
+    )
+
+
+async def test_who_is_limited_waits_as_long_as_told_asks_nothing_meanwhile_and_holds_nobody_else_up(
+    undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
+) -> None:
+    async with place(tmp_path, sqlite_url) as here:
+        next_hour = here.github.rate_limits.window("any").reset.timestamp()
+        cells = [(hold, where) for hold in holds(next_hour) for where in (READ, WRITE)]
+        limited = [here.add_repository(f"octocat-{n}") for n in range(len(cells))]
+        for number in here.app.installations:
+            here.github.rate_limits.window(f"installation ID {number}").reset = datetime.fromtimestamp(next_hour, UTC)
+        talks = SideBySide(here, {"another installation": SlowTests}, beside=limited)
+        await here.start()
+        for repository, (hold, (method, route)) in zip(limited, cells, strict=True):
+            pattern = Point(SlowTests, "github", method, route, 0).pattern(repository)
+            here.github.faults.add(method, pattern, status=hold.status, headers=hold.headers, times=None)
+            pull = repository.open_pull_request("hubot")
+            pull.comment("hubot", "@ci rerun")
+        talks.begin()
+        for repository, (hold, _) in zip(limited, cells, strict=True):
+            (wait,) = await first_wait(here, repository)
+            assert hold.seconds - 15 < wait < hold.seconds * 1.3 + 15, hold
+            assert asked(here, repository, status=hold.status) == 1, hold
+        before = [asked(here, repository) for repository in limited]
+        # What others of the installation ask meanwhile waits as well, also in a process that knows nothing of it.
+        for repository in limited:
+            repository.open_pull_request("hubot")
+        await here.github.delivered()
+        await until(lambda: held_back(here, limited))
+        assert [asked(here, repository) for repository in limited] == before
+        await talks.finish()
+        assert talks.differences(undisturbed.seen) == {}
+        await here.bot.kill()
+        kept = {repository: await waiting(here, repository) for repository in limited}
+        await here.start()
+        talk = SlowTests(here, talks.talks["another installation"].repository)
+        await talk.hold()
+        for repository, waits in kept.items():
+            assert len(await waiting(here, repository)) == len(waits)
+        assert [asked(here, repository) for repository in limited] == before
+        assert tracebacks(here.bot) == []
+
+
+async def test_a_missing_permission_is_told_to_the_person_and_not_tried_again(tmp_path: Path, sqlite_url: str) -> None:
+    """A plain 403 is no limit."""
+    async with place(tmp_path, sqlite_url) as here:
+        repository = here.add_repository("octocat")
+        here.configure([repository.full_name])
+        await here.start()
+        pull = repository.open_pull_request("hubot")
+        await here.quiet()
+        refused = here.github.faults.add("POST", WRITE[1], status=403, message="Resource not accessible", times=None)
+        comment = pull.comment("hubot", "@ci run slow tests")
+        deliveries = await here.quiet()
+        assert pull.reactions(comment, by=BOT) == ["eyes", "confused"]
+        assert "the App lacks a permission" in pull.comments_by(BOT)[0].body
+        assert refused.hits == 1
+        assert len(failures(deliveries)) == 1
+        assert tracebacks(here.bot) == []
+
+
+async def test_a_github_that_stays_away_is_asked_less_and_less_often(tmp_path: Path, sqlite_url: str) -> None:
+    async with place(tmp_path, sqlite_url) as here:
+        repository = here.add_repository("octocat")
+        here.configure([repository.full_name])
+        await here.start()
+        repository.open_pull_request("hubot")
+        await here.quiet()
+        away = here.github.faults.add("POST", WRITE[1], status=503, times=None)
+        repository.pulls[0].push()
+        await until(lambda: away.hits == 3)
+        times = [r.at for r in here.github.requests.records if r.method == "POST" and r.route == WRITE[1]][-3:]
+        (wait,) = await first_wait(here, repository)
+        assert (times[2] - times[1]).total_seconds() >= 1
+        assert wait > 2
