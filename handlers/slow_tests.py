@@ -59,6 +59,7 @@ ALWAYS_ON = "The branch {branch} always runs everything, so there is nothing to 
 NEVER_OFF = "The branch {branch} always runs everything; `slow_tests: branches:` in app.yaml says so."
 ALREADY_ON = "Slow tests are on for this pull request already, since {login} asked."
 ALREADY_OFF = "Slow tests are off for this pull request already."
+OVERTAKEN = "{login} said {command} after this, and that stands."
 SWITCHED_ON = "Slow tests are on for this pull request, from {sha} on until somebody says `skip slow tests`."
 SWITCHED_OFF = "Slow tests are off for this pull request, beginning with what CI starts from now on."
 RUN_AGAIN = "CI had ended on {sha}, so this runs again with them: {names}."
@@ -169,9 +170,14 @@ async def _switch(asked: Asked, *, on: bool) -> Answer:
         said = (ALWAYS_ON if on else NEVER_OFF).format(branch=code(pull.head_ref))
         return Answer((status(config, pull.head_sha, verdict),), said, done=on)
     choice = Choice(on=on, by=asked.by.login, by_id=asked.by.id, at=asked.remark.written_at)
+    if before is not None and before.at > choice.at:
+        # Webhooks come in any order, and one that was missed comes late: what was said last stands.
+        later = (RUN_SLOW if before.on else SKIP_SLOW).name
+        said = OVERTAKEN.format(login=code(before.by), command=code(later))
+        return Answer((status(config, pull.head_sha, verdict),), said)
     if verdict.on is on:
         # Written down all the same: another command of this comment may have said the opposite before.
-        kept = before or choice
+        kept = replace(before, at=choice.at) if before else choice
         shown = status(config, pull.head_sha, decide(config, pull.head_ref, kept, mention))
         already = ALREADY_ON.format(login=code(kept.by)) if on else ALREADY_OFF
         return Answer((Remember(key, asdict(kept)), shown), already)

@@ -81,7 +81,8 @@ class Conversation:
     @property
     def deeds(self) -> Counter[str]:
         """Return how often the bot did what GitHub sends webhooks about."""
-        told = {d.guid: d for d in self.place.github.webhooks.deliveries if d.repository_id == self.repository.id}
+        theirs = [d for d in self.place.github.webhooks.deliveries if d.repository_id == self.repository.id]
+        told = {d.guid: d for d in theirs if d.target is self.place.app}
         return Counter(f"{one.event}.{one.action}" for one in told.values() if one.body["sender"]["login"] == BOT)
 
 

@@ -1,0 +1,106 @@
+"""Webhooks in any order: GitHub promises none, and what it delivers again comes last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+from sandbox import Delivery, PullRequest, Repository
+from tests.robustness.place import BOT, Place, failures, place, tracebacks
+
+TOLD = {"pull_request", "issue_comment"}
+STATUS = "ci/slow-tests"
+
+
+@dataclass(frozen=True)
+class Story:
+    """What people do, one thing after the other."""
+
+    steps: tuple[Callable[[PullRequest], object], ...]
+    body: str = ""
+
+    def happen(self, repositories: Iterable[Repository], here: Place) -> None:
+        """Let it happen in every repository; each step takes a moment."""
+        pulls = [repository.open_pull_request("hubot", "Faster", self.body) for repository in repositories]
+        for step in self.steps:
+            here.github.clock.advance(seconds=2)
+            for pull in pulls:
+                step(pull)
+
+
+SWITCHED_ON = Story(
+    (
+        lambda pull: pull.comment("hubot", "@ci run slow tests"),
+        lambda pull: pull.push(),
+        lambda pull: pull.edit("hubot", body="cc @triager and @reader"),
+    ),
+    body="cc @triager",
+)
+SWITCHED_ON_AND_OFF = Story(
+    (
+        lambda pull: pull.comment("hubot", "@ci run slow tests"),
+        lambda pull: pull.push(),
+        lambda pull: pull.comment("triager", "@ci skip slow tests"),
+    )
+)
+
+
+async def end_of(story: Story, folder: Path, url: str) -> dict[tuple[int, ...], dict[str, Any]]:
+    """Let the bot hear of a story in every order, each in a repository of its own; return what is seen in the end."""
+    orders = list(permutations(range(len(story.steps) + 1)))
+    async with place(folder, url) as here:
+        repositories = [here.add_repository(f"example-lab-{n}") for n in range(len(orders))]
+        here.configure([repository.full_name for repository in repositories])
+        await here.start()
+        here.github.webhooks.hold()
+        story.happen(repositories, here)
+
+        def reordered(held: list[Delivery]) -> Iterable[Delivery]:
+            for repository, order in zip(repositories, orders, strict=True):
+                told = [d for d in held if d.repository_id == repository.id and d.event in TOLD]
+                assert len(told) == len(order)
+                yield from (told[n] for n in order)
+
+        here.github.webhooks.release(reordered)
+        assert failures(await here.quiet()) == []
+        assert tracebacks(here.bot) == []
+        return {order: seen(repository) for repository, order in zip(repositories, orders, strict=True)}
+
+
+def seen(repository: Repository) -> dict[str, Any]:
+    """Return what people see on a pull request in the end."""
+    (pull,) = repository.pulls
+    status = repository.status(pull.head_sha, STATUS)
+    return {
+        "status": status and status.description,
+        "reviewers": sorted(user.login for user in pull.requested_reviewers),
+        "reactions": [pull.reactions(comment, by=BOT) for comment in pull.comments if comment.user.login != BOT],
+        "answers": len(pull.comments_by(BOT)),
+    }
+
+
+async def test_slow_tests_are_on_for_the_last_push_and_everybody_is_asked_whatever_comes_first(
+    tmp_path: Path, sqlite_url: str
+) -> None:
+    ends = await end_of(SWITCHED_ON, tmp_path, sqlite_url)
+    expected = {
+        "status": "On: asked for by hubot. To switch off, comment: @ci skip slow tests",
+        "reviewers": ["reader", "triager"],
+        "reactions": [["eyes", "+1"]],
+        "answers": 1,
+    }
+    assert {order: end for order, end in ends.items() if end != expected} == {}
+
+
+async def test_the_last_word_is_what_was_said_last_and_not_what_was_heard_last(tmp_path: Path, sqlite_url: str) -> None:
+    ends = await end_of(SWITCHED_ON_AND_OFF, tmp_path, sqlite_url)
+    expected = {
+        "status": "Off: skipped by triager. To switch on, comment: @ci run slow tests",
+        "reviewers": [],
+        "reactions": [["eyes", "+1"], ["eyes", "+1"]],
+        "answers": 2,
+    }
+    assert {order: end for order, end in ends.items() if end != expected} == {}
