@@ -20,9 +20,8 @@ from bot.payload import Payload
 from handlers import slow_tests
 
 if TYPE_CHECKING:
-    from bot.engine.records import Records
-
     from bot.config import Config
+    from bot.engine.records import Records
     from bot.github.client import GitHub
 
 REMEMBERED_SECONDS = 60
