@@ -7,20 +7,22 @@ However many commands a comment has, it gets one 👀, then one 👍, or one �
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import structlog
 
 from bot import texts
+from bot.ci.providers import Found, find_runs
 from bot.commands import BadCommand, Command, CommandSpec, Registry, new_commands, parse
+from bot.effects.actions import one_for_each_run
 from bot.effects.base import Effect
 from bot.effects.conclude import Conclude, Item
 from bot.effects.reactions import EYES, React
 from bot.engine.retry import PASSING
-from bot.errors import UserError
+from bot.errors import TryAgain, UserError
 from bot.events import Person, PullRequest, Remark, remark_of
-from bot.heads import known_head
+from bot.heads import head_of
 from bot.payload import Payload
 from bot.plan import NOTHING, Context, Handler, Plan, Router
 from bot.told import refusal, told
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 NAME = "commands"
 NO_ROLE = "none"
+BEHIND = "GitHub's API does not know yet of the head that its webhook told of"
 WANTS = frozenset(
     {
         ("issue_comment", "created"),
@@ -57,6 +60,14 @@ class Asked:
     by: Person
     remark: Remark
     registry: Registry
+    _found: list[Found] = field(default_factory=list)
+
+    async def runs(self) -> Found:
+        """Return what ran on the head: looked up once, however many commands of a comment are about it."""
+        if not self._found:
+            asked_at = self.remark.written_at or self.pull.updated_at
+            self._found.append(await find_runs(self.context, self.pull, asked_at))
+        return self._found[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +104,16 @@ class Dialogue:
             return NOTHING
         url_vars = {"repo": context.repository.full_name, "number": str(remark.number)}
         pull = PullRequest.of(Payload(await context.github.getitem("/repos/{+repo}/pulls/{number}", url_vars=url_vars)))
+        head = await head_of(context.records, context.repository.id, remark.number)
+        if head is not None and head.sha != pull.head_sha and head.updated_at > pull.updated_at:
+            raise TryAgain(BEHIND)
         may = await self._may(context, remark.sender, pull)
         if not any(isinstance(item, Command) for item in asked) and not any(may.values()):
             return Plan(why="nothing that could be run, from somebody who may run nothing")
         ask = Asked(
             context=context,
             pull=pull,
-            known_head=await known_head(context.records, context.repository.id, remark.number),
+            known_head=head.sha if head else None,
             by=remark.sender,
             remark=remark,
             registry=self.registry,
@@ -115,6 +129,8 @@ class Dialogue:
             effects += answer.effects
             targets = tuple(effect.target for effect in answer.effects)
             items.append(Item(texts.shown(command), answer.say, done=answer.done, targets=targets))
+        effects, moved = one_for_each_run(effects)
+        items = [replace(item, targets=tuple(moved.get(target, target) for target in item.targets)) for item in items]
         closing = Conclude.of(remark, items)
         # Two commands may be about one thing, as `run slow tests` and `skip slow tests`: the later has the last word.
         effects = list({effect.target: effect for effect in effects}.values())

@@ -249,6 +249,16 @@ def intent_key(delivery: Delivery) -> str:
     return ":".join(str(part) for part in (delivery.event, action, *parts))
 
 
+def _remark_intent(payload: Payload, key: str) -> tuple[object, ...]:
+    """Name what was said. The text is part of an edit: a review has no time of its last edit, others whole seconds."""
+    subject = payload.at(key)
+    named = (subject.integer("id"), subject.text("updated_at") or subject.text("submitted_at"))
+    if not payload.has("changes"):
+        return named
+    edit = json.dumps([payload.raw["changes"], subject.text("body")], sort_keys=True)
+    return (*named, hashlib.sha256(edit.encode()).hexdigest()[:16])
+
+
 def _pull_request_intent(payload: Payload) -> tuple[object, ...]:
     pull = payload.at("pull_request")
     changed = {
@@ -261,11 +271,8 @@ def _pull_request_intent(payload: Payload) -> tuple[object, ...]:
 
 
 _INTENTS: dict[str, Callable[[Payload], tuple[object, ...]]] = {
-    "issue_comment": lambda p: (p.integer("comment", "id"), p.text("comment", "updated_at")),
-    "pull_request_review_comment": lambda p: (p.integer("comment", "id"), p.text("comment", "updated_at")),
-    "pull_request_review": lambda p: (
-        p.integer("review", "id"),
-        p.text("review", "updated_at") or p.text("review", "submitted_at"),
-    ),
+    "issue_comment": lambda p: _remark_intent(p, "comment"),
+    "pull_request_review_comment": lambda p: _remark_intent(p, "comment"),
+    "pull_request_review": lambda p: _remark_intent(p, "review"),
     "pull_request": _pull_request_intent,
 }

@@ -13,7 +13,6 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from bot.ci.base import CiRun, Part, State
-from bot.ci.providers import find_runs
 from bot.commands import Arguments, Command, CommandSpec
 from bot.dialogue import Answer, Asked, CommandFunction
 from bot.github.markdown import code, truncate
@@ -77,6 +76,8 @@ class Decision:
     running: tuple[CiRun, ...] = ()
     untouchable: tuple[CiRun, ...] = ()
     unmatched: tuple[str, ...] = ()
+    named: bool = False
+    """Whether the wish was about names, and so says nothing of what else there is."""
 
 
 def decide(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Decision:
@@ -94,7 +95,7 @@ def decide(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Decision
         elif choice == ALL or run.state is State.FAILED:
             picks.append(Pick(run, failed_only=choice != ALL))
     unmatched = tuple(name for name in names if not any(_means(name, run, runs) for run in runs))
-    return Decision(tuple(picks), tuple(running), tuple(untouchable), unmatched)
+    return Decision(tuple(picks), tuple(running), tuple(untouchable), unmatched, named=bool(names))
 
 
 def _named(runs: Sequence[CiRun], names: Sequence[str]) -> list[tuple[CiRun, tuple[Part, ...] | None]]:
@@ -142,7 +143,7 @@ def explain(runs: Sequence[CiRun], decision: Decision, sha: str) -> str:
     if not runs:
         return NOTHING_RAN.format(sha=shown)
     lines = [*_again(decision.picks, shown)]
-    if not lines and not decision.untouchable and not decision.unmatched:
+    if not lines and not decision.untouchable and not decision.named:
         ended = [run.name for run in runs if run.state is not State.RUNNING]
         lines.append((NOTHING_FAILED if ended else NOTHING_ENDED).format(sha=shown, names=_listed(ended)))
     for name in decision.unmatched:
@@ -208,7 +209,7 @@ async def rerun(asked: Asked, command: Command) -> Answer:
     if asked.known_head is not None and asked.known_head != pull.head_sha:
         moved = MOVED.format(old=code(asked.known_head[:7]), new=code(pull.head_sha[:7]))
         return Answer(say=moved, done=False)
-    found = await find_runs(asked.context, pull, asked.remark.written_at or pull.updated_at)
+    found = await asked.runs()
     decision = decide(found.runs, command.choice or FAILED, command.names)
     effects = tuple(found.rerun(p.run, failed_only=p.failed_only, part=p.part) for p in decision.picks)
     # Where a CI could not be seen, "nothing ran" would be a guess.

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from bot.ci.base import CiRun, State
-from bot.ci.providers import find_runs
 from bot.commands import Command, CommandSpec
 from bot.config.types import matches
 from bot.dialogue import Answer, Asked, CommandFunction
@@ -186,7 +185,7 @@ async def _switch(asked: Asked, *, on: bool) -> Answer:
     effects: tuple[Effect, ...] = (Remember(key, asdict(choice)), status(config, pull.head_sha, verdict))
     if not on:
         return Answer(effects, SWITCHED_OFF)
-    found = await find_runs(context, pull, choice.at or pull.updated_at)
+    found = await asked.runs()
     again, said = catch_up(found.runs, config.rerun, pull.head_sha)
     effects += tuple(found.rerun(run, failed_only=False) for run in again)
     return Answer(effects, "\n".join([said, *found.troubles]), done=not found.troubles)

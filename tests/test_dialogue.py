@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from bot.engine.processor import PlannedEffects
+from bot.errors import TryAgain
 from bot.events import Delivery, intent_key
+from bot.heads import head_key
 from bot.payload import Payload
 from sandbox.webhooks import Delivery as Told
 from tests.handlers.driver import World, a_world
@@ -101,6 +103,19 @@ async def test_of_somebody_who_may_run_nothing(
     plan = await plan_of(world, text, by="passer-by")
     assert kinds(plan) == ([] if concluded is None else ["React"])
     assert concluded is None or items(plan) == concluded
+
+
+async def test_while_the_api_is_behind_what_its_webhook_told_of_nothing_is_decided(world: World) -> None:
+    """Else a person would read that the head moved from the new commit to the old one."""
+    pull = world.open()
+    await world.happen()
+    key = head_key(world.repository.id, pull.number)
+    head = await world.records.get(key)
+    assert head is not None
+    await world.records.put(key, {**head, "sha": "f" * 40, "updated_at": "2999-01-01T00:00:00Z"})
+    pull.comment("octocat", "@ci rerun")
+    with pytest.raises(TryAgain, match="does not know yet of the head"):
+        await planned(world, world.github.webhooks.held[-1])
 
 
 async def test_planning_writes_nothing(world: World) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.ci.base import CiRun, Part, state_of
+from bot.ci.base import CiRun, Part, State, state_of
 from bot.ci.listing import Listing
 from bot.effects.actions import RerunJob, RerunWorkflow
 from bot.payload import Payload
@@ -50,7 +50,13 @@ class Actions:
     def rerun(self, run: CiRun, *, failed_only: bool, part: Part | None = None) -> Effect:
         """Return the effect that runs a workflow, its failed jobs, or one job and what depends on it, again."""
         if part is not None and part.id:
-            return RerunJob(job_id=part.id, run_id=int(run.key), attempt=run.attempt, name=part.name)
+            return RerunJob(
+                job_id=part.id,
+                run_id=int(run.key),
+                attempt=run.attempt,
+                name=part.name,
+                failed=part.state is State.FAILED,
+            )
         return RerunWorkflow(run_id=int(run.key), attempt=run.attempt, failed_only=failed_only, name=run.name)
 
     def _foreign(self, check: Payload) -> CiRun | None:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from bot.effects.base import Applied, EffectContext
+from bot.effects.base import Applied, Effect, EffectContext
 from bot.errors import UserError
 from bot.github.errors import is_conflict, is_forbidden, is_not_found, is_unprocessable
 from bot.github.markdown import code
 from bot.payload import Payload
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 RUN = "/repos/{+repo}/actions/runs/{run_id}"
 JOB = "/repos/{+repo}/actions/jobs/{job_id}"
@@ -73,12 +73,13 @@ class RerunWorkflow:
 
 @dataclass(frozen=True, slots=True)
 class RerunJob:
-    """Run one job of a workflow, and the jobs that depend on it, again."""
+    """Run one job of a workflow, and the jobs that depend on it, again; `failed` is how it ended."""
 
     job_id: int
     run_id: int
     attempt: int
     name: str
+    failed: bool = False
 
     @property
     def target(self) -> str:
@@ -97,6 +98,41 @@ class RerunJob:
         if already := _already(run, self.attempt, self.name):
             return already
         raise UserError(refusal(run, self.name, time.time()))
+
+
+Rerun = RerunWorkflow | RerunJob
+
+
+def one_for_each_run(effects: Sequence[Effect]) -> tuple[list[Effect], dict[str, str]]:
+    """Make one effect of all that have one workflow run run again: GitHub begins one attempt, and refuses a second.
+
+    Returns the effects, and for the targets of those that were taken together the target of the one that stands for
+    them.
+    """
+    groups: dict[int, list[Rerun]] = {}
+    for effect in effects:
+        if isinstance(effect, RerunWorkflow | RerunJob):
+            groups.setdefault(effect.run_id, []).append(effect)
+    joined = {run_id: _joined(reruns) for run_id, reruns in groups.items()}
+    moved = {rerun.target: joined[rerun.run_id].target for reruns in groups.values() for rerun in reruns}
+    standing: dict[int, Effect] = dict(joined)
+    kept: list[Effect] = []
+    for effect in effects:
+        if not isinstance(effect, RerunWorkflow | RerunJob):
+            kept.append(effect)
+        elif (one := standing.pop(effect.run_id, None)) is not None:
+            kept.append(one)
+    return kept, moved
+
+
+def _joined(reruns: Sequence[Rerun]) -> Rerun:
+    """Return the smallest rerun that covers all of one workflow run: one job, all failed ones, or everything."""
+    if len(set(reruns)) == 1:
+        return reruns[0]
+    wholes = [rerun for rerun in reruns if isinstance(rerun, RerunWorkflow)]
+    failed_only = all(r.failed_only if isinstance(r, RerunWorkflow) else r.failed for r in reruns)
+    name = wholes[-1].name if wholes else ", ".join(dict.fromkeys(rerun.name for rerun in reruns))
+    return RerunWorkflow(reruns[0].run_id, reruns[-1].attempt, failed_only, name)
 
 
 async def _look(context: EffectContext, where: Mapping[str, str], name: str) -> Payload:

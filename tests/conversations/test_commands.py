@@ -127,6 +127,17 @@ async def test_an_edited_review_runs_what_is_new_in_it(here: Town) -> None:
     assert pull.reactions(review) == ["eyes", "+1"]
 
 
+async def test_a_review_that_is_edited_again_at_once_is_heard_again(here: Town) -> None:
+    """GitHub tells no time of a review's last edit."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    review = pull.review("octocat", "Looks right.")
+    pull.edit_review(review, "Looks right!")
+    pull.edit_review(review, "Looks right!\n\n@ci run slow tests")
+    await here.quiet()
+    assert pull.reactions(review) == ["eyes", "+1"]
+    assert len(here.answers(pull)) == 1
+
+
 async def test_a_comment_on_the_diff_is_heard_too(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", files={"a.py": "a = 1\n"})
     comment = pull.review_comment("octocat", "Is this slow?\n\n@ci run slow tests", path="a.py", line=1)

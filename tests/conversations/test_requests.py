@@ -79,6 +79,11 @@ TABLE: dict[str, tuple[Step, Step, dict[str, int]]] = {
         says("@ci rerun"),
         ANSWERED | LOOK_AT_CI | {RUN: 3, RERUN_FAILED: 3},
     ),
+    "a switch and two reruns in one comment": (
+        many_failed,
+        says("@ci run slow tests\n@ci rerun ci\n@ci rerun docs"),
+        ANSWERED | LOOK_AT_CI | {STATUSES: 2, STATUS: 1, RUN: 3, RERUN: 3},
+    ),
     "cc of three people": (
         nothing,
         lambda site, pull: pull.edit("hubot", body="cc @octocat, @triager and @reader"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from sandbox import PullRequest
@@ -124,6 +126,43 @@ async def test_nothing_failed_nothing_ended_and_nothing_ran_are_told_apart(here:
     reactions, answer = await says(here, pull, "@ci rerun")
     assert (reactions, f"Nothing has failed on `{sha}`." in answer) == (["eyes", "+1"], True)
     assert run.attempt == 1
+
+
+async def test_of_something_named_that_still_runs_nothing_else_is_said(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+    here.repo.add_workflow_run(pull.head_sha, "Lint")
+    _, answer = await says(here, pull, "@ci rerun lint")
+    assert answer.endswith('- `@ci rerun "lint"`: Still running, so left alone: `Lint`.')
+
+
+async def test_two_commands_about_one_workflow_are_one_new_attempt_that_covers_both(here: Town) -> None:
+    """GitHub begins one attempt of a run and refuses a second while it runs."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    jobs = {"unit": "failure", "docs": "failure", "lint": "success"}
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", jobs)
+    reactions, _ = await says(here, pull, "@ci rerun unit\n@ci rerun docs")
+    assert reactions == ["eyes", "+1"]
+    assert again(run) == ["unit", "docs"]
+
+
+async def test_a_switch_to_slow_tests_beside_a_rerun_runs_the_whole_again(here: Town) -> None:
+    """What had succeeded without the slow tests must run again with them."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure", "docs": "success"})
+    reactions, _ = await says(here, pull, "@ci run slow tests\n@ci rerun unit")
+    assert reactions == ["eyes", "+1"]
+    assert again(run) == ["unit", "docs"]
+
+
+async def test_what_github_refuses_of_two_commands_is_told_of_both(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure", "docs": "failure"})
+    run.created_at -= timedelta(days=31)
+    reactions, answer = await says(here, pull, "@ci rerun unit\n@ci rerun docs")
+    assert reactions == ["eyes", "confused"]
+    assert answer.count("- 😕 `@ci rerun") == 2
+    assert answer.count("it does that for 30 days after a run began") == 2
 
 
 async def test_a_run_of_an_older_push_is_not_run_again(here: Town) -> None:

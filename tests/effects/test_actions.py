@@ -1,0 +1,44 @@
+"""Which rerun of a workflow stands for several that were asked for at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.effects.actions import RerunJob, RerunWorkflow, one_for_each_run
+from bot.effects.base import Effect
+from bot.effects.remember import Remember
+
+WHOLE, FAILED = RerunWorkflow(7, 1, False, "CI"), RerunWorkflow(7, 1, True, "CI")
+UNIT, DOCS = RerunJob(70, 7, 1, "unit", failed=True), RerunJob(71, 7, 1, "docs", failed=True)
+LINT = RerunJob(72, 7, 1, "lint")
+
+
+@pytest.mark.parametrize(
+    ("asked", "one"),
+    [
+        ([UNIT], UNIT),
+        ([UNIT, UNIT], UNIT),
+        ([UNIT, DOCS], RerunWorkflow(7, 1, True, "unit, docs")),
+        ([UNIT, LINT], RerunWorkflow(7, 1, False, "unit, lint")),
+        ([FAILED, UNIT], FAILED),
+        ([LINT, FAILED], WHOLE),
+        ([FAILED, WHOLE], WHOLE),
+        ([WHOLE, FAILED], WHOLE),
+        ([FAILED, FAILED], FAILED),
+    ],
+)
+def test_the_smallest_that_covers_all(asked: list[Effect], one: Effect) -> None:
+    kept, moved = one_for_each_run(asked)
+    assert kept == [one]
+    assert {moved[effect.target] for effect in asked} == {one.target}
+
+
+def test_other_effects_and_other_runs_keep_their_places() -> None:
+    record, other = Remember("key", {}), RerunWorkflow(8, 1, True, "Docs")
+    kept, moved = one_for_each_run([record, UNIT, other, DOCS])
+    assert kept == [record, RerunWorkflow(7, 1, True, "unit, docs"), other]
+    assert moved == {
+        "actions-job:70": "actions-run:7",
+        "actions-job:71": "actions-run:7",
+        "actions-run:8": "actions-run:8",
+    }
