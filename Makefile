@@ -15,8 +15,8 @@ test: $(VENV)/.ready
 	$(MAKE) --no-print-directory check types tests
 
 check: $(VENV)/.ready
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
+	$(BIN)/ruff format --no-cache --check .
+	$(BIN)/ruff check --no-cache .
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/python scripts/docs.py --check
 
