@@ -83,15 +83,17 @@ class BotProcess:
         os.kill(self.pid, number)
 
     async def _end(self, number: signal.Signals | None) -> int:
-        if self._process is None:
+        process = self._process
+        if process is None:
             return 0
-        process, self._process = self._process, None
         if process.returncode is None and number is not None:
             process.send_signal(number)
         async with asyncio.timeout(STOPS_WITHIN):
             code = await process.wait()
         if self._reader is not None:
             await self._reader
+        # Only now: while it is stopping, another signal may be sent.
+        self._process = None
         return code
 
     def _arguments(self) -> Sequence[str]:

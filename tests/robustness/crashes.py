@@ -124,6 +124,11 @@ class Crash:
             raise AssertionError(f"never came to {missed}\n{self.here.github.transcript()}") from None
         await self.here.github.delivered()
 
+    def let_go(self) -> None:
+        """Let go of the held requests of a process that lives."""
+        for pause in self._pauses:
+            pause.resume()
+
     def lose_what_is_held(self) -> None:
         """Let go of the held requests of a process that is dead: none of them takes effect any more."""
         for pause in self._pauses:

@@ -1,0 +1,84 @@
+"""A payload that lacks something fails who needs it, and nobody else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from sandbox import Delivery
+from tests.robustness.place import BOT, jobs, place, tracebacks
+
+BODY = "cc @triager\n\n@ci help"
+
+
+@dataclass(frozen=True)
+class Lack:
+    """What is left out of the `pull_request.opened` of a pull request, who fails by that, and what happens still."""
+
+    path: str
+    fails: frozenset[str]
+    answers: int
+    reviewers: tuple[str, ...]
+    statuses: int
+
+
+LACKS = [
+    Lack("pull_request.id", frozenset({"commands"}), answers=0, reviewers=("triager",), statuses=1),
+    Lack("pull_request.base.ref", frozenset({"slow-tests", "cc-reviewers"}), answers=1, reviewers=(), statuses=0),
+    Lack("pull_request.head.sha", frozenset({"slow-tests", "cc-reviewers"}), answers=1, reviewers=(), statuses=0),
+]
+
+
+def without(delivery: Delivery, path: str) -> None:
+    """Leave a field out of a delivery's payload."""
+    body = delivery.body
+    *parents, name = path.split(".")
+    place_of_it = body
+    for key in parents:
+        place_of_it = place_of_it[key]
+    del place_of_it[name]
+    delivery.payload = json.dumps(body).encode()
+
+
+@pytest.mark.parametrize("lack", LACKS, ids=lambda lack: lack.path)
+async def test_only_who_needs_what_is_missing_fails_and_says_which_field_it_is(
+    lack: Lack, tmp_path: Path, sqlite_url: str
+) -> None:
+    async with place(tmp_path, sqlite_url) as here:
+        repository = here.add_repository("octocat")
+        here.configure([repository.full_name])
+        await here.start()
+        here.github.webhooks.hold()
+        pull = repository.open_pull_request("hubot", "Faster", BODY)
+        (told,) = here.github.webhooks.find("pull_request", "opened")
+        without(told, lack.path)
+        here.github.webhooks.release()
+        await here.quiet()
+
+        async def shows_what_was_possible() -> None:
+            assert len([c for c in pull.comments_by(BOT) if "nightjar:answer" in c.body]) == lack.answers
+            assert [user.login for user in pull.requested_reviewers] == list(lack.reviewers)
+            assert len(repository.all_statuses(pull.head_sha)) == lack.statuses
+            (failed,) = await here.deliveries(failed=True)
+            assert failed["guid"] == told.guid
+            of_plans = {p["handler"]: p["job"]["text"] for p in failed["plans"] if p["job"]["state"] == "failed"}
+            assert of_plans.keys() == lack.fails
+            assert all(text.startswith(f"{lack.path}: is missing") for text in of_plans.values())
+
+        await shows_what_was_possible()
+        logged = [e for e in here.bot.logs if e.get("level") == "error" and e.get("delivery") == told.guid]
+        assert {(entry["handler"], entry["path"]) for entry in logged} == {(name, lack.path) for name in lack.fails}
+        code, out, _ = await here.bot.run("deliveries", "--failed")
+        assert code == 0
+        assert told.guid in out
+        assert f"{lack.path}: is missing" in out
+        # Done again, it fails again: the payload is what it is.
+        code, out, _ = await here.bot.run("replay", told.guid, "--config", str(here.bot.config))
+        assert code == 1
+        assert f"{lack.path}: is missing" in out
+        await shows_what_was_possible()
+        assert tracebacks(here.bot) == []
+        assert [job for job in jobs((await here.deliveries(failed=True))[0]) if job["state"] == "waiting"] == []

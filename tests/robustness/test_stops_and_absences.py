@@ -1,0 +1,95 @@
+"""A bot that is stopped with work in its hands, and one that was away when GitHub called."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import Counter
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.robustness.conversation import CONVERSATIONS
+from tests.robustness.crashes import Crash, Undisturbed, spread
+from tests.robustness.place import Place, place
+from tests.robustness.side_by_side import SideBySide
+from tests.waiting import until
+
+REDELIVERY = "/app/hook/deliveries/{delivery_id}/attempts"
+
+
+async def stop(here: Place) -> asyncio.Task[int]:
+    """Ask the bot to stop; returns once it has begun to."""
+    stopping = asyncio.create_task(here.bot.stop())
+    await until(lambda: any(entry["event"] == "stopping" for entry in here.bot.logs))
+    return stopping
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+async def test_what_is_in_progress_ends_before_the_process_does(
+    kind: str, undisturbed: Undisturbed, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url = request.getfixturevalue("sqlite_url" if kind == "sqlite" else "postgres_url")
+    async with place(tmp_path, url) as here:
+        crash = Crash(here, spread(undisturbed.around_writes, 8))
+        await here.start()
+        await crash.come_to_the_points()
+        stopping = await stop(here)
+        crash.let_go()
+        assert await stopping == 0
+        await here.start()
+        await crash.talks.end()
+        assert crash.talks.differences(undisturbed.seen) == {}
+
+
+async def test_what_does_not_end_in_time_is_left_for_the_next_process(
+    undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
+) -> None:
+    async with place(tmp_path, sqlite_url) as here:
+        crash = Crash(here, spread(undisturbed.around_writes, 8))
+        await here.start()
+        await crash.come_to_the_points()
+        assert await (await stop(here)) == 0
+        crash.lose_what_is_held()
+        await here.start()
+        await crash.talks.end()
+        assert crash.talks.differences(undisturbed.seen) == {}
+
+
+async def test_a_second_signal_ends_the_process_at_once_and_nothing_is_lost(
+    undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
+) -> None:
+    async with place(tmp_path, sqlite_url) as here:
+        crash = Crash(here, spread(undisturbed.around_writes, 4))
+        await here.start()
+        await crash.come_to_the_points()
+        stopping = await stop(here)
+        here.bot.send(signal.SIGTERM)
+        assert await stopping == -signal.SIGTERM
+        crash.lose_what_is_held()
+        await here.start()
+        await crash.talks.end()
+        assert crash.talks.differences(undisturbed.seen) == {}
+
+
+async def test_what_github_told_while_the_bot_was_away_is_asked_for_once_and_done(
+    undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
+) -> None:
+    async with place(tmp_path, sqlite_url) as here:
+        talks = SideBySide(here, {kind.__name__: kind for kind in CONVERSATIONS})
+        await here.start()
+        await here.bot.kill()
+        talks.begin()
+        await here.github.until(lambda: all(talk.repository.pulls for talk in talks.talks.values()))
+        await here.github.delivered()
+        lost = {delivery.guid for delivery in here.github.webhooks.deliveries}
+        assert {delivery.status_code for delivery in here.github.webhooks.deliveries} == {502}
+        await here.start()
+        await talks.end()
+        assert talks.differences(undisturbed.seen) == {}
+        again = Counter(d.guid for d in here.github.webhooks.deliveries if d.redelivery)
+        assert again == dict.fromkeys(lost, 1)
+        assert here.github.requests.count("POST", REDELIVERY) == len(lost)
+        async with aiohttp.ClientSession() as session, session.get(f"{here.bot.url}/readyz") as answer:
+            assert answer.status == 200
