@@ -106,12 +106,6 @@ async def head_of(records: Records, repository_id: int, number: int) -> Head | N
     return Head.read(stored) if stored is not None else None
 
 
-async def known_head(records: Records, repository_id: int, number: int) -> str | None:
-    """Return the SHA of the head by our own record, None where there is none."""
-    head = await head_of(records, repository_id, number)
-    return head.sha if head else None
-
-
 async def repository_id_of(records: Records, full_name: str) -> int | None:
     """Return the id that a repository's name stands for, None where no payload has told us yet."""
     stored = await records.get(repository_key(full_name))

@@ -47,11 +47,6 @@ def switched_off(spec: CommandSpec, repository: str) -> str:
     )
 
 
-def our_fault(guid: str) -> str:
-    """Say that something broke on our side, with what the operators need to find it, and nothing else."""
-    return f"Something went wrong on my side. Those who run me find the reason in their log under {code(guid)}."
-
-
 def who_may(allowed: Sequence[Role]) -> str:
     """Write roles as people say them; the least one in the repository stands for those above it."""
     people = ["the pull request's author"] if "author" in allowed else []

@@ -13,7 +13,7 @@ from bot.engine.database import Database
 from bot.engine.records import Records
 from bot.errors import PayloadError
 from bot.events import Delivery
-from bot.heads import head_of, known_head, note_head, repository_id_of
+from bot.heads import head_of, note_head, repository_id_of
 from bot.payload import Payload
 
 A, B, C = ("a" * 40, "b" * 40, "c" * 40)
@@ -52,7 +52,8 @@ def told(sha: str, at: int, before: str = "", *, action: str = "synchronize", ho
 async def noted(records: Records, *deliveries: Delivery) -> str | None:
     for delivery in deliveries:
         await note_head(records, delivery)
-    return await known_head(records, 7, 12)
+    head = await head_of(records, 7, 12)
+    return head.sha if head else None
 
 
 async def test_before_any_payload_nothing_is_known(records: Records) -> None:

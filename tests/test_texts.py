@@ -56,10 +56,6 @@ def test_a_command_that_is_off_says_where_it_is_switched_on() -> None:
     assert "`slow_tests` in `app.yaml`" in said
 
 
-def test_a_fault_of_ours_gives_the_deliverys_id() -> None:
-    assert "`72d3162e-cc78-11e3-81ab-4c9367dc0958`" in texts.our_fault("72d3162e-cc78-11e3-81ab-4c9367dc0958")
-
-
 def test_help_lists_what_is_on_here_and_who_may_here() -> None:
     said = texts.help_text(
         REGISTRY, {"rerun", "help"}, MENTIONS, lambda feature: ("write",) if feature == "rerun" else None

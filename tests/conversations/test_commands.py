@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conversations.town import CONFIG, Town, town
+from tests.conversations.town import CONFIG, SECRET, Town, town
 
 ON = "On: asked for by hubot. To switch off, comment: @ci skip slow tests"
 OFF = "Off: nobody asked for them. To switch on, comment: @ci run slow tests"
@@ -281,6 +281,20 @@ async def test_one_comment_that_two_hooks_tell_of_is_answered_once(here: Town) -
     assert pull.reactions(comment) == ["eyes", "+1"]
     assert len(here.answers(pull)) == 1
     assert here.github.requests.count("POST", REACT) == 2
+
+
+async def test_an_apps_hook_and_a_repositorys_hook_are_one_word(here: Town) -> None:
+    """A repository's own hook names no installation."""
+    here.repo.add_webhook(f"{here.url}/webhook", SECRET, "issue_comment", "pull_request")
+    pull = here.repo.open_pull_request("hubot", "Faster", "@ci run slow tests")
+    comment = pull.comment("hubot", "@ci help")
+    await here.quiet()
+    assert (pull.reactions(), pull.reactions(comment)) == (["eyes", "+1"], ["eyes", "+1"])
+    assert len(here.answers(pull)) == 2
+    here.github.webhooks.lose("issue_comment")
+    alone = pull.comment("hubot", "@ci skip slow tests")
+    await here.quiet()
+    assert pull.reactions(alone) == ["eyes", "+1"]
 
 
 async def test_a_delivery_that_comes_twice_is_handled_once(here: Town) -> None:

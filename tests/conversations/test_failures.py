@@ -119,6 +119,18 @@ async def test_what_github_loses_or_has_done_already_is_done_once(here: Town, wh
     assert len(here.repo.all_statuses(pull.head_sha)) == 2
 
 
+async def test_while_github_is_broken_a_comment_waits_and_is_then_answered_once(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+    await here.quiet()
+    broken = here.github.faults.add("GET", "/repos/{owner}/{repo}/actions/runs", status=502, times=4)
+    comment = pull.comment("hubot", "@ci rerun\n@ci help")
+    await here.quiet()
+    assert broken.hits == 4
+    assert pull.reactions(comment) == ["eyes", "+1"]
+    assert (run.attempt, len(here.answers(pull))) == (2, 1)
+
+
 async def test_an_app_that_was_suspended_fails_in_the_record_and_nothing_else_breaks(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()

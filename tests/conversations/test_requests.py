@@ -127,6 +127,15 @@ async def test_opening_a_pull_request_looks_once_and_writes_once(here: Town) -> 
     assert await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster")) == {STATUSES: 1, STATUS: 1}
 
 
+async def test_a_description_that_asks_for_slow_tests_writes_one_status(here: Town) -> None:
+    """The command is worked off before the status of the opening, which then finds nothing left to write."""
+    pulls = f"POST {REPO}/issues/{{issue_number}}/reactions"
+    here.repo.open_pull_request("hubot", "First")
+    opened = await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster", "@ci run slow tests"))
+    expected = {PULL: 1, pulls: 2, COMMENTS: 1, COMMENT: 1, **LOOK_AT_CI, STATUSES: 3, STATUS: 1}
+    assert opened == expected
+
+
 async def test_what_other_events_bring_costs_nothing(here: Town) -> None:
     """Statuses, checks, workflow runs, labels, pushes to other branches, and the bot's own words."""
     pull = here.repo.open_pull_request("hubot", "Faster")
