@@ -76,14 +76,20 @@ class Reply:
         return f"reply:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Look for the answer by its marker and our author id, and write it if it is not there."""
+        """Look for the answer by its marker and our author id; write it if it is not there, edit it if it says else."""
         digest = hashlib.sha256(f"{context.repository.id}:{context.intent}".encode()).hexdigest()[:24]
         marker = f"<!-- nightjar:answer:{digest} -->"
-        async for comment in _comments(context, self.number, since=self.since):
-            if comment.author_id == context.me.user_id and comment.body.startswith(marker):
-                return Applied("answered already", changed=False)
         body = f"{marker}\n{self.text}"
-        where = {"repo": context.repository.full_name, "number": str(self.number)}
+        repo = context.repository.full_name
+        async for comment in _comments(context, self.number, since=self.since):
+            if comment.author_id != context.me.user_id or not comment.body.startswith(marker):
+                continue
+            if comment.body == body:
+                return Applied("answered already", changed=False)
+            # A replay has come to another end than the one that was told.
+            await context.github.patch(ONE_COMMENT, url_vars={"repo": repo, "id": str(comment.id)}, data={"body": body})
+            return Applied("answer corrected")
+        where = {"repo": repo, "number": str(self.number)}
         await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": body})
         return Applied("answered")
 

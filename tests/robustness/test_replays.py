@@ -1,0 +1,86 @@
+"""`nightjar replay` and `nightjar deliveries` as processes of their own, beside the server that runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sandbox import PullRequest
+from sandbox.conversation import Comment
+from tests.robustness.place import BOT, Place, place
+
+STATUSES = "/repos/{owner}/{repo}/statuses/{sha}"
+
+
+@pytest.fixture(params=["sqlite_url", "postgres_url"])
+def url(request: pytest.FixtureRequest) -> str:
+    """Return the URL of an empty database, of each kind in turn."""
+    found: str = request.getfixturevalue(request.param)
+    return found
+
+
+async def a_failure(here: Place) -> tuple[PullRequest, Comment, str]:
+    """Let a command fail because the App lacks a permission; return its delivery's GUID as well."""
+    repository = here.add_repository("octocat")
+    here.configure([repository.full_name])
+    await here.start()
+    pull = repository.open_pull_request("hubot")
+    repository.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure"})
+    await here.quiet()
+    here.github.faults.add("POST", STATUSES, status=403, message="Resource not accessible by integration")
+    comment = pull.comment("hubot", "@ci run slow tests")
+    await here.quiet()
+    (told,) = here.github.webhooks.find("issue_comment", "created")[:1]
+    return pull, comment, told.guid
+
+
+async def test_what_failed_is_done_again_and_what_was_done_is_not(url: str, tmp_path: Path) -> None:
+    async with place(tmp_path, url) as here:
+        pull, comment, guid = await a_failure(here)
+        assert pull.reactions(comment, by=BOT) == ["eyes", "confused"]
+        assert "the App lacks a permission" in pull.comments_by(BOT)[0].body
+        code, out, _ = await here.bot.run("deliveries", "--failed")
+        assert code == 0
+        assert guid in out
+        code, out, err = await here.bot.run("replay", guid, "--config", str(here.bot.config), "--json")
+        assert code == 0, err
+        assert json.loads(out)["state"] == "done"
+        status = pull.repository.status(pull.head_sha, "ci/slow-tests")
+        assert status is not None
+        assert (status.description or "").startswith("On: asked for by hubot.")
+        assert [run.attempt for run in pull.repository.workflow_runs] == [2]
+        assert "+1" in pull.reactions(comment, by=BOT)
+        (answer,) = pull.comments_by(BOT)
+        assert "lacks" not in answer.body
+        assert "Slow tests are on for this pull request" in answer.body
+        assert await here.bot.run("deliveries", "--failed") == (0, "no failed deliveries\n", "")
+
+
+async def test_a_whole_replay_of_what_went_well_changes_nothing(url: str, tmp_path: Path) -> None:
+    async with place(tmp_path, url) as here:
+        pull, _, guid = await a_failure(here)
+        await here.bot.run("replay", guid, "--config", str(here.bot.config))
+        seen, statuses = pull.conversation(), pull.repository.all_statuses(pull.head_sha)
+        code, _, err = await here.bot.run("replay", guid, "--config", str(here.bot.config))
+        assert code == 0, err
+        assert pull.conversation() == seen
+        assert pull.repository.all_statuses(pull.head_sha) == statuses
+        assert [run.attempt for run in pull.repository.workflow_runs] == [2]
+
+
+async def test_a_dry_run_prints_the_plan_and_writes_nothing_anywhere(url: str, tmp_path: Path) -> None:
+    async with place(tmp_path, url) as here:
+        pull, _, guid = await a_failure(here)
+        stored, writes = await here.deliveries(), len(here.github.requests.writes)
+        seen = pull.conversation()
+        code, out, err = await here.bot.run("replay", guid, "--dry-run", "--config", str(here.bot.config))
+        assert code == 0, err
+        plan = json.loads(out)
+        assert plan["guid"] == guid
+        (commands,) = plan["plans"]
+        assert [effect["kind"] for effect in commands["effects"]][:1] == ["React"]
+        assert [effect["kind"] for effect in commands["closing"]] == ["Conclude"]
+        assert (await here.deliveries(), len(here.github.requests.writes)) == (stored, writes)
+        assert pull.conversation() == seen
