@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
 from bot import texts
+from bot.aside import aside
 from bot.ci.providers import Found, find_runs
 from bot.commands import BadCommand, Command, CommandSpec, Registry, new_commands, parse
 from bot.effects.actions import one_for_each_run
@@ -100,7 +102,7 @@ class Dialogue:
     async def plan(self, context: Context) -> Plan:
         """Work out every command of a comment, review or body; an edit runs only what was not there before."""
         remark = remark_of(context.delivery)
-        if remark is None or (asked := self._asked(context, remark)) is None:
+        if remark is None or (asked := await self._asked(context, remark)) is None:
             return NOTHING
         url_vars = {"repo": context.repository.full_name, "number": str(remark.number)}
         pull = PullRequest.of(Payload(await context.github.getitem("/repos/{+repo}/pulls/{number}", url_vars=url_vars)))
@@ -139,7 +141,7 @@ class Dialogue:
     async def plan_failure(self, context: Context, told: str) -> Plan:
         """Answer a comment whose commands could not be worked out at all."""
         remark = remark_of(context.delivery)
-        if remark is None or (asked := self._asked(context, remark)) is None:
+        if remark is None or (asked := await self._asked(context, remark)) is None:
             return NOTHING
         if not any(isinstance(item, Command) for item in asked):
             # Perhaps somebody who may run nothing, whom slips are not held up to.
@@ -147,19 +149,19 @@ class Dialogue:
         items = tuple(Item(texts.shown(command), told, done=False) for command in asked)
         return Plan(closing=Conclude.of(remark, items), why="the commands could not be worked out")
 
-    def _asked(self, context: Context, remark: Remark) -> Sequence[Command | BadCommand] | None:
+    async def _asked(self, context: Context, remark: Remark) -> Sequence[Command | BadCommand] | None:
         """Return the commands to answer; None where there are none, or nobody whom we answer wrote them."""
         # What another bot wrote may be edited by a person, who then speaks; what we wrote quotes commands.
         if remark.sender.is_bot or context.me.user_id in (remark.sender.id, remark.author.id):
             return None
-        mentions = context.app_config.mentions
+        mentions, old = context.app_config.mentions, remark.old_text
         if remark.created:
-            found = parse(remark.text, registry=self.registry, mentions=mentions)
-        elif remark.old_text is not None:
-            found = new_commands(remark.old_text, remark.text, registry=self.registry, mentions=mentions)
+            read = partial(parse, remark.text, registry=self.registry, mentions=mentions)
+        elif old is not None:
+            read = partial(new_commands, old, remark.text, registry=self.registry, mentions=mentions)
         else:
             return None
-        return found or None
+        return await aside(read, old, remark.text) or None
 
     async def _may(self, context: Context, by: Person, pull: PullRequest) -> dict[str, bool]:
         """Say of each command that is switched on whether this person may run it."""

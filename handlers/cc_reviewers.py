@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from bot.aside import aside
 from bot.effects.base import Effect
 from bot.effects.reviewers import Asked, RequestReviewers, TellOfReviewers, refusal_text
 from bot.events import PullRequestEvent
@@ -66,7 +68,8 @@ async def request_reviewers(context: Context) -> Plan:
     event = PullRequestEvent.of(context.delivery.payload)
     if not event.pull.is_open:
         return NOTHING
-    ccs, record = parse_ccs(event.pull.body), _record(context, event.pull.number)
+    record = _record(context, event.pull.number)
+    ccs = await aside(partial(parse_ccs, event.pull.body), event.pull.body)
     before = Asked.read(await context.records.get(record))
     refused = {name.lower() for name in before.refused}
     # An edit of the title alone tells nothing new about the names.

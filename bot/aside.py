@@ -1,0 +1,23 @@
+"""Read long texts beside the event loop.
+
+A text of the greatest length that GitHub takes (65,536 characters), made to be hard to read, keeps the Markdown parser
+busy for two seconds; meanwhile no webhook would be answered and no other pull request served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+LONG_TEXT = 1000
+"""Characters; the hardest text of this length takes about 30 ms."""
+
+Result = TypeVar("Result")
+
+
+async def aside(read: Callable[[], Result], *texts: str | None) -> Result:
+    """Return what `read` makes of `texts`; in a thread where they are long, so that everything else goes on."""
+    if sum(len(text or "") for text in texts) > LONG_TEXT:
+        return await asyncio.to_thread(read)
+    return read()

@@ -1,0 +1,29 @@
+"""Long texts are read in a thread, short ones where they are."""
+
+import threading
+
+import pytest
+
+from bot.aside import LONG_TEXT, aside
+
+
+@pytest.mark.parametrize(
+    ("texts", "in_thread"),
+    [
+        (("x" * LONG_TEXT,), False),
+        (("x" * (LONG_TEXT + 1),), True),
+        (("x" * LONG_TEXT, "x"), True),
+        ((None, "x"), False),
+    ],
+)
+async def test_only_long_texts_are_read_beside_the_event_loop(texts: tuple[str | None, ...], in_thread: bool) -> None:
+    here = threading.get_ident()
+    assert (await aside(threading.get_ident, *texts) != here) is in_thread
+
+
+async def test_what_reading_raises_is_raised() -> None:
+    def read() -> None:
+        raise ValueError("not like this")
+
+    with pytest.raises(ValueError, match="not like this"):
+        await aside(read, "x" * 2 * LONG_TEXT)
