@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-.PHONY: demo test check types tests lock docs clean
+.PHONY: demo test check types tests bench lock docs clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/python -m sandbox.demo $(ARGS)
@@ -26,6 +26,9 @@ types: $(VENV)/.ready
 tests: $(VENV)/.ready
 	$(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report= $(ARGS)
 	$(BIN)/coverage report
+
+bench: $(VENV)/.ready
+	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(VENV)/.ready
 	$(BIN)/python scripts/docs.py

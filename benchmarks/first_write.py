@@ -15,57 +15,63 @@ from sandbox import PullRequest
 
 TITLE = "From a comment with a command to 👀 on GitHub"
 COMMAND = "@ci help"
-"""The shortest road to an answer: what other commands ask of GitHub comes after the 👀, or before it by choice."""
-PLANNED_FIRST = "@ci run slow tests"
-COMMANDS = 40
-PULLS = 40
+LONGER = "@ci run slow tests"
+"""This one asks GitHub what has run already before anything is written."""
+HARD = COMMAND + "\n\n" + "![" * 32_000
+"""As long as GitHub takes, and of what the Markdown parser takes longest for."""
+HARD_ONES = 4
+INSTALLATIONS = 40
+"""One command each, for more of them in a row would wait for each other as GitHub's limits on writing demand."""
+PULLS = 200
 RATE = 100.0
-IDLE_SECONDS = 5.0
+LOADED_SECONDS = 20.0
+IDLE_SECONDS = 10.0
 PATIENCE = 30.0
 BOT = "nightjar[bot]"
 
 
 async def measure(options: Options) -> list[Row]:
     """Measure one command after another: idle, then under each kind of load."""
-    async with stage(options.database) as on:
+    async with stage(options.database, options.count(INSTALLATIONS)) as on:
         made = templates(on.github, on.repo, PULLS)
-        commented = [on.repo.open_pull_request("hubot", "Make it faster", "It reads less.") for _ in range(PULLS)]
-        await on.github.delivered()
-        await _answered(on, commented[0], COMMAND)  # the first one fetches tokens
-        await on.drained()
-        count = options.count(COMMANDS)
+        pulls = [repo.open_pull_request("hubot", "Make it faster", "It reads less.") for repo in on.repos]
+        await on.quiet()
         rows = [
-            await _commands(on, commented, count, f"`{COMMAND}`, idle", COMMAND),
-            await _commands(on, commented, count, f"`{PLANNED_FIRST}`, idle", PLANNED_FIRST),
+            await _commands(on, pulls, f"`{COMMAND}`, idle"),
+            await _commands(on, pulls, f"`{LONGER}`, idle", LONGER),
         ]
         for kind, what in (("unwanted", "that nobody wants"), ("remarks", "comments without a command")):
             path = on.folder / f"{kind}.json"
             write(path, made[kind])
-            load = Load(on.bot.port, str(path), connections=16, seconds=options.seconds(20), rate=RATE)
-            rows.append(await _loaded(on, commented, count, load, f"`{COMMAND}`, {RATE:.0f}/s {what}"))
+            load = Load(on.bot.port, str(path), connections=16, seconds=options.seconds(LOADED_SECONDS), rate=RATE)
+            rows.append(await _loaded(on, pulls, load, f"`{COMMAND}`, {RATE:.0f}/s {what}"))
             rows.append(await _load_alone(on, load, f"{RATE:.0f}/s {what}, no commands"))
+            if kind == "unwanted":
+                rows.append(
+                    await _loaded(on, pulls[:HARD_ONES], load, f"64 KB made hard to read, {RATE:.0f}/s {what}", HARD)
+                )
         rows.append(await _idle(on, options.seconds(IDLE_SECONDS)))
     return rows
 
 
-async def _commands(on: Stage, pulls: list[PullRequest], count: int, what: str, text: str) -> Row:
+async def _commands(on: Stage, pulls: list[PullRequest], what: str, text: str = COMMAND) -> Row:
     cpu = on.cpu()
     waits = []
-    for n in range(count):
-        waits.append(await _answered(on, pulls[n % len(pulls)], text))
-        await _concluded(on, pulls[n % len(pulls)])
+    for pull in pulls:
+        waits.append(await _answered(on, pull, text))
+        await _concluded(on, pull)
     await on.drained()
-    return _row(what, waits, cpu_each=(on.cpu() - cpu) / count)
+    return _row(what, waits, cpu_each=(on.cpu() - cpu) / len(pulls))
 
 
-async def _loaded(on: Stage, pulls: list[PullRequest], count: int, load: Load, what: str) -> Row:
+async def _loaded(on: Stage, pulls: list[PullRequest], load: Load, what: str, text: str = COMMAND) -> Row:
     loading = asyncio.create_task(generate(load))
     await asyncio.sleep(load.warm_up)
     waits: list[float] = []
-    number = 0
-    while not loading.done() and number < 4 * count:
-        waits.append(await _answered(on, pulls[number % len(pulls)], COMMAND))
-        number += 1
+    for pull in pulls:
+        next_at = time.perf_counter() + load.seconds / len(pulls)
+        waits.append(await _answered(on, pull, text))
+        await asyncio.sleep(max(0.0, next_at - time.perf_counter()))
     generated = await loading
     left = await on.waiting()
     await on.drained()
@@ -116,9 +122,12 @@ def _row(
         "longest ms": round(1000 * ordered[-1], 1),
         "CPU ms each": round(1000 * cpu_each, 2),
         "202 p99 ms": generated.p99 if generated else 0.0,
+        "202 longest ms": generated.longest if generated else 0.0,
         "left waiting": left,
     }
 
 
+main = command(measure, TITLE)
+
 if __name__ == "__main__":
-    command(measure, TITLE)()
+    main()

@@ -43,5 +43,7 @@ def _row(on: Stage, sent: int) -> Row:
     }
 
 
+main = command(measure, TITLE, usual_rounds=1)
+
 if __name__ == "__main__":
-    command(measure, TITLE, rounds=1)()
+    main()

@@ -39,14 +39,15 @@ class Options:
 Measurement = Callable[[Options], Awaitable[list[Row]]]
 
 
-def command(measure: Measurement, title: str, rounds: int = ROUNDS) -> click.Command:
-    """Make the command of one measurement, which is run `rounds` times: what is told are medians."""
+def command(measure: Measurement, title: str, usual_rounds: int = ROUNDS) -> click.Command:
+    """Make the command of one measurement, which is run some times: what is told are medians."""
 
     @click.command(help=title)
     @click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
     @click.option("--quick", is_flag=True, help="Once and briefly, to see that it runs.")
     @click.option("--database", type=click.Choice(DATABASES), default=SQLITE, show_default=True)
-    def run(as_json: bool, quick: bool, database: str) -> None:
+    @click.option("--rounds", default=usual_rounds, show_default=True, help="Of which the medians are told.")
+    def run(as_json: bool, quick: bool, database: str, rounds: int) -> None:
         rows = asyncio.run(_repeated(measure, Options(quick, database), 1 if quick else rounds))
         if as_json:
             click.echo("\n".join(json.dumps(row) for row in rows))

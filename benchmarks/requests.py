@@ -124,5 +124,7 @@ def _row(what: str, cold: Sequence[Request], warm: Sequence[Request]) -> Row:
     }
 
 
+main = command(measure, TITLE, usual_rounds=1)
+
 if __name__ == "__main__":
-    command(measure, TITLE, rounds=1)()
+    main()

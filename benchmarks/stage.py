@@ -25,7 +25,6 @@ DATABASES = (SQLITE, POSTGRESQL)
 DURABLE = {"fsync": "on", "full_page_writes": "on"}
 """The tests' server does not wait for the disk; ours does, as one that holds deliveries has to."""
 
-CONFIG = "repositories:\n  octocat/compiler:\n"
 LOOK_EVERY = 0.2
 DRAINED_WITHIN = 600.0
 SETTLED_AFTER = 0.3
@@ -40,10 +39,15 @@ class Stage:
 
     github: GitHubSandbox
     app: App
-    repo: Repository
+    repos: list[Repository]
     bot: BotProcess
     http: aiohttp.ClientSession
     folder: Path
+
+    @property
+    def repo(self) -> Repository:
+        """Return the first repository."""
+        return self.repos[0]
 
     def cpu(self) -> float:
         """Return the processor time of the bot so far, seconds."""
@@ -84,8 +88,8 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(database: str = SQLITE) -> AsyncIterator[Stage]:
-    """Start everything on an empty database, and end it."""
+async def stage(database: str = SQLITE, installations: int = 1) -> AsyncIterator[Stage]:
+    """Start everything on an empty database, and end it; each installation has one repository."""
     github = GitHubSandbox()
     github.rate_limits.limit = PLENTY
     folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))
@@ -97,22 +101,24 @@ async def stage(database: str = SQLITE) -> AsyncIterator[Stage]:
             url = f"sqlite:///{folder}/nightjar.db"
         async with github.serve() as api_url, aiohttp.ClientSession() as http:
             app = github.create_app("nightjar", webhook_secret=SECRET)
-            repo = github.create_repository(REPOSITORY, people={"hubot": "write"})
-            app.install(repo)
-            bot = _bot(folder, app, api_url, url)
+            names = [REPOSITORY, *(f"example-lab-{number}/compiler" for number in range(1, installations))]
+            repos = [github.create_repository(name, people={"hubot": "write"}) for name in names]
+            for repo in repos:
+                app.install(repo)
+            bot = _bot(folder, names, app, api_url, url)
             keeper = asyncio.create_task(_forget_logs(bot))
             try:
                 await bot.start()
                 app.webhook_url = f"{bot.url}/webhook"
-                yield Stage(github, app, repo, bot, http, folder)
+                yield Stage(github, app, repos, bot, http, folder)
             finally:
                 keeper.cancel()
                 await bot.stop()
 
 
-def _bot(folder: Path, app: App, api_url: str, database_url: str) -> BotProcess:
+def _bot(folder: Path, repositories: list[str], app: App, api_url: str, database_url: str) -> BotProcess:
     config = folder / "app.yaml"
-    config.write_text(CONFIG, encoding="utf-8")
+    config.write_text("\n".join(["repositories:", *(f"  {name}:" for name in repositories)]), encoding="utf-8")
     environment = {
         "GITHUB_APP_ID": str(app.id),
         "GITHUB_PRIVATE_KEY": app.private_key,

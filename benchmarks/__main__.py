@@ -1,0 +1,26 @@
+"""Run every measurement in turn: `python -m benchmarks [--quick] [--json] [--database postgresql]`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from benchmarks import first_write, memory, pull_request, requests, webhooks
+
+ALL = (webhooks.main, first_write.main, pull_request.main, requests.main, memory.main)
+
+
+def main() -> None:
+    """Give each measurement the same arguments; one that fails ends them all."""
+    for measurement in ALL:
+        measurement(sys.argv[1:], standalone_mode=False)
+        click.echo()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
