@@ -125,7 +125,7 @@ class Dialogue:
         for command in asked:
             if isinstance(command, BadCommand):
                 if any(may.values()):
-                    items.append(Item(texts.shown(command), texts.bad_command(command), done=False))
+                    items.append(Item(texts.shown(command), texts.bad_command(command, _help_url(context)), done=False))
                 continue
             answer = await self._answer(ask, command, may)
             effects += answer.effects
@@ -194,3 +194,8 @@ class Dialogue:
             if refusal(error) is None:
                 log.exception("command failed", command=spec.name)
             return Answer(say=told(error, ask.context.delivery.guid), done=False)
+
+
+def _help_url(context: Context) -> str | None:
+    """Return where the commands are listed for people: `bot.web.help`, at the address that app.yaml gives us."""
+    return f"{context.app_config.public_url}/help" if context.app_config.public_url else None

@@ -17,6 +17,7 @@ from aiohttp import web
 from procrastinate.exceptions import ConnectorException
 
 from bot import logs
+from bot.commands import Registry
 from bot.config import Config
 from bot.dialogue import Dialogue
 from bot.engine.service import Engine
@@ -29,6 +30,7 @@ from bot.missed import CRON, MissedDeliveries
 from bot.pipeline import Pipeline
 from bot.plan import joined
 from bot.settings import DatabaseSettings, Settings
+from bot.texts import help_text
 from bot.web.app import Parts, create_app, create_runner
 from handlers import COMMANDS, ROUTER
 from handlers.decision import Decisions
@@ -65,6 +67,7 @@ class Bot:
     engine: Engine
     github: GitHubApp
     missed: MissedDeliveries
+    commands: Registry
 
 
 def start_logging(settings: DatabaseSettings, environ: Mapping[str, str] = os.environ) -> None:
@@ -81,7 +84,8 @@ async def open_bot(config: Config, settings: Settings, allowance: Allowance | No
     that the GitHub client cannot use.
     """
     # What people ask in a text comes first: what it changes is then known to the handlers of the same delivery.
-    router = joined([Dialogue(COMMANDS, Permissions()).router, ROUTER])
+    dialogue = Dialogue(COMMANDS, Permissions())
+    router = joined([dialogue.router, ROUTER])
     metrics = Metrics(VERSION, {event for handler in router.handlers for event, _ in handler.wants})
     async with (
         Engine(settings.database_url.get_secret_value(), observer=metrics) as engine,
@@ -110,7 +114,7 @@ async def open_bot(config: Config, settings: Settings, allowance: Allowance | No
         )
         missed = MissedDeliveries(github.as_app(), engine.records, engine.journal.known, metrics)
         engine.every("missed-deliveries", CRON, missed.sweep, at_start=True)
-        yield Bot(config, settings, metrics, engine, github, missed)
+        yield Bot(config, settings, metrics, engine, github, missed, dialogue.registry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +215,7 @@ def _parts(bot: Bot) -> Parts:
         decide=Decisions(bot.config, bot.engine.records, github_for),
         metrics=bot.metrics,
         version=VERSION,
+        commands=help_text(bot.commands, {spec.feature for spec in bot.commands}, bot.config.mentions),
     )
 
 

@@ -26,10 +26,13 @@ def shown(command: Command | BadCommand) -> str:
     return code(truncate(f"{command.mention} {command.text}", MOST_SHOWN))
 
 
-def bad_command(bad: BadCommand) -> str:
+def bad_command(bad: BadCommand, help_url: str | None = None) -> str:
     """Say why a line is no command, what was perhaps meant, and where the commands are listed."""
+    listed = code(f"{bad.mention} help")
+    if help_url:
+        listed = f"[{listed}]({help_url})"
     meant = f" Did you mean {code(f'{bad.mention} {bad.nearest}')}?" if bad.nearest else ""
-    return f"{bad.reason}{meant} {NOTHING_DONE} {code(f'{bad.mention} help')} lists the commands."
+    return f"{bad.reason}{meant} {NOTHING_DONE} {listed} lists the commands."
 
 
 def not_allowed(spec: CommandSpec, override: Sequence[Role] | None = None) -> str:

@@ -32,6 +32,12 @@ def test_answers_use_the_name_that_the_bot_was_called_by() -> None:
     assert texts.shown(Command(RERUN, names=("a b",), mention="@tvm-bot")) == '`@tvm-bot rerun "a b"`'
 
 
+def test_the_listing_is_a_link_where_the_bot_has_an_address() -> None:
+    bad = BadCommand("rerunn", "I don't know this command.", "rerun", mention="@ci")
+    said = texts.bad_command(bad, "https://ci.example.org/help")
+    assert said.endswith("[`@ci help`](https://ci.example.org/help) lists the commands.")
+
+
 @pytest.mark.parametrize(
     ("allowed", "words"),
     [

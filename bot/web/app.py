@@ -10,7 +10,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict
 
 from bot.metrics import Metrics
-from bot.web import api, health
+from bot.web import api, health, help
 from bot.web.openapi import Answer, Operation, Parameter, document, problem
 from bot.web.problems import answer_problems
 from bot.web.webhook import EVENT_HEADER, GUID_HEADER, MAX_BODY, SIGNATURE_HEADER, Inbox, Webhook
@@ -48,6 +48,8 @@ class Parts:
     decide: api.Decide
     metrics: Metrics
     version: str
+    commands: str
+    """What `GET /help` shows, in Markdown."""
 
 
 def create_app(parts: Parts) -> web.Application:
@@ -62,6 +64,7 @@ def create_app(parts: Parts) -> web.Application:
         _webhook(Webhook(parts.inbox, parts.secrets, parts.metrics)),
         *health.operations(parts.ready, parts.refresh, parts.metrics),
         *api.operations(parts.decide),
+        help.operation(parts.commands),
         Operation("GET", OPENAPI_PATH, "This document", openapi, {200: Answer("It", Document)}),
     ]
     described = json.dumps(document(operations, parts.version)).encode()

@@ -93,6 +93,7 @@ async def running_site(database_url: str) -> AsyncIterator[Site]:
                 decide=decide,
                 metrics=metrics,
                 version="1.2.3",
+                commands="| command |\n|---|\n| `@ci help` |",
             )
         )
         runner = create_runner(app)
