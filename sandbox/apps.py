@@ -132,11 +132,16 @@ class Token:
 
 
 class Tokens:
-    """Issues installation tokens and checks both them and the Apps' JSON Web Tokens."""
+    """Issues installation tokens and checks both them and the Apps' JSON Web Tokens.
+
+    `issued` are all tokens ever made, `shown` all JSON Web Tokens ever seen: for tests that look for leaks.
+    """
 
     def __init__(self, github: GitHubSandbox) -> None:
         self._github = github
         self._tokens: dict[str, Token] = {}
+        self.issued: list[str] = []
+        self.shown: set[str] = set()
 
     def issue(
         self,
@@ -149,6 +154,7 @@ class Tokens:
         covered = list(installation.repositories if repositories is None else repositories)
         expires_at = self._github.clock.now() + TOKEN_LIFETIME
         value = "ghs_" + secrets.token_hex(18)
+        self.issued.append(value)
         self._tokens[value] = Token(value, installation, expires_at, granted | {"metadata": "read"}, covered)
         return self._tokens[value]
 
@@ -172,6 +178,7 @@ class Tokens:
 
     def app_of(self, encoded: str) -> App:
         """Return the App that signed a JSON Web Token; raises GitHub's 401 `ApiError` otherwise."""
+        self.shown.add(encoded)
         try:
             claimed = jwt.decode(encoded, options={"verify_signature": False})
             app = self._github.apps[int(claimed["iss"])]

@@ -21,7 +21,8 @@ INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_
 class BotProcess:
     """`nightjar serve` (or another command) in a process: started, killed, started again on the same port and data.
 
-    `environment` is the bot's own; of ours only what any program needs is handed on. `logs` are its JSON lines.
+    `environment` is the bot's own; of ours only what any program needs is handed on. `output` is all it printed, and
+    `logs` are the JSON lines of that.
     """
 
     def __init__(self, environment: Mapping[str, str], *, config: Path, command: str = "serve") -> None:
@@ -49,7 +50,9 @@ class BotProcess:
     async def start(self) -> BotProcess:
         """Start it and wait until it serves. Raises AssertionError with its output when it does not."""
         self._ready = asyncio.Event()
-        self._process = await self._spawn(*self._arguments(), stderr=asyncio.subprocess.PIPE)
+        self._process = await self._spawn(
+            *self._arguments(), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
         self._reader = asyncio.create_task(self._read(self._process))
         waits = {asyncio.create_task(self._ready.wait()), asyncio.create_task(self._process.wait())}
         _, pending = await asyncio.wait(waits, timeout=STARTS_WITHIN, return_when=asyncio.FIRST_COMPLETED)
@@ -114,8 +117,8 @@ class BotProcess:
         )
 
     async def _read(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stderr is not None
-        async for raw in process.stderr:
+        assert process.stdout is not None
+        async for raw in process.stdout:
             line = raw.decode(errors="replace").rstrip("\n")
             self.output.append(line)
             try:

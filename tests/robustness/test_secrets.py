@@ -1,0 +1,213 @@
+"""No secret is ever seen: an eventful run, and then everything that it has said and left behind is looked through."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import aiohttp
+import psycopg
+import pytest
+
+from sandbox.webhooks import headers_of
+from tests.postgres import PostgresServer
+from tests.robustness.conversation import CONVERSATIONS
+from tests.robustness.place import SECRET, Place, place
+from tests.robustness.side_by_side import SideBySide
+from tests.robustness.test_incomplete_payloads import without
+
+OLD_SECRET = "only-the-tests-knew-this-one-before"
+PASSWORD = "pass:word/of the@database"
+OTHERS = {
+    "AWS_SECRET_ACCESS_KEY": "only-the-tests-know-this-key-of-a-bucket",
+    "SLACK_WEBHOOK_URL": "https://hooks.slack.com/services/T000/B000/only-the-tests-know",
+    "DISCORD_WEBHOOK_URL": "https://discord.com/api/webhooks/1/only-the-tests-know",
+}
+TALKATIVE = {"PYTHONDEVMODE": "1"}
+"""Python then tells of slow callbacks and forgotten resources, with all that it knows of them."""
+
+REPOS = "/repos/{owner}/{repo}"
+SHAPES = re.compile(r"ghs_[0-9a-zA-Z]|BEGIN [A-Z ]*PRIVATE KEY|eyJ[A-Za-z0-9_-]{20}", re.I)
+"""What a secret that nobody thought of would look like."""
+
+Said = dict[str, str]
+"""What was said, by where."""
+
+
+def secrets_of(here: Place) -> dict[str, str]:
+    """Return every secret of the run, in each of the forms in which it travels, by its name."""
+    given = {
+        "webhook secret": SECRET,
+        "webhook secret before": OLD_SECRET,
+        "password": PASSWORD,
+        "Jenkins token": here.jenkins.token,
+        **OTHERS,
+    }
+    given |= {f"token {n}": token for n, token in enumerate(here.github.tokens.issued)}
+    given |= {f"JWT {n}": token.rpartition(".")[2] for n, token in enumerate(here.github.tokens.shown)}
+    given |= {f"line {n} of the key": line for n, line in enumerate(here.app.private_key.split("\n")) if len(line) > 40}
+    forms = dict(given)
+    forms |= {f"{name}, quoted": quote(value, safe="") for name, value in given.items()}
+    forms |= {f"{name}, base64": base64.b64encode(value.encode()).decode() for name, value in given.items()}
+    basic = base64.b64encode(f"{here.jenkins.user}:{here.jenkins.token}".encode()).decode()
+    return forms | {"Jenkins' basic authentication": basic}
+
+
+def leaks(here: Place, said: Said) -> Iterator[str]:
+    """Yield where which secret is seen."""
+    secrets = secrets_of(here)
+    for where, text in said.items():
+        yield from (f"{name} in {where}" for name, secret in secrets.items() if secret in text)
+        yield from (f"{match[0]} in {where}" for match in SHAPES.finditer(text))
+
+
+async def answers(here: Place) -> Said:
+    """Return what the bot answers over HTTP, to good requests and to bad ones."""
+    said: Said = {}
+    (told,) = here.github.webhooks.find("pull_request", "opened")[:1]
+    good = headers_of(told)
+    bad_headers = {
+        "no signature": {k: v for k, v in good.items() if "Signature" not in k},
+        "wrong signature": good | {"X-Hub-Signature-256": "sha256=" + "0" * 64},
+        "the secret as signature": good | {"X-Hub-Signature-256": f"sha256={SECRET}"},
+        "no event": {k: v for k, v in good.items() if k != "X-GitHub-Event"},
+        "a GUID with a space": good | {"X-GitHub-Delivery": "not one"},
+    }
+    paths = ["/healthz", "/readyz", "/metrics", "/api/v1/openapi.json", "/", "/webhook", "/nowhere?x=%00"]
+    paths += ["/api/v1/repos/example-lab-0/compiler/pulls/1/decision", "/api/v1/repos/octocat/none/pulls/1/decision"]
+    async with aiohttp.ClientSession(here.bot.url) as session:
+        for name, headers in bad_headers.items():
+            async with session.post("/webhook", data=told.payload, headers=headers) as answer:
+                assert 400 <= answer.status < 500, name
+                said[name] = f"{answer.headers} {await answer.text()}"
+        for path in paths:
+            async with session.get(path) as answer:
+                said[path] = f"{answer.headers} {await answer.text()}"
+    return said
+
+
+async def commands(here: Place, guid: str) -> Said:
+    """Return what the commands print, where they succeed and where they cannot begin."""
+    config = ("--config", str(here.bot.config))
+    said: Said = {}
+    for arguments in (
+        ("deliveries",),
+        ("deliveries", "--failed"),
+        ("deliveries", "--json"),
+        ("replay", guid, "--dry-run", *config),
+        ("replay", guid, "--json", *config),
+        ("serve", "--port", str(here.bot.port), *config),
+        ("check-config", "--json", str(here.bot.config)),
+    ):
+        _, out, err = await here.bot.run(*arguments)
+        said[" ".join(arguments[:2])] = out + err
+    for name, value in (
+        ("DATABASE_URL", f"postgresql://nightjar:{quote(PASSWORD, safe='')}@127.0.0.1:9/nightjar"),
+        ("DATABASE_URL", f"postgresql://nightjar:{PASSWORD}@127.0.0.1:9/nightjar"),
+        ("GITHUB_PRIVATE_KEY", here.app.private_key[:-200]),
+        ("GITHUB_API_URL", f"http://{quote(PASSWORD, safe='')}@127.0.0.1:9"),
+        ("JENKINS_USER", ""),
+    ):
+        elsewhere = here.replica()
+        elsewhere.environment[name] = value
+        code, out, err = await elsewhere.run("serve", *config, "--port", "0")
+        assert code == 1, (name, out, err)
+        assert "Traceback" not in err
+        said[f"serve with another {name}"] = out + err
+    return said
+
+
+def stored(url: str) -> str:
+    """Return everything that the database holds."""
+    if url.startswith("sqlite:"):
+        file = Path(url.removeprefix("sqlite:///"))
+        return "".join(path.read_bytes().decode("latin-1") for path in file.parent.glob(f"{file.name}*"))
+    with psycopg.connect(url) as connection:
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        rows = [connection.execute(f'SELECT t::text FROM "{name}" AS t'.encode()).fetchall() for (name,) in tables]
+    return "\n".join(text for table in rows for (text,) in table)
+
+
+async def eventful_run(here: Place) -> str:
+    """Let much go wrong while conversations go on, with kills and restarts; return the GUID of a failed delivery."""
+    faults = here.github.faults
+    talks = SideBySide(here, {kind.__name__: kind for kind in CONVERSATIONS})
+    faults.add("POST", "/app/installations/{installation_id}/access_tokens", status=500)
+    faults.add("POST", "/app/installations/{installation_id}/access_tokens", drop="after")
+    faults.add("GET", f"{REPOS}/pulls/{{pull_number}}/reviews", status=401)
+    faults.add("GET", f"{REPOS}/commits/{{ref}}/status", drop="before")
+    faults.add("POST", f"{REPOS}/statuses/{{sha}}", status=502, when="after")
+    faults.add("POST", f"{REPOS}/issues/{{issue_number}}/comments", drop="after")
+    faults.add("GET", f"{REPOS}/actions/runs", status=429, headers={"Retry-After": "1"})
+    for drop in ("before", "after"):
+        here.jenkins.faults.add("POST", re.compile("/build"), drop=drop)
+    here.jenkins.faults.add("GET", re.compile("/crumbIssuer/"), status=503)
+    await here.start()
+    talks.begin()
+    await talks.finish()
+    # A token that GitHub takes no more, a CI that takes no credentials, and a fault of ours by what GitHub answers.
+    rerun = talks.talks["SlowTests"]
+    here.github.tokens.expire_all()
+    assert rerun.job is not None
+    rerun.job.builds[-1].finish("FAILURE")
+    rerun.job.status = 401
+    await rerun.done(rerun.pull.comment("hubot", "@ci rerun"), "confused")
+    here.github.webhooks.hold()
+    pull = rerun.repository.open_pull_request("hubot", "Faster", "@ci help")
+    told = here.github.webhooks.find("pull_request", "opened")[-1]
+    without(told, "pull_request.id")
+    here.github.webhooks.release()
+    await here.quiet()
+    await here.bot.kill()
+    await here.start()
+    pull.comment("hubot", "@ci help")
+    await here.quiet()
+    return told.guid
+
+
+async def look_through(here: Place) -> Said:
+    """Have an eventful run, and return all it has said and left behind."""
+    guid = await eventful_run(here)
+    said = await answers(here) | await commands(here, guid)
+    said["argv"] = await asyncio.to_thread(Path(f"/proc/{here.bot.pid}/cmdline").read_text)
+    assert await here.bot.stop() == 0
+    said["log"] = "\n".join(here.bot.output)
+    said["database"] = stored(here.bot.environment["DATABASE_URL"])
+    said["comments"] = "\n".join(pull.conversation() for r in here.github.repositories.values() for pull in r.pulls)
+    # What is looked through is what was meant to be.
+    for where in ("log", "database", "deliveries", "deliveries --failed", "replay " + guid):
+        assert guid in said[where], where
+    assert "serve" in said["argv"]
+    assert "nightjar_" in said["/metrics"]
+    return said
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """Return what the bot is given beside the usual."""
+    return {"GITHUB_WEBHOOK_SECRET": f"{SECRET} {OLD_SECRET}", **OTHERS, **TALKATIVE}
+
+
+async def test_no_secret_is_seen_anywhere_on_sqlite(
+    environment: dict[str, str], tmp_path: Path, sqlite_url: str
+) -> None:
+    async with place(tmp_path, sqlite_url, environment=environment) as here:
+        said = await look_through(here)
+        assert list(leaks(here, said)) == []
+
+
+async def test_no_secret_is_seen_anywhere_on_postgresql_which_goes_away_meanwhile(
+    environment: dict[str, str], tmp_path: Path, postgres_url: str, postgres_server: PostgresServer
+) -> None:
+    url = postgres_url.replace("@", f":{quote(PASSWORD, safe='')}@")
+    async with place(tmp_path, url, environment=environment) as here:
+        here.configure([here.add_repository("octocat").full_name])
+        await here.start()
+        postgres_server.restart_immediately()
+        await here.bot.kill()
+        said = await look_through(here)
+        assert list(leaks(here, said)) == []
