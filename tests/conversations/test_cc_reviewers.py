@@ -206,6 +206,10 @@ async def test_a_name_that_an_edit_adds_is_asked(here: Town) -> None:
     pull.edit("hubot", body="cc @octocat @triager")
     await here.quiet()
     assert asked(pull) == ["octocat", "triager"]
+    pull.remove_review_request("hubot", "octocat")
+    pull.push()
+    await here.quiet()
+    assert asked(pull) == ["triager"]
 
 
 async def test_a_draft_asks_at_once_and_not_once_more_when_it_is_ready(here: Town) -> None:
@@ -252,4 +256,14 @@ async def test_a_failure_to_find_out_who_has_reviewed_is_told_in_the_section_too
     pull.push()
     await here.quiet()
     assert asked(pull) == ["octocat"]
+    assert here.answers(pull) == []
+
+
+async def test_a_failure_is_forgotten_when_nobody_is_named_any_more(here: Town) -> None:
+    here.github.faults.add("GET", REVIEWS, status=422, message="No", times=1)
+    pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat")
+    await here.quiet()
+    assert len(here.answers(pull)) == 1
+    pull.edit("hubot", body="Never mind.")
+    await here.quiet()
     assert here.answers(pull) == []

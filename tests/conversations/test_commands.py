@@ -199,6 +199,18 @@ async def test_our_own_words_and_those_of_other_bots_are_never_answered(here: To
     assert len(pull.comments) == 2
 
 
+async def test_a_person_who_edits_what_we_wrote_is_not_heard(here: Town) -> None:
+    """Our answers quote commands, and whoever tidies one up asks for nothing."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    pull.comment("hubot", "@ci help")
+    await here.quiet()
+    (answer,) = pull.comments_by("nightjar[bot]")
+    pull.edit_comment(answer, "@ci run slow tests", by="octocat")
+    await here.quiet()
+    assert pull.reactions(answer) == []
+    assert slow(here, pull.head_sha) == OFF
+
+
 async def test_a_person_who_edits_what_another_bot_wrote_is_heard(here: Town) -> None:
     here.github.create_app("dependabot").install(here.repo)
     pull = here.repo.open_pull_request("dependabot[bot]", "Bump it", "@ci help")

@@ -126,6 +126,19 @@ async def test_the_authors_name_taken_over_is_not_the_author(here: Town) -> None
     assert pull.reactions(comment) == ["eyes", "confused"]
 
 
+async def test_an_author_who_takes_another_name_is_still_the_author(here: Town) -> None:
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    await here.quiet()
+    here.github.webhooks.hold()
+    comment = pull.comment("somebody", "@ci run slow tests")
+    renamed = here.github.users.pop("somebody")
+    renamed.login = "somebody-else"
+    here.github.users["somebody-else"] = renamed
+    here.github.webhooks.release()
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "+1"]
+
+
 async def test_somebody_whose_account_is_gone_may_run_nothing(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
