@@ -45,7 +45,7 @@ def with_section(sections: Mapping[str, str], name: str, text: str) -> dict[str,
     if not SECTION_NAME.fullmatch(name):
         raise ValueError(f"a section is named by small letters, digits and hyphens, not {name!r}")
     # A marker inside a section's text would end it early and tear its neighbours.
-    clean = _ANY_MARKER.sub("<!-- ", text).strip()
+    clean = _ANY_MARKER.sub("<!-- ", text.replace("\r\n", "\n")).strip()
     changed = {**sections, name: clean}
     return {key: value for key, value in changed.items() if value}
 

@@ -84,6 +84,11 @@ def test_what_is_cut_ends_with_a_whole_line() -> None:
     assert kept.endswith(f"`{CUT}")
 
 
+def test_line_ends_of_windows_are_written_as_they_are_read_again() -> None:
+    kept = with_section({}, "docs", "built\r\nhere")
+    assert sections_of(render(kept)) == kept == {"docs": "built\nhere"}
+
+
 def test_line_ends_that_a_browser_left_tear_nothing() -> None:
     body = render({"docs": "built\n\nhere", "runtime": "12 min"}).replace("\n", "\r\n")
     assert sections_of(body) == {"docs": "built\n\nhere", "runtime": "12 min"}
