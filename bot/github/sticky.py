@@ -15,6 +15,7 @@ _SECTION = re.compile(
     r"<!-- nightjar:section:(?P<name>[a-z0-9-]{1,40}) -->\n(?P<text>.*?)\n<!-- nightjar:end:(?P=name) -->", re.DOTALL
 )
 _ANY_MARKER = re.compile(r"<!--\s*nightjar:", re.IGNORECASE)
+_LINE_END = re.compile(r"\r+\n")
 SECTION_NAME = re.compile(r"[a-z0-9-]{1,40}")
 
 
@@ -36,7 +37,7 @@ def is_sticky(comment: Comment, author_id: int) -> bool:
 def sections_of(body: str) -> dict[str, str]:
     """Read the sections out of a sticky comment, in their order; what is not a section is not kept."""
     # A maintainer who edits the comment in a browser leaves its line ends as browsers write them.
-    lines = body.replace("\r\n", "\n")
+    lines = _LINE_END.sub("\n", body)
     return {match["name"]: match["text"] for match in _SECTION.finditer(lines)}
 
 
@@ -45,7 +46,7 @@ def with_section(sections: Mapping[str, str], name: str, text: str) -> dict[str,
     if not SECTION_NAME.fullmatch(name):
         raise ValueError(f"a section is named by small letters, digits and hyphens, not {name!r}")
     # A marker inside a section's text would end it early and tear its neighbours.
-    clean = _ANY_MARKER.sub("<!-- ", text.replace("\r\n", "\n")).strip()
+    clean = _ANY_MARKER.sub("<!-- ", _LINE_END.sub("\n", text)).strip()
     changed = {**sections, name: clean}
     return {key: value for key, value in changed.items() if value}
 

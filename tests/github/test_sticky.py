@@ -85,7 +85,7 @@ def test_what_is_cut_ends_with_a_whole_line() -> None:
 
 
 def test_line_ends_of_windows_are_written_as_they_are_read_again() -> None:
-    kept = with_section({}, "docs", "built\r\nhere")
+    kept = with_section({}, "docs", "built\r\r\nhere")
     assert sections_of(render(kept)) == kept == {"docs": "built\nhere"}
 
 
