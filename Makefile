@@ -24,7 +24,8 @@ types: $(VENV)/.ready
 	$(BIN)/mypy
 
 tests: $(VENV)/.ready
-	$(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report= $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not alone" --cov --cov-report= $(ARGS)
+	$(BIN)/pytest -m alone
 	$(BIN)/coverage report
 
 bench: $(VENV)/.ready

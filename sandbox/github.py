@@ -128,7 +128,7 @@ class GitHubSandbox:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def until(self, condition: Callable[[], object], *, timeout: float = 10, what: str = "") -> None:  # noqa: ASYNC109 # tests name the deadline where they wait
+    async def until(self, condition: Callable[[], object], *, timeout: float = 30, what: str = "") -> None:  # noqa: ASYNC109 # tests name the deadline where they wait
         """Wait until a condition holds, looking whenever anything changed.
 
         Raises AssertionError with every conversation, failed request and delivery when the time is up.
@@ -142,7 +142,7 @@ class GitHubSandbox:
                 f"{what or 'the condition'} did not hold in {timeout} s\n{self.transcript()}"
             ) from None
 
-    async def delivered(self, *, timeout: float = 10) -> None:  # noqa: ASYNC109 # as above
+    async def delivered(self, *, timeout: float = 30) -> None:  # noqa: ASYNC109 # as above
         """Wait until every webhook that is not held back was sent and answered."""
         await self.until(lambda: self.webhooks.idle, timeout=timeout, what="delivery of all webhooks")
 

@@ -7,7 +7,7 @@ import inspect
 import time
 from collections.abc import Callable
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 """Seconds: far more than anything here takes, so that only a fault meets it."""
 
 PAUSE = 0.01
@@ -23,5 +23,5 @@ async def until(condition: Callable[[], object], *, deadline: float = DEADLINE) 
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"not within {deadline} s: {condition}")
+            raise AssertionError(f"not within {deadline} s: {getattr(condition, '__qualname__', condition)}")
         await asyncio.sleep(PAUSE)

@@ -26,7 +26,7 @@ TAKEN_OVER = 30.0
 LONGEST_GAP = 0.05
 """Seconds between two jobs of one pull request, at most."""
 
-RUNS = 3
+RUNS = 10
 
 
 @pytest.fixture
@@ -142,6 +142,7 @@ def more_than(acknowledged: list[str], count: int) -> bool:
     return len(acknowledged) > count
 
 
+@pytest.mark.alone
 async def test_twenty_deliveries_of_one_pull_request_follow_each_other_without_a_gap(
     database_url: str, tmp_path: Path
 ) -> None:
