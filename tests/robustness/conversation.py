@@ -56,6 +56,15 @@ class Conversation:
         self.job.builds[-1].finish("FAILURE")
         return run
 
+    def let_ci_end(self) -> None:
+        """Let whatever runs end, badly."""
+        for run in self.repository.workflow_runs:
+            if run.status != "completed":
+                run.finish("failure")
+        for build in self.job.builds if self.job else ():
+            if build.result is None:
+                build.finish("FAILURE")
+
     def seen(self) -> dict[str, Any]:
         """Return what people see, and how often anything was done, without what differs between repositories."""
         pull, repository = self.pull, self.repository

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bot.effects.codec import KINDS
+from tests.robustness.conversation import Rerun, SlowTests
 from tests.robustness.crashes import Crash, Undisturbed, spread
 from tests.robustness.place import place
 
@@ -62,3 +63,26 @@ async def test_another_replica_takes_over_where_one_was_killed_for_good(
         finally:
             await other.kill()
         assert crash.talks.differences(undisturbed.seen) == {}
+
+
+async def test_what_ran_again_and_ended_while_the_bot_was_dead_is_not_run_once_more(
+    undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
+) -> None:
+    async with place(tmp_path, sqlite_url) as here:
+        again = [p.at("after") for p in undisturbed.points if p.writes and p.route.endswith(("/rerun", "Parameters"))]
+        crash = Crash(here, again)
+        await here.start()
+        await crash.come_to_the_points()
+        await here.bot.kill()
+        crash.lose_what_is_held()
+        talks = crash.talks.talks.values()
+        for talk in talks:
+            talk.let_ci_end()
+        await here.start()
+        await crash.talks.end()
+        ends = {
+            (type(talk), run.attempt, len(talk.job.builds) if talk.job else 0)
+            for talk in talks
+            for run in talk.repository.workflow_runs
+        }
+        assert ends == {(SlowTests, 2, 2), (Rerun, 2, 1)}
