@@ -37,6 +37,8 @@ Loads of the innermost loop become vector loads, on targets that have them.
 
 cc @octocat and @octo-friend
 """
+BRANCH = "vectorize-matmul"
+FILES = {"src/transform/vectorize_loop.cc": "// The innermost loop of a matmul is vectorized.\n"}
 PATIENCE = 20.0
 INTRODUCTION = """\
 A GitHub at {github}, a Jenkins at {jenkins}, and the bot at {bot}.
@@ -99,7 +101,7 @@ class Play:
 
     def __init__(self, on: Stage) -> None:
         self.on = on
-        self.pull = on.repo.open_pull_request("hubot", TITLE, BODY)
+        self.pull = on.repo.open_pull_request("hubot", TITLE, BODY, branch=BRANCH, files=FILES)
         self.narrator = Narrator(on.github, self.pull)
 
     async def promise(self, what: str, condition: Callable[[], object]) -> None:
