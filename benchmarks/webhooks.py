@@ -64,8 +64,14 @@ async def _bot(on: Stage, load: Load) -> tuple[Waits, Row]:
 def _rows(what: str, plain: Waits, ours: Waits, more: Row) -> list[Row]:
     nothing: Row = dict.fromkeys(more, 0.0)
     return [
-        {"load": what, "server": "bare", **_figures(plain), "of bare": 1.0, **nothing},
-        {"load": what, "server": "nightjar", **_figures(ours), "of bare": ours.per_second / plain.per_second, **more},
+        {"load": what, "server": "bare", **_figures(plain), "% of bare": 100.0, **nothing},
+        {
+            "load": what,
+            "server": "nightjar",
+            **_figures(ours),
+            "% of bare": 100 * ours.per_second / plain.per_second,
+            **more,
+        },
     ]
 
 

@@ -17,6 +17,7 @@ from aiohttp import web
 from procrastinate.exceptions import ConnectorException
 
 from bot import logs
+from bot.aside import give_way_sooner
 from bot.commands import Registry
 from bot.config import Config
 from bot.dialogue import Dialogue
@@ -152,6 +153,7 @@ async def running(
 
 async def run_until_stopped(config: Config, settings: Settings, address: Address | None) -> None:
     """Work until SIGTERM or SIGINT; a second signal ends at once. Raises DatabaseError and `StartError`."""
+    give_way_sooner()
     with _stop_signals() as stop:
         async with running(config, settings, address) as at_work:
             await _first(stop.wait(), at_work.worker)

@@ -1,10 +1,11 @@
 """Long texts are read in a thread, short ones where they are."""
 
+import sys
 import threading
 
 import pytest
 
-from bot.aside import LONG_TEXT, aside
+from bot.aside import LONG_TEXT, aside, give_way_sooner
 
 
 @pytest.mark.parametrize(
@@ -27,3 +28,12 @@ async def test_what_reading_raises_is_raised() -> None:
 
     with pytest.raises(ValueError, match="not like this"):
         await aside(read, "x" * 2 * LONG_TEXT)
+
+
+def test_threads_give_way_sooner_than_python_has_them_do() -> None:
+    before = sys.getswitchinterval()
+    try:
+        give_way_sooner()
+        assert sys.getswitchinterval() < before
+    finally:
+        sys.setswitchinterval(before)
