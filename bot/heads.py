@@ -7,7 +7,7 @@ a command had before their eyes is the head that we were told of last.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from bot.events import Delivery, PullRequest, Repository
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 class Head:
     """A pull request as its newest payload told of it.
 
-    `before` is the head that a push replaced, empty where the payload was not about a push. `head_ref` is the branch in
-    this repository that the pull request comes from, empty for one from a fork.
+    `heads` are those that payloads of the second `updated_at` named, in the order of their arrival, each with the head
+    that a push replaced by it; empty where no push was told of. `head_ref` is the branch in this repository that the
+    pull request comes from, empty for one from a fork.
     """
 
     sha: str
-    before: str
+    heads: Mapping[str, str]
     head_ref: str
     base_ref: str
     author_id: int
@@ -38,7 +39,7 @@ class Head:
         """Take what is kept out of a pull request."""
         return cls(
             sha=pull.head_sha,
-            before=before,
+            heads={pull.head_sha: before},
             head_ref=pull.head_ref,
             base_ref=pull.base_ref,
             author_id=pull.author.id,
@@ -52,7 +53,7 @@ class Head:
         stored = Payload(record, "head record")
         return cls(
             sha=stored.string("sha"),
-            before=stored.text("before"),
+            heads={sha: stored.text("heads", sha) for sha in stored.at("heads").raw},
             head_ref=stored.text("head_ref"),
             base_ref=stored.text("base_ref"),
             author_id=stored.integer("author_id"),
@@ -60,15 +61,18 @@ class Head:
             updated_at=stored.text("updated_at"),
         )
 
-    def replaces(self, other: Head) -> bool:
-        """Say whether this is the later word of the two.
+    def after(self, known: Head) -> Head:
+        """Return what is known once this has been told too.
 
-        Webhooks come in any order. GitHub's times are whole seconds, so two payloads of one second are told apart by
-        the push that leads from the one to the other.
+        Webhooks come in any order. GitHub's times are whole seconds, so the heads of one second are told apart by the
+        pushes that lead from one to the next: it is one that no push replaced, of several the one told of last.
         """
-        if self.updated_at != other.updated_at:
-            return self.updated_at > other.updated_at
-        return self.sha != other.before or self.before == other.sha
+        if self.updated_at != known.updated_at:
+            return self if self.updated_at > known.updated_at else known
+        heads = {**known.heads, **{sha: before or known.heads.get(sha, "") for sha, before in self.heads.items()}}
+        last = [sha for sha in (*known.heads, self.sha) if sha not in heads.values()]
+        sha = last[-1] if last else self.sha
+        return replace(self if sha == self.sha else known, sha=sha, heads=heads)
 
 
 def head_key(repository_id: int, number: int) -> str:
@@ -93,8 +97,10 @@ async def note_head(records: Records, delivery: Delivery) -> None:
     pull, repository = PullRequest.of(payload.at("pull_request")), Repository.of(payload)
     head, key = Head.of(pull, before=payload.text("before")), head_key(repository.id, pull.number)
     stored = await records.get(key)
-    if stored is None or head.replaces(Head.read(stored)):
-        await records.put(key, asdict(head))
+    known = Head.read(stored) if stored is not None else None
+    now = head.after(known) if known is not None else head
+    if now != known:
+        await records.put(key, asdict(now))
     name_key = repository_key(repository.full_name)
     if await records.get(name_key) != {"id": repository.id}:
         await records.put(name_key, {"id": repository.id})

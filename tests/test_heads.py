@@ -16,7 +16,7 @@ from bot.events import Delivery
 from bot.heads import head_of, note_head, repository_id_of
 from bot.payload import Payload
 
-A, B, C = ("a" * 40, "b" * 40, "c" * 40)
+A, B, C, D = ("a" * 40, "b" * 40, "c" * 40, "d" * 40)
 
 
 @pytest.fixture
@@ -73,6 +73,16 @@ async def test_the_newest_head_stays_in_any_order(records: Records, order: tuple
 @pytest.mark.parametrize("order", [(0, 1), (1, 0), (0, 1, 0, 1), (1, 0, 0)])
 async def test_two_payloads_of_one_second_are_told_apart_by_the_push(records: Records, order: tuple[int, ...]) -> None:
     assert await noted(records, *(IN_ONE_SECOND[index] for index in order)) == B
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
+async def test_three_pushes_of_one_second_are_told_apart_too(records: Records, order: tuple[int, ...]) -> None:
+    pushes = (told(B, 1, before=A), told(C, 1, before=B), told(D, 1, before=C))
+    assert await noted(records, *(pushes[index] for index in order)) == D
+
+
+async def test_a_push_that_is_taken_back_within_the_second_is_followed(records: Records) -> None:
+    assert await noted(records, told(A, 1, action="opened"), told(B, 1, before=A), told(A, 1, before=B)) == A
 
 
 async def test_an_edit_in_the_second_of_a_push_keeps_its_head(records: Records) -> None:
