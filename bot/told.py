@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from gidgethub import BadRequest
-
 from bot.errors import TryAgain, UserError
-from bot.github.errors import NotInstalled, is_forbidden, message_of
+from bot.github.errors import NotInstalled, is_forbidden, is_refusal, message_of
 from bot.github.markdown import code
 
 OUR_FAULT = "something went wrong on my side. The maintainers find it in the log under delivery {guid}."
@@ -45,4 +43,4 @@ def refusal(error: Exception) -> str | None:
         needed = {key.lower(): value for key, value in headers.items()}.get(PERMISSIONS_HEADER)
         permission = NAMED_PERMISSION.format(needed=code(needed)) if needed else UNNAMED_PERMISSION
         return LACKS_PERMISSION.format(permission=permission)
-    return REFUSED.format(message=code(message_of(error))) if isinstance(error, BadRequest) else None
+    return REFUSED.format(message=code(message_of(error))) if is_refusal(error) else None

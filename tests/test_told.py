@@ -30,6 +30,7 @@ FORBIDDEN = BadRequest(
         (FORBIDDEN, "the App lacks the permission `actions=write` for this repository."),
         (BadRequest(HTTPStatus.FORBIDDEN, "No"), "the App lacks a permission for this repository."),
         (QueryError({"errors": [{"type": "FORBIDDEN", "message": "No"}]}), "the App lacks a permission"),
+        (QueryError({"errors": [{"type": "UNPROCESSABLE", "message": "Locked"}]}), "GitHub refused, saying `Locked`."),
         (NotInstalled("gone"), "the App is not installed here any more."),
         (InvalidField([], "Head moved"), "GitHub refused, saying `Head moved`."),
     ],

@@ -106,13 +106,13 @@ def is_conflict(error: BaseException) -> bool:
 
 def is_unprocessable(error: BaseException) -> bool:
     """Say whether GitHub understood the request and refused its values (422)."""
-    return status_of(error) == 422
+    return status_of(error) == 422 or "UNPROCESSABLE" in _graphql_types(error)
 
 
 def is_refusal(error: BaseException) -> bool:
     """Say whether GitHub will say no as often as it is asked: a 4xx, GraphQL's like, a place where the App is not."""
     final = isinstance(error, BadRequest | RedirectionException | NotInstalled)
-    return final or is_forbidden(error) or is_not_found(error)
+    return final or is_forbidden(error) or is_not_found(error) or is_unprocessable(error)
 
 
 def _graphql_types(error: BaseException) -> set[str]:

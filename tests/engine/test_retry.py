@@ -46,6 +46,7 @@ def waits_until_final(error: Exception) -> list[float]:
         InvalidField([], "Validation Failed"),
         RedirectionException(HTTPStatus.MOVED_PERMANENTLY),
         NotInstalled("installation 1: the App is no longer installed there"),
+        QueryError({"errors": [{"type": "UNPROCESSABLE", "message": "The conversation is locked"}]}),
         QueryError({"errors": [{"type": "FORBIDDEN", "message": "Resource not accessible by integration"}]}),
         LostTooOften(9),
     ],

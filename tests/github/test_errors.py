@@ -83,6 +83,7 @@ def test_predicates_tell_the_refusals_apart() -> None:
     assert is_conflict(error(405, {"message": "Pull Request is not mergeable"}))
     assert is_not_found(error(410, {"message": "This was deleted"}))
     assert is_not_found(GraphQLException("x", {"errors": [{"type": "NOT_FOUND"}]}))
+    assert is_unprocessable(GraphQLException("x", {"errors": [{"type": "UNPROCESSABLE"}]}))
     limited = RateLimited("x", retry_in=60)
     for predicate in (is_forbidden, is_not_found, is_conflict, is_unprocessable):
         assert not predicate(limited)
