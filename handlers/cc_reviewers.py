@@ -36,11 +36,13 @@ class Known:
     author: str
     asked_before: Collection[str]
     reviewed: Collection[str]
+    mentions: Collection[str] = ()
+    """By which names the bot is called, without their `@`: somebody may have the same, and is not meant."""
 
 
 def decide(ccs: Ccs, known: Known) -> Ccs:
-    """Return whom to ask: never the author, nobody who was asked before or has reviewed, at most `MOST`."""
-    taken = {known.author, *known.asked_before, *known.reviewed}
+    """Return whom to ask: never the author or the bot, nobody asked before or who has reviewed, at most `MOST`."""
+    taken = {known.author, *known.asked_before, *known.reviewed, *known.mentions}
     users = tuple(name for name in ccs.users if name.lower() not in taken)[:MOST]
     teams = tuple(name for name in ccs.teams if name.lower() not in taken)[: MOST - len(users)]
     return Ccs(users=users, teams=teams)
@@ -74,7 +76,8 @@ async def request_reviewers(context: Context) -> Plan:
     refused = {name.lower() for name in before.refused}
     # An edit of the title alone tells nothing new about the names.
     again = refused if event.old_body is not None else frozenset()
-    asked = decide(ccs, Known(event.pull.author.login.lower(), before.asked - again, ()))
+    mentions = [mention.removeprefix("@").lower() for mention in context.app_config.mentions]
+    asked = decide(ccs, Known(event.pull.author.login.lower(), before.asked - again, (), mentions))
     # Whether anybody is left is known without asking GitHub; who has reviewed costs a request.
     if asked.users:
         reviewed = await _reviewers(context.github, context.repository.full_name, event.pull.number)

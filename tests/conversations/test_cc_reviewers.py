@@ -46,11 +46,12 @@ async def test_cc_is_read_as_people_write_it(here: Town, text: str) -> None:
         "a.cc@octocat",
         "thanks @octocat",
         "cc @hubot",
+        "cc @ci",
         None,
     ],
 )
 async def test_what_is_no_cc_asks_nobody_and_costs_no_request(here: Town, text: str | None) -> None:
-    """Not in code, quotes, comments or mid-word; never the author."""
+    """Not in code, quotes, comments or mid-word; never the author, and nobody who is called like the bot."""
     pull = here.repo.open_pull_request("hubot", "Faster", text)
     await here.quiet()
     assert asked(pull) == []

@@ -17,10 +17,19 @@ NOBODY = Known(author="hubot", asked_before=(), reviewed=())
         (("Hubot", "octocat"), (), NOBODY, ("octocat",)),
         (("OctoCat", "triager"), (), Known("hubot", {"octocat"}, ()), ("triager",)),
         (("OctoCat", "triager"), (), Known("hubot", (), {"octocat"}), ("triager",)),
+        (("CI", "triager"), (), Known("hubot", (), (), {"ci"}), ("triager",)),
         ((), ("Example-Lab/GPU",), Known("hubot", {"example-lab/gpu"}, ()), ()),
         (("octocat",), ("octocat/octocat",), Known("hubot", {"octocat"}, ()), ("octocat/octocat",)),
     ],
-    ids=["all", "not the author", "not who was asked", "not who has reviewed", "no team twice", "a team is no person"],
+    ids=[
+        "all",
+        "not the author",
+        "not who was asked",
+        "not who has reviewed",
+        "not the bot",
+        "no team twice",
+        "a team is no person",
+    ],
 )
 def test_who_is_asked(users: tuple[str, ...], teams: tuple[str, ...], known: Known, asked: tuple[str, ...]) -> None:
     decided = decide(Ccs(users=users, teams=teams), known)
