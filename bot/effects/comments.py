@@ -15,6 +15,9 @@ from bot.payload import Payload
 REPLY_LIMIT = sticky.SIZE_LIMIT - 100
 """Characters of an answer; the rest is for its marker."""
 
+ANSWERED = "answered"
+"""What `Reply` says of an answer that it has just written; of any other, an earlier try has written one."""
+
 ISSUE_COMMENTS = "/repos/{+repo}/issues/{number}/comments"
 ONE_COMMENT = "/repos/{+repo}/issues/comments/{id}"
 
@@ -91,7 +94,7 @@ class Reply:
             return Applied("answer corrected")
         where = {"repo": repo, "number": str(self.number)}
         await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": body})
-        return Applied("answered")
+        return Applied(ANSWERED)
 
 
 async def _comments(context: EffectContext, number: int, since: str = "") -> AsyncIterator[sticky.Comment]:

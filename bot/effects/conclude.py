@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.effects.base import Applied, EffectContext, Sibling
-from bot.effects.comments import REPLY_LIMIT, Reply
+from bot.effects.comments import ANSWERED, REPLY_LIMIT, Reply
 from bot.effects.reactions import CONFUSED, DONE, React
 from bot.events import PULL_REQUEST_BODY, REVIEW, Remark
 
@@ -38,6 +38,8 @@ class Conclude:
     url: str
     written_at: str
     items: tuple[Item, ...]
+    edited: bool = False
+    """Whether the commands came by an edit, so that what stood there before may have been concluded already."""
 
     @classmethod
     def of(cls, remark: Remark, items: Sequence[Item]) -> Conclude:
@@ -50,6 +52,7 @@ class Conclude:
             url=remark.url,
             written_at=remark.written_at,
             items=tuple(items),
+            edited=not remark.created,
         )
 
     @property
@@ -60,11 +63,16 @@ class Conclude:
     async def apply(self, context: EffectContext) -> Applied:
         """Answer first and react then: the reaction is what ends the 👀, so it must not stand alone."""
         lines, done = verdict(self.items, await context.siblings())
+        concluded = self.edited
         if lines:
             text = answer_text(self.url, lines, WHAT.get(self.remark_kind, COMMENT))
-            await Reply(number=self.number, text=text, since=self.written_at).apply(context)
-        reaction = React(self.remark_kind, self.id, self.node_id, DONE if done else CONFUSED)
-        await reaction.apply(context)
+            reply = await Reply(number=self.number, text=text, since=self.written_at).apply(context)
+            concluded |= reply.text != ANSWERED
+        confused = React(self.remark_kind, self.id, self.node_id, CONFUSED)
+        await (replace(confused, content=DONE) if done else confused).apply(context)
+        if done and concluded:
+            # An earlier end, of a text that was edited since or of a try before a replay, may have been a bad one.
+            await confused.take_back(context)
         return Applied(f"{'done' if done else 'not done'}{', answered' if lines else ''}")
 
 

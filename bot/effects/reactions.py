@@ -8,18 +8,24 @@ from gidgethub import GitHubException
 
 from bot.effects.base import Applied, EffectContext
 from bot.events import ISSUE_COMMENT, PULL_REQUEST_BODY, REVIEW, REVIEW_COMMENT, Remark
-from bot.github.errors import is_not_found
+from bot.github.errors import is_not_found, is_unprocessable
+from bot.payload import Payload
 
 EYES = "eyes"
 DONE = "+1"
 CONFUSED = "confused"
 
-# Reviews have no reactions in the REST API, so they take GraphQL's addReaction
+# Reviews have no reactions in the REST API, so they take GraphQL's addReaction and removeReaction
 # (https://docs.github.com/en/graphql/reference/mutations#addreaction).
 _GRAPHQL_CONTENT = {EYES: "EYES", DONE: "THUMBS_UP", CONFUSED: "CONFUSED"}
 _ADD_REACTION = """
 mutation($subject: ID!, $content: ReactionContent!) {
   addReaction(input: {subjectId: $subject, content: $content}) { reaction { content } }
+}
+"""
+_REMOVE_REACTION = """
+mutation($subject: ID!, $content: ReactionContent!) {
+  removeReaction(input: {subjectId: $subject, content: $content}) { reaction { content } }
 }
 """
 _PATHS = {
@@ -56,17 +62,37 @@ class React:
         """React; what was deleted meanwhile needs no reaction any more."""
         try:
             if self.remark_kind == REVIEW:
-                await context.github.graphql(
-                    _ADD_REACTION, subject=self.node_id, content=_GRAPHQL_CONTENT[self.content]
-                )
+                await self._mutate(context, _ADD_REACTION)
             else:
-                await context.github.post(
-                    _PATHS[self.remark_kind],
-                    url_vars={"repo": context.repository.full_name, "id": str(self.id)},
-                    data={"content": self.content},
-                )
+                await context.github.post(self._path, url_vars=self._where(context), data={"content": self.content})
         except GitHubException as error:
             if is_not_found(error):
                 return Applied("what was to be reacted to is gone", changed=False)
             raise
         return Applied(f"reacted with {self.content}")
+
+    async def take_back(self, context: EffectContext) -> None:
+        """Remove this reaction if it is there and ours; those of others stay."""
+        try:
+            if self.remark_kind == REVIEW:
+                await self._mutate(context, _REMOVE_REACTION)
+                return
+            where = {**self._where(context), "content": self.content}
+            async for item in context.github.getiter(self._path + "{?content}", url_vars=where):
+                given = Payload(item, "reaction")
+                if given.has("user", "id") and given.integer("user", "id") == context.me.user_id:
+                    where = {**self._where(context), "reaction_id": str(given.integer("id"))}
+                    await context.github.delete(self._path + "/{reaction_id}", url_vars=where)
+        except GitHubException as error:
+            if not (is_not_found(error) or is_unprocessable(error)):
+                raise
+
+    async def _mutate(self, context: EffectContext, mutation: str) -> None:
+        await context.github.graphql(mutation, subject=self.node_id, content=_GRAPHQL_CONTENT[self.content])
+
+    @property
+    def _path(self) -> str:
+        return _PATHS[self.remark_kind]
+
+    def _where(self, context: EffectContext) -> dict[str, str]:
+        return {"repo": context.repository.full_name, "id": str(self.id)}

@@ -164,6 +164,24 @@ async def test_the_description_is_heard_when_the_pull_request_opens_and_when_it_
     assert "About [the description](" in answers[1]
 
 
+async def test_a_slip_that_is_corrected_leaves_no_confused_face(here: Town) -> None:
+    """Wherever it was made; the faces of others stay."""
+    pull = here.repo.open_pull_request("hubot", "Faster", "@ci rnu", files={"a.py": "a = 1\n"})
+    comment, review = pull.comment("octocat", "@ci rnu"), pull.review("octocat", "@ci rnu")
+    remark = pull.review_comment("octocat", "@ci rnu", path="a.py", line=1)
+    pull.react("octocat", "confused", to=comment)
+    await here.quiet()
+    said = (None, comment, review, remark)
+    assert [pull.reactions(one, by="nightjar[bot]") for one in said] == [["eyes", "confused"]] * 4
+    pull.edit("hubot", body="@ci help")
+    pull.edit_comment(comment, "@ci help")
+    pull.edit_review(review, "@ci help")
+    pull.edit_review_comment(remark, "@ci help")
+    await here.quiet()
+    assert [pull.reactions(one, by="nightjar[bot]") for one in said] == [["eyes", "+1"]] * 4
+    assert pull.reactions(comment, by="octocat") == ["confused"]
+
+
 async def test_an_edit_of_the_title_runs_nothing(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", "@ci help")
     await here.quiet()

@@ -51,7 +51,7 @@ async def test_what_failed_is_done_again_and_what_was_done_is_not(url: str, tmp_
         assert status is not None
         assert (status.description or "").startswith("On: asked for by hubot.")
         assert [run.attempt for run in pull.repository.workflow_runs] == [2]
-        assert "+1" in pull.reactions(comment, by=BOT)
+        assert pull.reactions(comment, by=BOT) == ["eyes", "+1"]
         (answer,) = pull.comments_by(BOT)
         assert "lacks" not in answer.body
         assert "Slow tests are on for this pull request" in answer.body
