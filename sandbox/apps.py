@@ -52,6 +52,23 @@ DEFAULT_EVENTS = (
     "workflow_job",
     "workflow_run",
 )
+# The permission that GitHub wants for an event, at least to read; for those that are told to every App there is none.
+# https://docs.github.com/webhooks/webhook-events-and-payloads
+EVENT_PERMISSIONS = {
+    "check_run": "checks",
+    "check_suite": "checks",
+    "create": "contents",
+    "delete": "contents",
+    "issue_comment": "issues",
+    "issues": "issues",
+    "pull_request": "pull_requests",
+    "pull_request_review": "pull_requests",
+    "pull_request_review_comment": "pull_requests",
+    "push": "contents",
+    "status": "statuses",
+    "workflow_job": "actions",
+    "workflow_run": "actions",
+}
 
 
 @dataclass(eq=False)
@@ -75,6 +92,11 @@ class App:
     def node_id(self) -> str:
         """Return the GraphQL id."""
         return node_id("A", self.id)
+
+    def hears(self, event: str) -> bool:
+        """Tell whether the App is told of an event: subscribed to, and with the permission that it takes."""
+        needed = EVENT_PERMISSIONS.get(event)
+        return event in self.events and (needed is None or needed in self.permissions)
 
     def install(self, *repositories: Repository) -> Installation:
         """Install the App on repositories of one owner, and return the installation of that owner."""

@@ -176,7 +176,7 @@ class Events:
         apps = [only] if only else list(self._github.apps.values())
         for app in apps:
             installation = app.covers(repository)
-            if installation and app.webhook_url and event in app.events:
+            if installation and app.webhook_url and app.hears(event):
                 theirs = body | {"installation": users.installation_reference(installation)}
                 self._check(event, action, theirs)
                 self._github.webhooks.queue_app(app, event, action, theirs, installation, repository)

@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bot.commands import Registry
 from bot.config import docs as config_docs
 from bot.docs import replace_block
+from bot.registration import registration_text
 from bot.texts import commands_table
 from handlers import COMMANDS
 
@@ -21,6 +22,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
     """Return what every generated file should hold, by its path below the root of the checkout."""
     table = commands_table(Registry(spec for spec, _ in COMMANDS))
     readme = replace_block((root / README).read_text(encoding="utf-8"), "commands", table)
+    readme = replace_block(readme, "registration", registration_text())
     return {README: readme, **config_docs.documents(root)}
 
 

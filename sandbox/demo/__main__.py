@@ -14,6 +14,7 @@ from pathlib import Path
 import aiohttp
 import click
 
+from bot.registration import EVENTS, PERMISSIONS
 from sandbox.bot_process import BotProcess
 from sandbox.demo.narrator import Narrator
 from sandbox.github import GitHubSandbox
@@ -73,7 +74,7 @@ async def stage() -> AsyncIterator[Stage]:
     github, jenkins = GitHubSandbox(), JenkinsSandbox()
     with tempfile.TemporaryDirectory(prefix="nightjar-demo-") as folder:
         async with github.serve() as api_url, jenkins.serve() as jenkins_url, aiohttp.ClientSession() as http:
-            app = github.create_app("nightjar", webhook_secret=SECRET)
+            app = github.create_app("nightjar", webhook_secret=SECRET, permissions=PERMISSIONS, events=EVENTS)
             repo = github.create_repository(REPOSITORY, people={"hubot": "write"})
             app.install(repo)
             config = Path(folder) / "app.yaml"

@@ -11,10 +11,10 @@ import aiohttp
 
 from bot.config import parse_config
 from bot.github.limits import Allowance
+from bot.registration import EVENTS, PERMISSIONS
 from bot.serve import Address, Bot, running
 from bot.settings import Settings
 from sandbox import App, GitHubSandbox, PullRequest, Repository
-from sandbox.apps import DEFAULT_PERMISSIONS
 from sandbox.jenkins import JenkinsJob, JenkinsSandbox
 from sandbox.users import Role
 from tests.waiting import until
@@ -76,7 +76,7 @@ async def town(
     *,
     config: str = CONFIG,
     environment: Mapping[str, str] | None = None,
-    permissions: Mapping[str, str] = DEFAULT_PERMISSIONS,
+    permissions: Mapping[str, str] = PERMISSIONS,
     teams: Mapping[str, Sequence[str]] | None = None,
 ) -> AsyncIterator[Town]:
     """Start everything; at the end the bot has broken none of GitHub's rules.
@@ -85,7 +85,7 @@ async def town(
     """
     github = GitHubSandbox()
     async with github.serve() as api_url:
-        app = github.create_app("nightjar", webhook_secret=SECRET, permissions=permissions)
+        app = github.create_app("nightjar", webhook_secret=SECRET, permissions=permissions, events=EVENTS)
         repo = github.create_repository(REPOSITORY, people=PEOPLE, teams=teams)
         app.install(repo)
         settings = Settings.from_environment(

@@ -1,0 +1,68 @@
+"""What an App has to be registered with on GitHub: the permissions and events that the code needs, and no more.
+
+The README's table and link come from here, and the demo and the conversations of the tests run an App with exactly
+these, so none of them can promise what the others do not keep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from bot.docs import table
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """One permission: its key in GitHub's API, its name on GitHub's pages, and what it is for."""
+
+    key: str
+    name: str
+    access: str
+    what_for: str
+
+
+# What reading and writing takes: https://docs.github.com/rest/authentication/permissions-required-for-github-apps
+# What hearing of an event takes: https://docs.github.com/webhooks/webhook-events-and-payloads
+NEEDS = (
+    Permission("metadata", "Metadata", "read", "people's roles; GitHub sets it by itself"),
+    Permission("pull_requests", "Pull requests", "write", "reading pull requests and reviews, asking for reviews"),
+    Permission("issues", "Issues", "write", "comments, reactions"),
+    Permission("statuses", "Commit statuses", "write", "`ci/slow-tests`; reading what Jenkins reported"),
+    Permission("actions", "Actions", "write", "finding and rerunning workflows"),
+    Permission("checks", "Checks", "read", "finding a job by its name"),
+    Permission("contents", "Contents", "read", "hearing of pushes; no file is read"),
+    Permission(
+        "members", "Members, of the organization", "read", "`cc @octo-org/hexagon`; may be left out without teams"
+    ),
+)
+PERMISSIONS = {need.key: need.access for need in NEEDS}
+EVENTS = ("issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment", "push")
+
+NEW_APP = "https://github.com/settings/apps/new"
+TEXT = """\
+[This link]({url}) opens GitHub's form for a new App of your own with all of this filled in, but for its name and the
+webhook's address and secret. For an organization's App, put `https://github.com/organizations/ORGANIZATION/settings/apps/new`
+before the `?` of the address.
+
+{permissions}
+
+Events: {events}."""
+
+
+def registration_url() -> str:
+    """Return the address of GitHub's form for a new App with permissions and events filled in.
+
+    https://docs.github.com/apps/sharing-github-apps/registering-a-github-app-using-url-parameters
+    """
+    settings = [("public", "false"), ("webhook_active", "true"), ("webhook_url", "https://YOUR-HOST/webhook")]
+    wanted = [(need.key, need.access) for need in NEEDS if need.key != "metadata"]
+    return f"{NEW_APP}?{urlencode([*settings, *wanted, *(('events[]', event) for event in EVENTS)])}"
+
+
+def registration_text() -> str:
+    """Return what the README says of permissions and events, as Markdown."""
+    rows = [(need.name, need.access, need.what_for) for need in NEEDS]
+    events = ", ".join(f"*{event.replace('_', ' ').capitalize()}*" for event in EVENTS)
+    permissions = table(("permission", "access", "for"), rows)
+    return TEXT.format(url=registration_url(), permissions=permissions, events=events)

@@ -1,0 +1,28 @@
+from urllib.parse import parse_qsl, urlsplit
+
+from bot.dialogue import Dialogue
+from bot.github.permissions import Permissions
+from bot.plan import joined
+from bot.registration import EVENTS, PERMISSIONS, registration_text, registration_url
+from handlers import COMMANDS, ROUTER
+
+
+def test_the_app_hears_of_what_the_handlers_want_and_of_nothing_else() -> None:
+    router = joined([Dialogue(COMMANDS, Permissions()).router, ROUTER])
+    assert {event for handler in router.handlers for event, _ in handler.wants} == set(EVENTS)
+
+
+def test_the_link_fills_in_every_permission_and_event() -> None:
+    address = urlsplit(registration_url())
+    given = parse_qsl(address.query)
+    assert f"{address.scheme}://{address.netloc}{address.path}" == "https://github.com/settings/apps/new"
+    assert [value for name, value in given if name == "events[]"] == list(EVENTS)
+    # GitHub adds this one to any other by itself.
+    assert {"metadata": "read", **{n: v for n, v in given if v in ("read", "write")}} == PERMISSIONS
+
+
+def test_the_readme_names_every_permission_and_event() -> None:
+    text = registration_text()
+    assert "| Contents | read | hearing of pushes; no file is read |" in text
+    assert "Events: *Issue comment*, *Pull request*, " in text
+    assert registration_url() in text
