@@ -28,6 +28,8 @@ UNKNOWN_END = "it ended without a word"
 
 ARGS: LiteralString = "SELECT args FROM procrastinate_jobs WHERE id = %(id)s"
 
+SET_ARGS: LiteralString = "UPDATE procrastinate_jobs SET args = %(args)s WHERE id = %(id)s"
+
 # `task_name <> 'deliver'` is the condition of the index `nightjar_guid`.
 PLANNED: LiteralString = """
 SELECT id FROM procrastinate_jobs
@@ -92,17 +94,26 @@ class Store:
     async def defer_again(self, jobs: Sequence[NewJob]) -> list[Deferred]:
         """Insert jobs like `defer`, and run those again that were there and have failed.
 
-        The closing effect among them runs again as well, if anything does that it has to tell of. Safe to repeat:
-        none of the jobs can start before the caller's own job lets go of their lock.
+        The closing effect among them runs again as well, if anything does that it has to tell of, and tells what is
+        planned now. Safe to repeat: none of the jobs can start before the caller's own job lets go of their lock.
         """
         keys = [ONCE + job.key for job in jobs]
         found = {row["queueing_lock"]: row for row in await self.connector.execute_query_all_async(FIND, keys=keys)}
-        closing = {ONCE + job.key for job in jobs if job.args.get("closing")}
+        closing = [job for job in jobs if job.args.get("closing") and ONCE + job.key in found]
         failed = [row["id"] for row in found.values() if row["status"] in ENDED_BADLY]
         if failed or len(found) < len(jobs):
-            failed += [row["id"] for key, row in found.items() if key in closing and row["status"] == "succeeded"]
+            for job in closing:
+                last_word = found[ONCE + job.key]
+                await self._plan_instead(last_word["id"], job)
+                if last_word["status"] == "succeeded":
+                    failed.append(last_word["id"])
         await self.begin_anew(failed)
         return await self.defer(jobs)
+
+    async def _plan_instead(self, job_id: int, job: NewJob) -> None:
+        """Give an effect that is stored the content of another; all else stays, above all the plan that it is of."""
+        args = await self.arguments(job_id) or job.args
+        await self.connector.execute_query_async(SET_ARGS, id=job_id, args={**args, "effect": job.args["effect"]})
 
     async def begin_anew(self, job_ids: Sequence[int]) -> None:
         """Return jobs that have ended to the queue, with all their tries before them."""

@@ -12,6 +12,7 @@ from sandbox.conversation import Comment
 from tests.robustness.place import BOT, Place, place
 
 STATUSES = "/repos/{owner}/{repo}/statuses/{sha}"
+RUNS = "/repos/{owner}/{repo}/actions/runs"
 
 
 @pytest.fixture(params=["sqlite_url", "postgres_url"])
@@ -56,6 +57,29 @@ async def test_what_failed_is_done_again_and_what_was_done_is_not(url: str, tmp_
         assert "lacks" not in answer.body
         assert "Slow tests are on for this pull request" in answer.body
         assert await here.bot.run("deliveries", "--failed") == (0, "no failed deliveries\n", "")
+
+
+async def test_a_replay_tells_what_it_came_to_where_only_the_answer_was_bad(url: str, tmp_path: Path) -> None:
+    """Nothing had failed but what was found out: the App could not see CI, and then somebody gave it the permission."""
+    async with place(tmp_path, url) as here:
+        repository = here.add_repository("octocat")
+        here.configure([repository.full_name])
+        await here.start()
+        pull = repository.open_pull_request("hubot")
+        repository.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure"})
+        await here.quiet()
+        here.github.faults.add("GET", RUNS, status=403, message="Resource not accessible by integration")
+        comment = pull.comment("hubot", "@ci rerun")
+        await here.quiet()
+        assert pull.reactions(comment, by=BOT) == ["eyes", "confused"]
+        (told,) = here.github.webhooks.find("issue_comment", "created")[:1]
+        code, _, err = await here.bot.run("replay", told.guid, "--config", str(here.bot.config))
+        assert code == 0, err
+        assert [run.attempt for run in repository.workflow_runs] == [2]
+        assert pull.reactions(comment, by=BOT) == ["eyes", "+1"]
+        (answer,) = pull.comments_by(BOT)
+        assert "Running again on" in answer.body
+        assert "does not let me see" not in answer.body
 
 
 async def test_a_whole_replay_of_what_went_well_changes_nothing(url: str, tmp_path: Path) -> None:
