@@ -7,7 +7,7 @@ However many commands a comment has, it gets one 👀, then one 👍, or one �
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -110,7 +110,10 @@ class Dialogue:
         if head is not None and head.sha != pull.head_sha and head.updated_at > pull.updated_at:
             raise TryAgain(BEHIND)
         may = await self._may(context, remark.sender, pull)
-        if not any(isinstance(item, Command) for item in asked) and not any(may.values()):
+        if not any(may.values()):
+            # Slips are not held up to somebody who may run nothing.
+            asked = [item for item in asked if isinstance(item, Command)]
+        if not asked:
             return Plan(why="nothing that could be run, from somebody who may run nothing")
         ask = Asked(
             context=context,
@@ -120,23 +123,7 @@ class Dialogue:
             remark=remark,
             registry=self.registry,
         )
-        effects: list[Effect] = [React.to(remark, EYES)]
-        items = []
-        for command in asked:
-            if isinstance(command, BadCommand):
-                if any(may.values()):
-                    items.append(Item(texts.shown(command), texts.bad_command(command, _help_url(context)), done=False))
-                continue
-            answer = await self._answer(ask, command, may)
-            effects += answer.effects
-            targets = tuple(effect.target for effect in answer.effects)
-            items.append(Item(texts.shown(command), answer.say, done=answer.done, targets=targets))
-        effects, moved = one_for_each_run(effects)
-        items = [replace(item, targets=tuple(moved.get(target, target) for target in item.targets)) for item in items]
-        closing = Conclude.of(remark, items)
-        # Two commands may be about one thing, as `run slow tests` and `skip slow tests`: the later has the last word.
-        effects = list({effect.target: effect for effect in effects}.values())
-        return Plan(tuple(effects), why=f"{len(items)} command(s) by {remark.sender.login}", closing=closing)
+        return _plan_of(remark, [(item, await self._answer(ask, item, may)) for item in asked])
 
     async def plan_failure(self, context: Context, told: str) -> Plan:
         """Answer a comment whose commands could not be worked out at all."""
@@ -178,7 +165,9 @@ class Dialogue:
             return may  # the author of a pull request, as a rule: their role would change nothing
         return allowed(await self._permissions.role(context.github, context.repository.full_name, by))
 
-    async def _answer(self, ask: Asked, command: Command, may: Mapping[str, bool]) -> Answer:
+    async def _answer(self, ask: Asked, command: Command | BadCommand, may: Mapping[str, bool]) -> Answer:
+        if isinstance(command, BadCommand):
+            return Answer(say=texts.bad_command(command, _help_url(ask.context)), done=False)
         spec = command.spec
         if spec.name not in may:
             return Answer(say=texts.switched_off(spec, ask.context.repository.full_name), done=False)
@@ -194,6 +183,25 @@ class Dialogue:
             if refusal(error) is None:
                 log.exception("command failed", command=spec.name)
             return Answer(say=told(error, ask.context.delivery.guid), done=False)
+
+
+def _plan_of(remark: Remark, answers: Sequence[tuple[Command | BadCommand, Answer]]) -> Plan:
+    """Put what a remark's commands came to into one plan: the eyes, their effects, and one conclusion."""
+    planned = [effect for _, answer in answers for effect in answer.effects]
+    effects, moved = one_for_each_run([React.to(remark, EYES), *planned])
+    items = [
+        Item(
+            texts.shown(command),
+            answer.say,
+            done=answer.done,
+            targets=tuple(moved.get(effect.target, effect.target) for effect in answer.effects),
+        )
+        for command, answer in answers
+    ]
+    # Two commands may be about one thing, as `run slow tests` and `skip slow tests`: the later has the last word.
+    once = {effect.target: effect for effect in effects}
+    why = f"{len(items)} command(s) by {remark.sender.login}"
+    return Plan(tuple(once.values()), why=why, closing=Conclude.of(remark, items))
 
 
 def _help_url(context: Context) -> str | None:
