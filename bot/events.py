@@ -180,7 +180,10 @@ def _remark(payload: Payload, kind: str, subject: Payload, number: int, created:
         text=subject.text("body"),
         created=created,
         old_text=payload.text("changes", "body", "from") if changed else None,
-        written_at=subject.text("updated_at") or subject.text("submitted_at"),
+        # A review has no time of its last edit; by then the pull request was touched at the time it tells itself.
+        written_at=subject.text("updated_at")
+        or (payload.text("pull_request", "updated_at") if not created else "")
+        or subject.text("submitted_at"),
     )
 
 

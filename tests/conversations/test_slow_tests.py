@@ -57,3 +57,16 @@ async def test_github_failing_at_the_opening_leaves_no_false_status(here: Town) 
     pull = here.repo.open_pull_request("hubot", "Faster", "@ci run slow tests")
     await here.quiet()
     assert shown(here, pull) == ON
+
+
+async def test_a_review_that_is_edited_to_ask_is_the_later_word(here: Town) -> None:
+    """GitHub tells of a review when it was submitted, and not when it was edited."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    review = pull.review("octocat", "Looks right.")
+    here.github.clock.advance(seconds=60)
+    pull.comment("hubot", "@ci skip slow tests")
+    await here.quiet()
+    here.github.clock.advance(seconds=60)
+    pull.edit_review(review, "Looks right.\n\n@ci run slow tests")
+    await here.quiet()
+    assert (shown(here, pull) or "").startswith("On: asked for by octocat.")
