@@ -48,7 +48,9 @@ SHORT_SECRET = (
     f"has a secret of fewer than {SHORTEST_WEBHOOK_SECRET} characters; each of them, separated by white space, "
     f"must have at least {SHORTEST_WEBHOOK_SECRET}"
 )
-NOT_A_DATABASE = "must be sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/NAME"
+NOT_A_DATABASE = (
+    "must be sqlite:///PATH or postgresql://…, as in sqlite:///nightjar.db or postgresql://db.example.org/nightjar"
+)
 NOT_IN_MEMORY = "must name a file: what is only in memory is lost when the server ends"
 ONE_OF_TWO = "and JENKINS_USER belong together; set both or neither"
 

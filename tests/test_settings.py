@@ -29,7 +29,10 @@ SHORT = (
     "GITHUB_WEBHOOK_SECRET has a secret of fewer than 16 characters; each of them, separated by white space, "
     "must have at least 16"
 )
-DATABASE = "DATABASE_URL must be sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/NAME"
+DATABASE = (
+    "DATABASE_URL must be sqlite:///PATH or postgresql://…, as in sqlite:///nightjar.db or "
+    "postgresql://db.example.org/nightjar"
+)
 APP_ID = (
     "GITHUB_APP_ID is malformed; it must be: the App's ID, a number (or its client ID), from the App's page on GitHub"
 )

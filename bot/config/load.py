@@ -13,7 +13,7 @@ from bot.config.faults import ConfigError, Fault
 from bot.config.model import Config
 from bot.config.source import MAX_BYTES, Entry, Value, read
 
-UNREADABLE = "cannot be read: {reason}; name the file with --config"
+UNREADABLE = "cannot be read: {reason}; name another file, or make this one readable"
 EMPTY = 'the file is empty; the least it can say is "repositories: {octocat/compiler: {}}"'
 MAX_UNFOLDED = 200_000
 """Values once `defaults` stands under every repository; more is a mistake, and would take long to check."""

@@ -311,10 +311,16 @@ def test_a_file_with_a_byte_order_mark_is_read() -> None:
 def test_a_file_that_cannot_be_read_is_a_fault_that_names_it(tmp_path: Path) -> None:
     missing = tmp_path / "app.yaml"
     assert check(missing) == [
-        Fault(str(missing), 1, 1, "", "cannot be read: no such file or directory; name the file with --config")
+        Fault(
+            str(missing),
+            1,
+            1,
+            "",
+            "cannot be read: no such file or directory; name another file, or make this one readable",
+        )
     ]
     assert check(tmp_path) == [
-        Fault(str(tmp_path), 1, 1, "", "cannot be read: is a directory; name the file with --config")
+        Fault(str(tmp_path), 1, 1, "", "cannot be read: is a directory; name another file, or make this one readable")
     ]
     with pytest.raises(ConfigError, match=r"app\.yaml:1:1: cannot be read"):
         load_config(missing)
