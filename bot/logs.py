@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -89,8 +90,14 @@ def _last_steps(redactor: Redactor, for_people: bool) -> list[Processor]:
         redact,
     ]
     if for_people:
-        return [*steps, _escape_controls, structlog.dev.ConsoleRenderer()]
+        return [*steps, _escape_controls, _console()]
     return [*steps, structlog.processors.JSONRenderer()]
+
+
+def _console() -> structlog.dev.ConsoleRenderer:
+    # https://no-color.org
+    colors = not os.environ.get("NO_COLOR")
+    return structlog.dev.ConsoleRenderer(colors=colors, sort_keys=False, timestamp_key="time")
 
 
 def _shortened(key: str, value: object) -> object:

@@ -167,6 +167,18 @@ def test_for_people_control_characters_are_shown_not_obeyed(restored: None) -> N
     assert "forged line" in out.getvalue()
 
 
+def test_for_people_a_line_begins_with_its_time_and_has_no_colour_where_they_want_none(
+    restored: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    out = io.StringIO()
+    logs.configure(stream=out, pretty=True)
+    structlog.get_logger().info("serving", port=8080)
+    assert out.getvalue().startswith("20")
+    assert out.getvalue().endswith("port=8080\n")
+    assert "\x1b" not in out.getvalue()
+
+
 def test_an_object_whose_repr_fails_does_not_lose_the_line(stream: Stream) -> None:
     class Broken:
         def __repr__(self) -> str:
