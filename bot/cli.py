@@ -36,11 +36,12 @@ def cli() -> None:
 
 
 @cli.command(
+    short_help="Serve webhooks, and work.",
     epilog=f"""{AS_WRITTEN}
     Examples:
       nightjar serve
       nightjar serve --config app.yaml --host 0.0.0.0 --port 8080
-    """
+    """,
 )
 @config_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
@@ -61,10 +62,11 @@ def serve(config_path: Path, host: str, port: int) -> None:
 
 
 @cli.command(
+    short_help="Work without serving webhooks.",
     epilog=f"""{AS_WRITTEN}
     Example:
       DATABASE_URL=postgresql://... nightjar worker --config app.yaml
-    """
+    """,
 )
 @config_option
 def worker(config_path: Path) -> None:
@@ -82,6 +84,7 @@ def _run(config_path: Path, address: Address | None) -> None:
 
 @cli.command(
     "check-config",
+    short_help="Say what is wrong with app.yaml.",
     epilog=f"""{AS_WRITTEN}
     Examples:
       nightjar check-config

@@ -30,12 +30,13 @@ PATIENCE = 60.0
 
 
 @click.command(
+    short_help="List what came in and what was done.",
     epilog=f"""{AS_WRITTEN}
     Examples:
       nightjar deliveries
       nightjar deliveries --failed
       nightjar deliveries --limit 200 --json
-    """
+    """,
 )
 @click.option("--failed", is_flag=True, help="Only those of which something has failed for good.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many, at most.")
@@ -61,11 +62,12 @@ async def _recent(limit: int, failed: bool) -> Sequence[DeliveryRecord]:
 
 
 @click.command(
+    short_help="Do a delivery again.",
     epilog=f"""{AS_WRITTEN}
     Examples:
       nightjar replay 0b989ba4-242f-11e5-81e1-c7b6966d2516
       nightjar replay 0b989ba4-242f-11e5-81e1-c7b6966d2516 --dry-run
-    """
+    """,
 )
 @click.argument("guid")
 @click.option("--dry-run", is_flag=True, help="Print as JSON what would be planned now; write nothing.")
