@@ -215,6 +215,7 @@ def _addresses(on: Stage) -> str:
     pages = {
         "the pull request": f"{on.github.url}/{REPOSITORY}/pull/1",
         "what CI should do": f"{on.bot.url}/api/v1/repos/{REPOSITORY}/pulls/1/decision",
+        "the commands": f"{on.bot.url}/help",
         "the bot's health": f"{on.bot.url}/readyz",
         "the bot's metrics": f"{on.bot.url}/metrics",
     }
