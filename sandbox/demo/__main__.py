@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,7 +46,7 @@ A GitHub at {github}, a Jenkins at {jenkins}, and the bot at {bot}.
 @hubot has write access to octocat/compiler; @octo-friend is a stranger there.
 """
 
-BROKEN = 1
+BROKEN, INTERRUPTED = 1, 128 + signal.SIGINT
 
 
 @dataclass
@@ -183,10 +183,18 @@ def _reactions(pull: PullRequest, comment: object) -> list[str]:
 
 
 async def play(*, once: bool, logs: bool) -> int:
-    """Play the demo; returns the exit code."""
-    stop = asyncio.Event()
+    """Play the demo until it ends or is interrupted; returns the exit code."""
+    playing = asyncio.current_task()
+    assert playing is not None
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        asyncio.get_running_loop().add_signal_handler(number, playing.cancel)
+    try:
+        return await _played(once=once, logs=logs)
+    except asyncio.CancelledError:
+        return INTERRUPTED
+
+
+async def _played(*, once: bool, logs: bool) -> int:
     async with stage() as on:
         click.echo(INTRODUCTION.format(github=on.github.url, jenkins=on.jenkins.url, bot=on.bot.url))
         code = await _acted(on)
@@ -197,7 +205,8 @@ async def play(*, once: bool, logs: bool) -> int:
             click.echo("\n".join(f"  ✔ {promise}" for promise in on.kept))
         if not once and code == 0:
             click.echo(_addresses(on))
-            await stop.wait()
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
     return code
 
 
