@@ -59,12 +59,12 @@ NEVER_OFF = "The branch {branch} always runs everything; `slow_tests: branches:`
 ALREADY_ON = "Slow tests are on for this pull request already, since {login} asked."
 ALREADY_OFF = "Slow tests are off for this pull request already."
 OVERTAKEN = "{login} said {command} after this, and that stands."
-SWITCHED_ON = "Slow tests are on for this pull request, from {sha} on until somebody says `skip slow tests`."
+SWITCHED_ON = "Slow tests are on for this pull request, from {sha} on until somebody says {command}."
 SWITCHED_OFF = "Slow tests are off for this pull request, beginning with what CI starts from now on."
 RUN_AGAIN = "CI had ended on {sha}, so this runs again with them: {names}."
 STILL_RUNNING = (
-    "Still running, so left alone: {names}. Where they were past the point at which they ask, `rerun` with their name "
-    "runs them again once they have ended."
+    "Still running, so left alone: {names}. Where they were past the point at which they ask, {command} with their "
+    "name runs them again once they have ended."
 )
 NOTHING_TO_RERUN = "Nothing had to be run again: CI has not begun on {sha}, and will ask when it does."
 NOTHING_MATCHES = "Nothing was run again: what ended on {sha} is not under `slow_tests: rerun:` in app.yaml."
@@ -186,22 +186,22 @@ async def _switch(asked: Asked, *, on: bool) -> Answer:
     if not on:
         return Answer(effects, SWITCHED_OFF)
     found = await asked.runs()
-    again, said = catch_up(found.runs, config.rerun, pull.head_sha)
+    again, said = catch_up(found.runs, config.rerun, pull.head_sha, mention)
     effects += tuple(found.rerun(run, failed_only=False) for run in again)
     return Answer(effects, "\n".join([said, *found.troubles]), done=not found.troubles)
 
 
-def catch_up(runs: Sequence[CiRun], patterns: Sequence[str], sha: str) -> tuple[list[CiRun], str]:
+def catch_up(runs: Sequence[CiRun], patterns: Sequence[str], sha: str, mention: str) -> tuple[list[CiRun], str]:
     """Return what must run again because it had ended before slow tests were on, and what to say."""
     ours = [run for run in runs if not run.untouchable and any(matches(patterns, name) for name in run.names)]
     ended = [run for run in ours if run.state is not State.RUNNING]
     running = [run for run in ours if run.state is State.RUNNING]
     shown = code(sha[:7])
-    said = [SWITCHED_ON.format(sha=shown)]
+    said = [SWITCHED_ON.format(sha=shown, command=code(f"{mention} {SKIP_SLOW.name}"))]
     if ended:
         said.append(RUN_AGAIN.format(sha=shown, names=_listed(ended)))
     if running:
-        said.append(STILL_RUNNING.format(names=_listed(running)))
+        said.append(STILL_RUNNING.format(names=_listed(running), command=code(f"{mention} rerun")))
     if not runs:
         said.append(NOTHING_TO_RERUN.format(sha=shown))
     elif not ours:

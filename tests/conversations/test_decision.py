@@ -136,7 +136,9 @@ async def test_what_ended_before_runs_again_on_both_cis_and_is_named(site: Works
     assert (len(gpu.builds), len(cpu.builds)) == (2, 1)
     (answer,) = here.answers(pull)
     sha = pull.head_sha[:7]
-    assert f"Slow tests are on for this pull request, from `{sha}` on until somebody says `skip slow tests`." in answer
+    assert (
+        f"Slow tests are on for this pull request, from `{sha}` on until somebody says `@ci skip slow tests`." in answer
+    )
     (ended,) = [line for line in answer.splitlines() if f"CI had ended on `{sha}`, so this runs again" in line]
     assert set(ended.rstrip(".").partition("with them: ")[2].split(", ")) == {"`CI`", "`Docs`", "`gpu/pr-head`"}
     assert "Still running, so left alone: `Lint`, `cpu/pr-head`." in answer

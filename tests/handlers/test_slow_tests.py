@@ -43,10 +43,10 @@ def run(name: str, state: State, untouchable: str = "") -> CiRun:
     return CiRun("GitHub Actions", name, name, state, "", "", untouchable=untouchable)
 
 
-ON_NOW = "Slow tests are on for this pull request, from `0123456` on until somebody says `skip slow tests`."
+ON_NOW = "Slow tests are on for this pull request, from `0123456` on until somebody says `@ci skip slow tests`."
 LEFT = (
-    "Still running, so left alone: `GPU`. Where they were past the point at which they ask, `rerun` with their name "
-    "runs them again once they have ended."
+    "Still running, so left alone: `GPU`. Where they were past the point at which they ask, `@ci rerun` with their "
+    "name runs them again once they have ended."
 )
 
 
@@ -90,7 +90,7 @@ LEFT = (
 def test_what_runs_again_when_they_are_switched_on(
     runs: tuple[CiRun, ...], patterns: tuple[str, ...], again: list[str], said: list[str]
 ) -> None:
-    ended, text = catch_up(runs, patterns, SHA)
+    ended, text = catch_up(runs, patterns, SHA, "@ci")
     assert [found.name for found in ended] == again
     assert text == "\n".join([ON_NOW, *said])
 
