@@ -25,7 +25,7 @@ class Permissions:
     async def role(self, github: GitHub, repository: str, person: Person) -> str:
         """Return the person's role, one of `ROLES`.
 
-        The answer's user id must be the person's: a login that somebody else has taken over gives `none`.
+        The answer's user id must be the person's: a login that somebody else has taken over, or nobody, gives `none`.
         """
         key = (repository.lower(), person.id)
         role = self._roles.get(key)
@@ -42,7 +42,7 @@ async def _ask(github: GitHub, repository: str, person: Person) -> str:
         if error.status_code == 404:
             return "none"
         raise
-    if answer.has("user", "id") and answer.integer("user", "id") != person.id:
+    if not answer.has("user", "id") or answer.integer("user", "id") != person.id:
         return "none"
     role = answer.text("role_name")
     # An organization's own role has a name of its own; `permission` is then the nearest of the old four.
