@@ -41,8 +41,10 @@ class Build:
         """Say whether it is the multibranch job of a pull request, or of the branch the pull request comes from.
 
         Jenkins names them `PR-12`, or `PR-12-head` and `PR-12-merge` where it builds both; `branch` is empty for a
-        pull request from a fork.
+        pull request from a fork. A job that lies in nothing is of no multibranch project.
         """
+        if len(self.segments) < 2:
+            return False
         names: Collection[str] = {f"PR-{number}", f"PR-{number}-head", f"PR-{number}-merge"}
         return self.segments[-1] in names or (branch != "" and unquote(self.segments[-1]) == branch)
 

@@ -88,6 +88,8 @@ def test_what_is_no_plain_address_of_a_build_names_no_job(path: str) -> None:
         ("/job/compiler/job/PR-1", "", False),
         ("/job/PR-12/job/deploy", "", False),
         ("/job/deploy", "", False),
+        ("/job/deploy", "deploy", False),
+        ("/job/PR-12", "", False),
         ("/job/compiler/job/main", "", False),
         ("/job/compiler/job/fast", "fast", True),
         ("/job/compiler/job/feature%252Ffast", "feature/fast", True),
