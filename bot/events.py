@@ -15,9 +15,6 @@ from typing import ClassVar, Self
 from bot.errors import PayloadError
 from bot.payload import Json, Payload
 
-HEAD_ACTIONS = ("opened", "reopened", "synchronize", "ready_for_review", "edited")
-"""Actions of `pull_request` whose payload tells us where the head is."""
-
 
 @dataclass(frozen=True, slots=True)
 class Delivery:

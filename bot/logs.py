@@ -1,17 +1,16 @@
 """Logging: one JSON object a line on standard error, or something for the eyes where that is a terminal.
 
-Inside a job every line carries the delivery's id; `within_delivery` puts it there. Lines of libraries, logged through
+Inside a job every line carries the delivery's id, which `bot.engine.attempt` binds. Lines of libraries, logged through
 the standard library, take the same road and come out the same way.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from types import TracebackType
 from typing import TextIO
 
@@ -69,13 +68,6 @@ def configure(secrets: Iterable[str] = (), *, stream: TextIO | None = None, pret
     for name, level in _QUIET.items():
         logging.getLogger(name).setLevel(level)
     _catch_the_rest()
-
-
-@contextlib.contextmanager
-def within_delivery(guid: str, **more: str | int) -> Iterator[None]:
-    """Put the delivery's id, and what else is given, on every line logged inside."""
-    with structlog.contextvars.bound_contextvars(delivery=guid, **more):
-        yield
 
 
 def _last_steps(redactor: Redactor, for_people: bool) -> list[Processor]:

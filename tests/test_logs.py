@@ -61,7 +61,7 @@ def test_a_line_is_json_with_time_level_and_event(stream: Stream) -> None:
 
 
 def test_every_line_of_a_job_carries_the_delivery_also_those_of_libraries(stream: Stream) -> None:
-    with logs.within_delivery("guid-1", handler="rerun"):
+    with structlog.contextvars.bound_contextvars(delivery="guid-1", handler="rerun"):
         structlog.get_logger().info("ours")
         logging.getLogger("some.library").warning("theirs: %s", "detail")
     structlog.get_logger().info("outside")
@@ -126,7 +126,7 @@ def test_a_secret_is_nowhere_in_a_line(stream: Stream, secret: str) -> None:
         raise RuntimeError(f"in an exception: {secret}") from ValueError(secret)
     except RuntimeError:
         log.exception("failed")
-    with logs.within_delivery(secret):
+    with structlog.contextvars.bound_contextvars(delivery=secret):
         log.warning("in the context")
     assert len(stream.lines()) == 6
     for telling in TELLING:

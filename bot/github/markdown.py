@@ -227,15 +227,6 @@ def truncate(text: str, limit: int) -> str:
     return (text[: max(0, limit - 1)].rstrip() + ELLIPSIS)[:limit]
 
 
-def truncate_bytes(text: str, limit: int) -> str:
-    """Return at most `limit` bytes of UTF-8 of the text, ending in `…` where something was cut off."""
-    encoded = text.encode("utf-8", "replace")
-    if len(encoded) <= limit:
-        return encoded.decode()
-    room = limit - len(ELLIPSIS.encode())
-    return encoded[:room].decode("utf-8", "ignore").rstrip() + ELLIPSIS if room >= 0 else ""
-
-
 def _one_line(text: str) -> str:
     """Join lines and drop what cannot be seen but changes what is: control characters and directions of writing."""
     kept = "".join(_shown(character) for character in text.replace(HOLE, "\N{REPLACEMENT CHARACTER}"))
