@@ -15,6 +15,7 @@ from gidgethub import BadRequest
 
 from bot.events import PullRequest
 from bot.github.errors import NotInstalled, is_not_found
+from bot.github.governor import sweeping
 from bot.heads import Head, head_of, repository_id_of
 from bot.payload import Payload
 from handlers import slow_tests
@@ -89,8 +90,9 @@ class Decisions:
     async def _ask(self, repository: str, number: int) -> tuple[int, Head]:
         url_vars = {"repo": repository, "number": str(number)}
         try:
-            github = await self.github_for(repository)
-            pull = Payload(await github.getitem("/repos/{+repo}/pulls/{number}", url_vars=url_vars), "pull request")
+            with sweeping():  # anybody may ask about any number: that must not use up what webhooks need
+                github = await self.github_for(repository)
+                pull = Payload(await github.getitem("/repos/{+repo}/pulls/{number}", url_vars=url_vars), "pull request")
         except (BadRequest, NotInstalled) as error:
             if isinstance(error, BadRequest) and not is_not_found(error):
                 raise

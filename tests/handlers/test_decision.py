@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -70,6 +71,24 @@ async def test_where_the_head_is_unknown_and_github_away_ci_is_told_to_ask_again
     world.github.faults.add("GET", "/repos/{owner}/{repo}/pulls/{pull_number}", status=502, times=None)
     with pytest.raises(TryAgain):
         await decisions(world)(FULL_NAME, 1)
+
+
+async def test_whoever_asks_much_leaves_webhooks_their_part_of_githubs_quota(world: World) -> None:
+    """Anybody may ask, about any number."""
+    pull = world.open()
+    await world.happen()
+    world.github.rate_limits.limit = 100
+    decide = decisions(world)
+
+    async def ask_much() -> None:
+        for number in range(1_000, 1_100):
+            with contextlib.suppress(NoSuchPullRequest):
+                await decide(FULL_NAME, number)
+
+    with pytest.raises(TryAgain, match="kept for webhooks"):
+        await ask_much()
+    await world.say(pull, "@ci run slow tests")
+    assert await decide(FULL_NAME, pull.number) == answer(pull.head_sha, ON)
 
 
 async def test_a_database_that_is_away_runs_everything(world: World, tmp_path: Path) -> None:
