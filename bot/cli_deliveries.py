@@ -98,6 +98,8 @@ def replay(guid: str, dry_run: bool, timeout: float, config_path: Path, as_json:
 async def _planned(guid: str, config_path: Path) -> dict[str, Any]:
     config, settings = load_config(config_path), Settings.from_environment()
     start_logging(settings)
+    # Opening would make the file.
+    Database(settings.database_url.get_secret_value()).must_exist()
     async with open_bot(config, settings) as bot:
         return await bot.engine.dry_run(guid)
 

@@ -176,9 +176,9 @@ async def received(folder: Path, *deliveries: tuple[str, str, str]) -> dict[str,
     return {"DATABASE_URL": url}
 
 
-async def test_a_database_that_is_not_there_is_not_shown_as_an_empty_one(tmp_path: Path) -> None:
-    for command in (("deliveries",), ("replay", "guid-1")):
-        asked = await run(*command, env={"DATABASE_URL": f"sqlite:///{tmp_path}/typo.db"}, cwd=tmp_path)
+async def test_a_database_that_is_not_there_is_not_shown_as_an_empty_one(tmp_path: Path, env: dict[str, str]) -> None:
+    for command in (("deliveries",), ("replay", "guid-1"), ("replay", "guid-1", "--dry-run")):
+        asked = await run(*command, env={**env, "DATABASE_URL": f"sqlite:///{tmp_path}/typo.db"}, cwd=tmp_path)
         problem = (
             f"DATABASE_URL: {tmp_path}/typo.db does not exist; no server has used it yet, or another file is meant\n"
         )
