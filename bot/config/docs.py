@@ -1,4 +1,4 @@
-"""Write what docs/ says of app.yaml and the environment: `python -m bot.config.docs [--check]`."""
+"""What docs/ says of app.yaml and the environment; `make docs` writes it (scripts/docs.py)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -17,11 +16,9 @@ from bot.config.schema import schema_text
 from bot.docs import replace_block, table
 from bot.settings import Settings
 
-ROOT = Path(__file__).parents[2]
 SCHEMA = Path("docs/app.schema.json")
 GUIDE = Path("docs/configuration.md")
 
-STALE = "{path} is not what the code says; run: python -m bot.config.docs"
 KEYS_HEADER = ("key", "what it does", "must be", "when left out")
 VARIABLES_HEADER = ("variable", "meaning", "when left out")
 
@@ -32,11 +29,6 @@ def documents(root: Path) -> dict[Path, str]:
     guide = replace_block(guide, "keys", keys_table())
     guide = replace_block(guide, "variables", variables_table())
     return {SCHEMA: schema_text(), GUIDE: guide}
-
-
-def stale(root: Path) -> list[Path]:
-    """Return the generated files that differ from what the code says."""
-    return [path for path, text in documents(root).items() if not _holds(root / path, text)]
 
 
 def keys_table() -> str:
@@ -90,22 +82,3 @@ def _unset(field: FieldInfo) -> str:
     default = field.get_default()
     text = default.get_secret_value() if hasattr(default, "get_secret_value") else default
     return f"`{text}`" if text else ""
-
-
-def _holds(path: Path, text: str) -> bool:
-    return path.is_file() and path.read_text(encoding="utf-8") == text
-
-
-@click.command()
-@click.option("--check", is_flag=True, help="Write nothing; fail where a file is not what the code says.")
-def main(check: bool) -> None:
-    """Write the generated parts of docs/."""
-    for path in stale(ROOT):
-        if check:
-            raise click.ClickException(STALE.format(path=path))
-        (ROOT / path).write_text(documents(ROOT)[path], encoding="utf-8")
-        click.echo(f"wrote {path}")
-
-
-if __name__ == "__main__":
-    main()

@@ -4,20 +4,22 @@ from pathlib import Path
 import pytest
 
 from bot.config import ConfigError, parse_config
-from bot.config.docs import documents, keys, stale
+from bot.config.docs import documents, keys
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_committed_schema_and_tables_are_what_the_code_says() -> None:
-    assert stale(ROOT) == [], "run: python -m bot.config.docs"
+    for path, text in documents(ROOT).items():
+        assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path}: run `make docs`"
 
 
 def test_a_table_that_is_out_of_date_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     for path, text in documents(ROOT).items():
         (tmp_path / path).write_text(text.replace("Names that address the bot", "Names"), encoding="utf-8")
-    assert sorted(map(str, stale(tmp_path))) == ["docs/app.schema.json", "docs/configuration.md"]
+    differ = [path for path, text in documents(tmp_path).items() if (tmp_path / path).read_text("utf-8") != text]
+    assert sorted(map(str, differ)) == ["docs/app.schema.json", "docs/configuration.md"]
 
 
 def test_every_key_is_described_with_an_example() -> None:
