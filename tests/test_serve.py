@@ -62,7 +62,11 @@ class World:
             states = {one["guid"]: one["state"] for one in json.loads(out)}
             return states.get(delivery.guid) not in {None, "waiting", "working"}
 
-        await until(ended)
+        try:
+            await until(ended)
+        except AssertionError as error:
+            error.add_note(f"{delivery}\n" + "\n".join([*self.bot.output[-40:], self.github.transcript()]))
+            raise
         return delivery.guid
 
 
