@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from bot.effects.codec import KINDS
 from tests.robustness.conversation import Rerun, SlowTests
-from tests.robustness.crashes import Crash, Undisturbed, spread
+from tests.robustness.crashes import Crash, Point, Undisturbed, spread
 from tests.robustness.place import place
 
 WITHIN_OTHERS = {"Reply", "UpsertSection"}
@@ -18,11 +19,12 @@ def test_the_conversations_take_every_kind_of_effect(undisturbed: Undisturbed) -
     assert undisturbed.kinds == KINDS.keys() - WITHIN_OTHERS
 
 
-async def test_a_kill_before_or_after_any_write_loses_and_doubles_nothing(
-    undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
+async def killed_and_started_again(
+    folder: Path, database_url: str, undisturbed: Undisturbed, points: Sequence[Point]
 ) -> None:
-    async with place(tmp_path, sqlite_url) as here:
-        crash = Crash(here, undisturbed.around_writes)
+    """Kill the bot once at all these points, start it again, and find what an undisturbed run comes to."""
+    async with place(folder, database_url) as here:
+        crash = Crash(here, points)
         await here.start()
         await crash.come_to_the_points()
         await here.bot.kill()
@@ -30,20 +32,18 @@ async def test_a_kill_before_or_after_any_write_loses_and_doubles_nothing(
         await here.start()
         await crash.talks.end()
         assert crash.talks.differences(undisturbed.seen) == {}
+
+
+async def test_a_kill_before_or_after_any_write_loses_and_doubles_nothing(
+    undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
+) -> None:
+    await killed_and_started_again(tmp_path, sqlite_url, undisturbed, undisturbed.around_writes)
 
 
 async def test_a_kill_while_planning_or_between_plan_and_effects_loses_and_doubles_nothing(
     undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
 ) -> None:
-    async with place(tmp_path, sqlite_url) as here:
-        crash = Crash(here, undisturbed.at_reads)
-        await here.start()
-        await crash.come_to_the_points()
-        await here.bot.kill()
-        crash.lose_what_is_held()
-        await here.start()
-        await crash.talks.end()
-        assert crash.talks.differences(undisturbed.seen) == {}
+    await killed_and_started_again(tmp_path, sqlite_url, undisturbed, undisturbed.at_reads)
 
 
 async def test_another_replica_takes_over_where_one_was_killed_for_good(
