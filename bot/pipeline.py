@@ -79,7 +79,6 @@ class Pipeline:
     async def apply(self, job: EffectJob) -> AppliedEffect:
         """Apply one effect."""
         context = EffectContext(
-            delivery_id=job.guid,
             intent=job.intent,
             repository=job.repository,
             config=self._config_of(job.repository),

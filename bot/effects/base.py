@@ -40,7 +40,6 @@ class Sibling:
 class EffectContext:
     """What an effect may use to apply itself."""
 
-    delivery_id: str
     intent: str
     repository: Repository
     config: RepositoryConfig
