@@ -1,0 +1,1 @@
+"""What labs sent, what it means, and what changed: everything between the bucket and the check run."""

@@ -1,0 +1,121 @@
+"""The words for results that every part shares: one test's status, one case of a file, one run and whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+
+class Status(StrEnum):
+    """How a test ended. A run that says nothing about the code is `infra`, which is no status of a test."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERRORED = "errored"
+    SKIPPED = "skipped"
+    XFAILED = "xfailed"
+    XPASSED = "xpassed"
+
+
+BAD = frozenset({Status.FAILED, Status.ERRORED})
+
+
+class Trouble(StrEnum):
+    """Where a test that did not pass went wrong, as far as its format tells it."""
+
+    NONE = ""
+    COLLECTION = "collection"
+    """The file could not be imported: none of its tests ran, and the case stands for the file."""
+    CRASH = "crash"
+    """The process died while this test ran."""
+    INTERNAL = "internal"
+    """The test runner itself failed."""
+    SETUP = "setup"
+    TEARDOWN = "teardown"
+    TIMEOUT = "timeout"
+    QUANTIZE = "quantize"
+    LOWER = "lower"
+    LOAD = "load"
+    RUN = "run"
+    OUTPUT = "output"
+    """ExecuTorch's stages: quantizing, lowering, loading and running the program, comparing what comes out."""
+
+
+class Case(NamedTuple):
+    """One attempt at one test as a file tells of it, with names as they stand there.
+
+    A format fills what it has: `nodeid` (pytest), or `classname` and `name` (JUnit), `path` relative to the lab's own
+    root. `line` counts from 1, `seconds` is None where the file does not say or says nonsense. `flaky`: the file itself
+    tells that the test failed before it passed. `repeats`: a second case of one name is another attempt (pytest), not
+    another test. A tuple, for there may be a million.
+    """
+
+    name: str
+    status: Status
+    classname: str = ""
+    path: str = ""
+    nodeid: str = ""
+    line: int | None = None
+    seconds: float | None = None
+    flaky: bool = False
+    trouble: Trouble = Trouble.NONE
+    message: str = ""
+    text: str = ""
+    measures: Mapping[str, Any] | None = None
+
+
+class Seen(NamedTuple):
+    """One test in one run, after attempts were folded and its name resolved."""
+
+    status: Status
+    flaky: bool = False
+    trouble: Trouble = Trouble.NONE
+    message: str = ""
+
+
+class Detail(NamedTuple):
+    """What is kept of a test besides its status: where it stands, why it did not pass, what was measured."""
+
+    trouble: Trouble = Trouble.NONE
+    message: str = ""
+    text: str = ""
+    path: str = ""
+    line: int | None = None
+    measures: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TargetKey:
+    """What a check run is about, together with a commit: the target of a lab, for a repository (`owner/name`)."""
+
+    repository: str
+    lab: str
+    target: str
+
+    @property
+    def check_name(self) -> str:
+        """The name of its check runs."""
+        return f"hardware/{self.lab}/{self.target}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RunKey:
+    """A run is a folder of the bucket, and this is what the folder's key says of it: whose it is, and for what."""
+
+    repository: str
+    lab: str
+    target: str
+    sha: str
+    run_id: str
+
+    @property
+    def about(self) -> TargetKey:
+        """The target of the lab that it tells of."""
+        return TargetKey(self.repository, self.lab, self.target)
+
+    @property
+    def folder(self) -> str:
+        """The run's folder below the bucket's prefix, with its slash at the end."""
+        return f"{self.repository}/{self.lab}/{self.target}/{self.sha}/{self.run_id}/"
