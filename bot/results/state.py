@@ -1,0 +1,108 @@
+"""What is known of runs, and what all runs of one commit come to on one target: as the store gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from bot.results.model import Detail, RunKey, Seen, TargetKey
+
+
+class RunState(StrEnum):
+    """What became of a run that was announced by its manifest."""
+
+    WAITING = "waiting"
+    """A file is missing, or is not what the manifest says: it may still be on its way."""
+    STORED = "stored"
+    INCOMPLETE = "incomplete"
+    """It waited in vain."""
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a run's manifest says of itself: nothing of it is known to be true. Times are ISO 8601, empty if not said."""
+
+    suite: str
+    attempt: int = 1
+    shard_index: int = 1
+    shard_total: int = 1
+    started_at: str = ""
+    finished_at: str = ""
+    exit_status: int | None = None
+    pull_request: int | None = None
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    log_url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What we know of a run's commit, from GitHub or our own record; kept for good, for both change later.
+
+    `committed_at` is the committer date in seconds since 1970. `mainline`: the commit is on the nightly branch.
+    `pull_request`: the pull request of which it was the head.
+    """
+
+    committed_at: float
+    mainline: bool
+    pull_request: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run. `version` is the manifest's ETag or version in the bucket, `reason` what the lab can read about it.
+
+    `received_at`: when we first heard of it, in seconds since 1970. `claims` is None where the manifest could not be
+    read, `admission` where the run was not admitted. `bytes`: of its files, as the manifest says.
+    """
+
+    key: RunKey
+    version: str
+    state: RunState
+    reason: str
+    received_at: float
+    bytes: int = 0
+    claims: Claims | None = None
+    admission: Admission | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteState:
+    """All runs of one suite at one commit on one target, merged to one verdict per test.
+
+    `runs` are those that told of it, in their order; `broken` those of them that are incomplete, which tell of no test.
+    `details` holds the tests that did not simply pass. `missing_shards` are the numbers that nobody sent, of
+    `shard_total`. Nothing of it depends on the order in which runs arrived.
+    """
+
+    suite: str
+    runs: tuple[Run, ...]
+    seen: Mapping[str, Seen]
+    details: Mapping[str, Detail]
+    shard_total: int = 1
+    missing_shards: tuple[int, ...] = ()
+    waiting: tuple[Run, ...] = ()
+    broken: tuple[Run, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that was announced has arrived."""
+        return not (self.missing_shards or self.waiting or self.broken)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetState:
+    """What is known of one commit on one target: all its suites by name, and the pull request that it is the head of."""
+
+    about: TargetKey
+    sha: str
+    suites: Mapping[str, SuiteState]
+    pull_request: int | None = None
+    mainline: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether all suites that were begun are complete."""
+        return all(suite.complete for suite in self.suites.values())
