@@ -23,7 +23,7 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a run's manifest says of itself: nothing of it is known to be true. Times are ISO 8601, empty if not said."""
+    """What a run's manifest says of itself: nothing of it is known to be true. Times are ISO 8601, empty if unsaid."""
 
     suite: str
     attempt: int = 1
@@ -94,7 +94,7 @@ class SuiteState:
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """What is known of one commit on one target: all its suites by name, and the pull request that it is the head of."""
+    """What is known of one commit on one target: all its suites by name, and whose head it is."""
 
     about: TargetKey
     sha: str
