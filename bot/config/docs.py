@@ -19,6 +19,9 @@ from bot.settings import Settings
 SCHEMA = Path("docs/app.schema.json")
 GUIDE = Path("docs/configuration.md")
 
+_NAMED = {"repositories": ".OWNER/NAME", "labs": ".LAB"}
+"""Mappings whose keys the maintainers choose, and what those stand for."""
+
 KEYS_HEADER = ("key", "what it does", "must be", "when left out")
 VARIABLES_HEADER = ("variable", "meaning", "when left out")
 
@@ -53,8 +56,8 @@ def keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[tuple[st
 
 
 def _below(name: str, annotation: Any) -> str:
-    if name == "repositories":
-        return ".OWNER/NAME"
+    if name in _NAMED:
+        return _NAMED[name]
     return "[]" if words(annotation).startswith("a list") else ""
 
 

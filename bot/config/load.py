@@ -50,7 +50,10 @@ def parse_config(raw: bytes, file: str) -> Config:
     try:
         config = Config.model_validate(whole.plain())
     except ValidationError as error:
-        raise ConfigError([*faults, *_faults(error, whole, file)]) from None
+        if found := _faults(error, whole, file):
+            raise ConfigError([*faults, *found]) from None
+        # All that `defaults` lacks, the repositories have: it stands under them already.
+        config = Config.model_validate({key: value for key, value in whole.plain().items() if key != "defaults"})
     if faults:
         raise ConfigError(faults)
     return config
@@ -69,10 +72,11 @@ def _faults(error: ValidationError, whole: Value, file: str) -> list[Fault]:
     """Put what pydantic found where it was written: a fault of `defaults` is one, not one in each repository."""
     # A list whose items are all faulty counts as empty with pydantic; for a reader it is not.
     details = [d for d in error.errors(include_url=False) if d["type"] != "too_short" or not d["input"]]
-    once = {(_place(detail, whole), detail["type"]): detail for detail in details}
-    return [
-        Fault(file, line, column, path, explain.message(detail)) for ((line, column, path), _), detail in once.items()
-    ]
+    # What `defaults` leaves out each repository may say for itself; whether it does is seen there.
+    details = [d for d in details if d["type"] != "missing" or d["loc"][0] != "defaults"]
+    # Keys that are missing all stand at the place of the mapping that lacks them.
+    once = {(_place(d, whole), d["type"], d["loc"][-1] if d["type"] == "missing" else ""): d for d in details}
+    return [Fault(file, *place, explain.message(detail)) for (place, *_), detail in once.items()]
 
 
 def _place(detail: ErrorDetails, whole: Value) -> tuple[int, int, str]:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from bot.config.keys import Keys
+from bot.config.results import Results
 from bot.config.types import (
     EncryptedAddress,
     Mention,
@@ -20,15 +22,9 @@ from bot.config.types import (
 )
 
 LATER_KEYS = frozenset(
-    {"nightly", "last_good", "results", "merge", "teams", "skip_ci", "docs", "stale_reviews"},
+    {"nightly", "last_good", "merge", "teams", "skip_ci", "docs", "stale_reviews"},
 )
 """Repository keys whose names are settled and whose features this version does not have: refused, never ignored."""
-
-
-class Keys(BaseModel):
-    """A mapping of app.yaml: unknown keys are errors, types are not guessed, nothing changes once it is read."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
 
 class SlowTests(Keys):
@@ -119,6 +115,11 @@ class RepositoryConfig(Keys):
         default=Help(),
         description="`@ci help` lists the commands that are on.",
         examples=[False],
+    )
+    results: Annotated[Results | None, Section(switch=True)] = Field(
+        default=None,
+        description="Results of hardware labs become advisory check runs, which never block a merge.",
+        examples=[{"bucket": "device-results", "labs": {"example-lab": {"targets": ["hexagon-v73"]}}}],
     )
 
     @cached_property

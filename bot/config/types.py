@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, GetCoreSchemaHandler, GetJsonSchemaHandler, StringConstraints, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    StringConstraints,
+    WithJsonSchema,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
@@ -91,6 +98,28 @@ WebAddress = Annotated[
 EncryptedAddress = Annotated[
     str, AfterValidator(encrypted_url), WithJsonSchema(_URI), Says("an https address, as in https://ci.example.org")
 ]
+
+BranchName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[^\s\x00-\x20\x7f~^:?*\[\\/-][^\s\x00-\x20\x7f~^:?*\[\\]{0,243}$"),
+    Says("the name of a branch, as in nightly"),
+]
+"""What git takes for the name of a branch, nearly (https://git-scm.com/docs/git-check-ref-format)."""
+
+WholeNumber = Annotated[int, Field(ge=1, le=2**31 - 1), Says("a whole number from 1")]
+
+Duration = Annotated[
+    str,
+    StringConstraints(pattern=r"^[1-9][0-9]{0,4}[smhd]$"),
+    Says("a time such as 30s, 15m, 6h or 7d"),
+]
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def seconds(duration: str) -> float:
+    """Return a `Duration` in seconds."""
+    return float(duration[:-1]) * _UNITS[duration[-1]]
+
 
 Role = Literal["author", "triage", "write", "maintain", "admin"]
 """The pull request's author, or a role in the repository or any higher one."""

@@ -11,7 +11,7 @@ PATTERN = "must be a name or a pattern of *, ? and [letters], as in release/*"
 REPOSITORY = "must be a repository's owner/name, as in octocat/compiler"
 CONTEXT = "a name of up to 100 characters in one line, as in ci/slow-tests"
 ROLES = "one of author, triage, write, maintain, admin"
-FEATURES = "slow_tests, rerun, cc_reviewers, help"
+FEATURES = "slow_tests, rerun, cc_reviewers, help, results"
 SWITCH = "it must be true, false or a mapping of keys"
 ADDRESS = "must be a web address that starts with https:// or http:// and names a host"
 LATER = "not supported by this version of Nightjar; remove it, or update to a version that has it"
@@ -338,7 +338,8 @@ def test_a_good_file_has_no_faults_and_a_bad_one_the_same_as_loading_it(tmp_path
 
 def test_the_sample_is_valid_and_switches_everything_on() -> None:
     config = load_config(Path(__file__).parents[2] / "app.yaml")
-    for name in config.repositories:
-        repository = config.repository(name)
-        assert repository is not None
-        assert repository.features == {"slow_tests", "rerun", "cc_reviewers", "help"}
+    usual = {"slow_tests", "rerun", "cc_reviewers", "help"}
+    assert {name: repository.features for name, repository in config.repositories.items()} == {
+        "octocat/hello-world": usual,
+        "octocat/compiler": usual | {"results"},
+    }

@@ -1,0 +1,144 @@
+"""The keys below `results`: where labs put their results, who they are, and what they may send."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from bot.config.keys import Keys
+from bot.config.types import BranchName, Duration, Says, WebAddress, WholeNumber, seconds
+
+PLACEHOLDERS = ("test", "path", "name", "suite", "target", "sha")
+"""What a lab's `reproduce` may hold between braces."""
+
+UNKNOWN_PLACEHOLDER = "must not hold {written}; what is filled in: {known}"
+
+SWEEP = "10m"
+"""How often the bucket is listed where a queue tells of new runs; it finds what the queue has lost."""
+POLL = "30s"
+
+Bucket = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"),
+    Says("a bucket's name, as in device-results"),
+]
+Prefix = Annotated[
+    str,
+    StringConstraints(pattern=r"^(?:[A-Za-z0-9_.-]+/){0,10}$"),
+    Says("a folder with its slash at the end, as in results/, or nothing"),
+]
+LabName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"),
+    Says("a name of letters, digits, . _ and -, as in example-lab"),
+]
+Contact = Annotated[
+    str,
+    StringConstraints(pattern=r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,98}[^\s\x00-\x1f\x7f])?$"),
+    Says('a name or an address in one line, in quotes, as in "@example-lab-ci"'),
+]
+
+
+def _known_placeholders(template: str) -> str:
+    for name in re.findall(r"\{([a-z_]*)\}", template):
+        if name not in PLACEHOLDERS:
+            known = ", ".join(f"{{{known}}}" for known in PLACEHOLDERS)
+            raise ValueError(UNKNOWN_PLACEHOLDER.format(written=f"{{{name}}}", known=known))
+    return template
+
+
+Template = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=1000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$"),
+    AfterValidator(_known_placeholders),
+    Says("a command, as in pytest {test}"),
+]
+
+
+class Lab(Keys):
+    """A lab: it owns devices, and its credentials may write below its own folder of the bucket and nowhere else."""
+
+    targets: tuple[LabName, ...] = Field(
+        min_length=1,
+        description="What the lab tests on; each gets a check run of its own, `hardware/LAB/TARGET`.",
+        examples=[["hexagon-v73", "adreno"]],
+    )
+    contacts: tuple[Contact, ...] = Field(
+        default=(),
+        description="Whom to ask about the lab. They are shown with the results, and never mentioned.",
+        examples=[["@example-lab-ci"]],
+    )
+    reproduce: Template | None = Field(
+        default=None,
+        description=(
+            "How somebody runs a failed test themselves; `{test}`, `{path}`, `{name}`, `{suite}`, `{target}` and "
+            "`{sha}` are filled in, quoted for a shell."
+        ),
+        examples=["ssh hexagon pytest {test}"],
+    )
+    runs_per_day: WholeNumber = Field(
+        default=1000,
+        description="Runs that are taken from the lab on one day (UTC); more are refused.",
+        examples=[1000],
+    )
+    megabytes_per_day: WholeNumber = Field(
+        default=5000,
+        description="Megabytes that are taken from the lab on one day (UTC), as they lie in the bucket.",
+        examples=[5000],
+    )
+
+
+class Results(Keys):
+    """Results of hardware labs: uploads to a bucket become advisory check runs."""
+
+    bucket: Bucket = Field(
+        description="The S3 bucket that labs upload to. Where it is and who we are there, the `AWS_*` variables say.",
+        examples=["device-results"],
+    )
+    prefix: Prefix = Field(
+        default="results/",
+        description="The folder of the bucket below which runs lie, as `OWNER/NAME/LAB/TARGET/SHA/RUN/`.",
+        examples=["results/"],
+    )
+    queue: WebAddress | None = Field(
+        default=None,
+        description="The address of an SQS queue to which the bucket reports new objects: runs are known at once.",
+        examples=["https://sqs.us-west-2.amazonaws.com/123456789012/device-results"],
+    )
+    poll: Duration | None = Field(
+        default=None,
+        description=f"How often the bucket is listed. Left out: every {POLL}, with a queue every {SWEEP}.",
+        examples=["30s"],
+    )
+    branches: tuple[BranchName, ...] = Field(
+        default=("nightly",),
+        min_length=1,
+        description="Branches whose commits labs test. The heads of pull requests may be tested too; nothing else.",
+        examples=[["nightly"]],
+    )
+    settle: Duration = Field(
+        default="60s",
+        description=(
+            "How long it has to be quiet after a run before its check is written, where the suites that came are "
+            "fewer than last time: a lab that sends five suites gets one check run, written once."
+        ),
+        examples=["60s"],
+    )
+    deadline: Duration = Field(
+        default="6h",
+        description="How long missing files and shards are waited for; then the check says that they never came.",
+        examples=["6h"],
+    )
+    labs: Mapping[LabName, Lab] = Field(
+        min_length=1,
+        description="The labs by the names that their folders have.",
+        examples=[{"example-lab": {"targets": ["hexagon-v73", "adreno"], "contacts": ["@example-lab-ci"]}}],
+    )
+
+    @property
+    def poll_seconds(self) -> float:
+        """Return how often the bucket is listed."""
+        return seconds(self.poll or (SWEEP if self.queue else POLL))

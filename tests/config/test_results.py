@@ -1,0 +1,76 @@
+"""The keys below `results`: who the labs are, and where they put what."""
+
+import pytest
+
+from bot.config import ConfigError, parse_config
+from bot.config.results import Results
+
+LAB = "a name of letters, digits, . _ and -, as in example-lab"
+TIME = "it must be a time such as 30s, 15m, 6h or 7d"
+QUOTE = "; put it in quotes"
+
+
+def faults_of(text: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        parse_config(text.encode(), "app.yaml")
+    return str(caught.value).splitlines()
+
+
+RESULTS = "repositories:\n  octocat/a:\n    results: %s\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("true", "3:14: {}.results: the key bucket is missing; it must be a bucket's name, as in device-results"),
+        (
+            "{bucket: b-1, labs: {example-lab: {targets: []}}}",
+            f"3:58: {{}}.results.labs.example-lab.targets: is empty; it must be a list, each item {LAB}",
+        ),
+        (
+            "{bucket: b-1, labs: {a/b: {targets: [x]}}}",
+            f"3:35: {{}}.results.labs.a/b: must be {LAB}",
+        ),
+        (
+            '{bucket: b-1, labs: {a: {targets: [x], reproduce: "run {tst}"}}}',
+            "3:64: {}.results.labs.a.reproduce: must not hold {tst}; what is filled in: "
+            "{test}, {path}, {name}, {suite}, {target}, {sha}",
+        ),
+        ("{bucket: b-1, poll: 30, labs: {a: {targets: [x]}}}", f"3:34: {{}}.results.poll: is a number; {TIME}{QUOTE}"),
+        ("{bucket: b-1, poll: 5w, labs: {a: {targets: [x]}}}", f"3:34: {{}}.results.poll: {TIME.removeprefix('it ')}"),
+        (
+            "{bucket: b-1, prefix: a//, labs: {a: {targets: [x]}}}",
+            "3:36: {}.results.prefix: must be a folder with its slash at the end, as in results/, or nothing",
+        ),
+    ],
+)
+def test_a_fault_in_the_results_is_named_with_its_place(written: str, expected: str) -> None:
+    told = "app.yaml:" + expected.replace("{}", "repositories.octocat/a")
+    assert told in faults_of(RESULTS % written)
+
+
+def test_what_defaults_leave_out_each_repository_may_say_for_itself() -> None:
+    config = parse_config(
+        b"defaults: {results: {bucket: device-results}}\n"
+        b"repositories: {octocat/a: {results: {labs: {example-lab: {targets: [adreno]}}}}, octocat/b: {results: false}}",
+        "app.yaml",
+    )
+    here, there = config.repository("octocat/a"), config.repository("octocat/b")
+    assert here is not None and here.results is not None and there is not None
+    assert (here.results.bucket, list(here.results.labs), there.results) == ("device-results", ["example-lab"], None)
+
+
+def test_what_neither_defaults_nor_a_repository_says_is_missing() -> None:
+    assert faults_of("defaults: {results: {bucket: b-1}}\nrepositories: {octocat/a: }") == [
+        f"app.yaml:1:21: defaults.results: the key labs is missing; it must be a mapping, each key {LAB}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"), [("{poll: 15s}", 15.0), ("{}", 30.0), ("{queue: http://127.0.0.1/q}", 600.0)]
+)
+def test_a_bucket_is_listed_rarely_where_a_queue_tells_of_new_runs(written: str, expected: float) -> None:
+    keys = {"bucket": "b-1", "labs": {"a": {"targets": ("x",)}}} | {
+        key: value for key, _, value in [part.partition(": ") for part in written.strip("{}").split(", ")] if key
+    }
+    assert Results.model_validate(keys).poll_seconds == expected
