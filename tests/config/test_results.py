@@ -52,11 +52,15 @@ def test_a_fault_in_the_results_is_named_with_its_place(written: str, expected: 
 def test_what_defaults_leave_out_each_repository_may_say_for_itself() -> None:
     config = parse_config(
         b"defaults: {results: {bucket: device-results}}\n"
-        b"repositories: {octocat/a: {results: {labs: {example-lab: {targets: [adreno]}}}}, octocat/b: {results: false}}",
+        b"repositories:\n"
+        b"  octocat/a: {results: {labs: {example-lab: {targets: [adreno]}}}}\n"
+        b"  octocat/b: {results: false}\n",
         "app.yaml",
     )
     here, there = config.repository("octocat/a"), config.repository("octocat/b")
-    assert here is not None and here.results is not None and there is not None
+    assert here is not None
+    assert there is not None
+    assert here.results is not None
     assert (here.results.bucket, list(here.results.labs), there.results) == ("device-results", ["example-lab"], None)
 
 

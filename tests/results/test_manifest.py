@@ -1,0 +1,145 @@
+"""What a manifest may say, and what its lab reads where it says something else."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.results.limits import MAX_MANIFEST_BYTES, Refused, TooMuch
+from bot.results.manifest import read_manifest, run_key
+from bot.results.model import RunKey
+from bot.results.state import Claims
+
+SHA = "5" * 40
+KEY = RunKey("octocat/compiler", "example-lab", "hexagon-v73", SHA, "2026-11-20.1")
+FILE = {"name": "te.xml", "format": "junit", "bytes": 8187, "sha256": "a" * 64}
+LEAST = {"schema": 1, "sha": SHA, "suite": "operators", "files": [FILE]}
+WHOLE = LEAST | {
+    "attempt": 2,
+    "shard": {"index": 1, "total": 4},
+    "started_at": "2026-11-20T05:10:00Z",
+    "finished_at": "2026-11-20T05:31:10.5+01:00",
+    "exit_status": 1,
+    "pull_request": 42,
+    "environment": {"device": "Pixel 9", "cores": 8},
+    "log_url": "https://lab.example.org/1",
+}
+
+
+def refusal(value: object) -> str:
+    raw = value if isinstance(value, bytes) else json.dumps(value).encode()
+    with pytest.raises(Refused) as caught:
+        read_manifest(raw, KEY)
+    return str(caught.value)
+
+
+def test_only_four_keys_are_needed() -> None:
+    manifest = read_manifest(json.dumps(LEAST).encode(), KEY)
+    assert manifest.claims == Claims(suite="operators")
+    assert [(file.name, file.format) for file in manifest.files] == [("te.xml", "junit")]
+
+
+def test_everything_else_is_a_claim() -> None:
+    manifest = read_manifest(json.dumps(WHOLE).encode(), KEY)
+    assert manifest.bytes == 8187
+    assert manifest.claims == Claims(
+        suite="operators",
+        attempt=2,
+        shard_index=1,
+        shard_total=4,
+        started_at="2026-11-20T05:10:00Z",
+        finished_at="2026-11-20T05:31:10.5+01:00",
+        exit_status=1,
+        pull_request=42,
+        environment={"device": "Pixel 9", "cores": 8},
+        log_url="https://lab.example.org/1",
+    )
+
+
+def test_keys_of_newer_labs_are_passed_over() -> None:
+    assert read_manifest(json.dumps(LEAST | {"energy_joules": 5}).encode(), KEY).claims.suite == "operators"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (b"", "manifest.json is not JSON"),
+        (b"\xff\xfe", "manifest.json is not JSON"),
+        (b"[" * 100_000, "manifest.json is not JSON"),
+        ([], "must hold a JSON object"),
+        ({}, "schema must be 1"),
+        (LEAST | {"schema": 2}, "schema must be 1"),
+        (LEAST | {"schema": True}, "schema must be 1"),
+        ({"schema": 1, "sha": SHA, "files": [FILE]}, "suite is missing; it must be up to 100 letters"),
+        (LEAST | {"sha": "4" * 40}, f"sha is {'4' * 40}, but the folder is that of {SHA}"),
+        (LEAST | {"sha": SHA[:7]}, "sha must be 40 hexadecimal digits"),
+        (LEAST | {"suite": "a|b"}, "suite must be up to 100 letters"),
+        (LEAST | {"files": []}, "files is empty"),
+        (LEAST | {"files": [FILE, FILE]}, "files names te.xml twice"),
+        (LEAST | {"files": [FILE | {"name": "../te.xml"}]}, "files.0.name must be a file's name"),
+        (LEAST | {"files": [FILE | {"name": "manifest.json"}]}, "files must not name manifest.json itself"),
+        (LEAST | {"files": [FILE | {"bytes": -1}]}, "files.0.bytes must be a whole number from 0"),
+        (LEAST | {"files": [FILE | {"bytes": "8187"}]}, "files.0.bytes must be a whole number from 0"),
+        (LEAST | {"files": [FILE | {"sha256": "A" * 64}]}, "files.0.sha256 must be 64 hexadecimal digits"),
+        (LEAST | {"shard": {"index": 5, "total": 4}}, "shard.total must be a whole number from 1 to 10000, and not"),
+        (LEAST | {"started_at": "yesterday"}, "started_at must be a time with its zone"),
+        (LEAST | {"environment": {"a": {"b": 1}}}, "environment must be an object of at most 100 texts"),
+    ],
+)
+def test_what_is_wrong_is_told_to_the_lab(value: object, expected: str) -> None:
+    assert expected in refusal(value)
+
+
+def test_several_faults_are_told_at_once_and_many_are_counted() -> None:
+    said = refusal(LEAST | {"suite": "", "attempt": 0, "exit_status": "x", "files": [FILE | {"bytes": -1}] * 9})
+    assert "suite must be" in said
+    assert said.endswith("; and 7 more")
+
+
+def test_a_manifest_is_no_place_for_data() -> None:
+    with pytest.raises(TooMuch, match="larger than"):
+        read_manifest(b" " * (MAX_MANIFEST_BYTES + 1), KEY)
+
+
+def test_a_run_that_is_too_large_is_refused_before_any_of_it_is_read() -> None:
+    files = [FILE | {"name": f"{n}.xml", "bytes": 1 << 28} for n in range(3)]
+    assert "send the run in shards" in refusal(LEAST | {"files": files})
+
+
+def test_the_key_says_whose_run_it_is() -> None:
+    key = f"results/octocat/compiler/example-lab/hexagon-v73/{SHA}/2026-11-20.1/manifest.json"
+    assert run_key(key, "results/") == (KEY, "manifest.json")
+    assert run_key(key.removeprefix("results/"), "") == (KEY, "manifest.json")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "manifest.json",
+        f"other/octocat/compiler/example-lab/hexagon-v73/{SHA}/1/manifest.json",
+        f"results/octocat/compiler/example-lab/hexagon-v73/{SHA}/manifest.json",
+        f"results/octocat/compiler/example-lab/hexagon-v73/{SHA}/1/2/manifest.json",
+        f"results/octocat/compiler/../hexagon-v73/{SHA}/1/manifest.json",
+        f"results/octocat/compiler/example-lab/hexagon-v73/{SHA[:39]}/1/manifest.json",
+        f"results/octocat/compiler/example-lab/hexagon-v73/{SHA.replace('5', 'F')}/1/manifest.json",
+        f"results/octocat/compiler/example-lab/hexagon-v73/{SHA}/a b/manifest.json",
+    ],
+)
+def test_what_is_not_laid_out_like_a_run_is_none(key: str) -> None:
+    assert run_key(key, "results/") is None
+
+
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted({*WHOLE, "x"})), JSON))
+def test_whatever_it_holds_it_is_read_or_refused(changes: dict[str, Any]) -> None:
+    with suppress(Refused):
+        assert read_manifest(json.dumps(WHOLE | changes).encode(), KEY).claims.attempt >= 1
