@@ -1,0 +1,138 @@
+"""Which runs are taken: whose they are, and for which commits."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.config.results import Lab, Results
+from bot.results.admission import Admissions, check_quota, lab_of
+from bot.results.limits import Refused
+from bot.results.model import RunKey
+from bot.results.state import Admission
+from tests.handlers.driver import FULL_NAME, World, a_world
+
+CONFIG = Results.model_validate(
+    {
+        "bucket": "device-results",
+        "labs": {"example-lab": {"targets": ("hexagon-v73", "adreno"), "runs_per_day": 3, "megabytes_per_day": 2}},
+    }
+)
+
+
+COMPARE = "/repos/{owner}/{repo}/compare/{basehead}"
+
+
+def key(sha: str, lab: str = "example-lab", target: str = "adreno") -> RunKey:
+    return RunKey(FULL_NAME, lab, target, sha, "1")
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with a_world(tmp_path) as world:
+        yield world
+
+
+async def admitted(world: World, sha: str, claimed: int | None = None) -> Admission:
+    github = world.pipeline.app.installation(await world.pipeline.app.installation_for(FULL_NAME), dry_run=True)
+    return await Admissions(world.records).admit(github, key(sha), world.repository.id, CONFIG, claimed)
+
+
+async def refusal(world: World, sha: str, claimed: int | None = None) -> str:
+    with pytest.raises(Refused) as caught:
+        await admitted(world, sha, claimed)
+    return str(caught.value)
+
+
+def test_a_lab_and_its_targets_are_those_of_app_yaml() -> None:
+    assert lab_of(key("5" * 40), CONFIG).runs_per_day == 3
+    with pytest.raises(Refused, match=r"has no lab other-lab for octocat/compiler"):
+        lab_of(key("5" * 40, lab="other-lab"), CONFIG)
+    with pytest.raises(Refused, match=r"no target adreno-2 for the lab example-lab; it has hexagon-v73, adreno"):
+        lab_of(key("5" * 40, target="adreno-2"), CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("runs", "sent", "size", "refused"),
+    [
+        (0, 0, 0, ""),
+        (2, 1_000_000, 1_000_000, ""),
+        (3, 0, 0, "sent 3 runs today"),
+        (0, 1_000_000, 1_000_001, "more than 2 MB today"),
+    ],
+)
+def test_a_lab_sends_so_much_a_day(runs: int, sent: int, size: int, refused: str) -> None:
+    lab: Lab = CONFIG.labs["example-lab"]
+    if not refused:
+        check_quota(lab, runs, sent, size)
+        return
+    with pytest.raises(Refused, match=refused):
+        check_quota(lab, runs, sent, size)
+
+
+async def test_a_commit_of_the_nightly_branch_is_tested_also_when_the_branch_has_gone_on(world: World) -> None:
+    first = world.repository.push("nightly", by="octocat")
+    world.repository.push("nightly", by="octocat")
+    assert await admitted(world, first.sha) == Admission(first.date.timestamp(), mainline=True)
+
+
+async def test_a_commit_of_main_alone_is_not_tested(world: World) -> None:
+    world.repository.push("nightly", by="octocat")
+    ahead = world.repository.push("main", by="octocat")
+    assert f"{ahead.sha} is neither on nightly nor the head of a pull request" in await refusal(world, ahead.sha)
+
+
+async def test_a_commit_that_does_not_exist_is_not_tested(world: World) -> None:
+    assert await refusal(world, "5" * 40) == f"there is no commit {'5' * 40} in octocat/compiler"
+
+
+async def test_the_head_of_a_pull_request_is_tested_and_its_number_found(world: World) -> None:
+    pull = world.open()
+    admission = await admitted(world, pull.head_sha)
+    assert (admission.mainline, admission.pull_request) == (False, pull.number)
+
+
+async def test_an_older_commit_of_a_pull_request_is_not_tested(world: World) -> None:
+    pull = world.open()
+    before = pull.head_sha
+    pull.push(by="octocat")
+    assert "neither on nightly nor the head of a pull request" in await refusal(world, before)
+
+
+async def test_the_head_of_a_pull_request_from_a_fork_is_known_by_the_number_that_is_claimed(world: World) -> None:
+    pull = world.repository.open_pull_request("hubot", fork=True)
+    assert (await admitted(world, pull.head_sha, claimed=pull.number)).pull_request == pull.number
+    assert "the manifest has to name the number" in await refusal(world, pull.head_sha)
+
+
+async def test_a_claimed_pull_request_must_have_that_head(world: World) -> None:
+    pull, other = world.open(), world.open()
+    said = await refusal(world, pull.head_sha, claimed=other.number)
+    assert said.startswith(f"the head of pull request {other.number} is {other.head_sha}, not {pull.head_sha}")
+    assert "no pull request 4242" in await refusal(world, pull.head_sha, claimed=4242)
+
+
+async def test_a_commit_of_the_nightly_branch_cannot_be_passed_off_as_a_pull_requests(world: World) -> None:
+    nightly, pull = world.repository.push("nightly", by="octocat"), world.open()
+    assert "leave pull_request out" in await refusal(world, nightly.sha, claimed=pull.number)
+
+
+async def test_the_head_that_we_were_told_of_last_counts_also_where_github_is_ahead_of_its_webhooks(
+    world: World,
+) -> None:
+    pull = world.open()
+    await world.happen()
+    tested = pull.head_sha
+    pull.push(by="octocat")
+    assert (await admitted(world, tested, claimed=pull.number)).pull_request == pull.number
+
+
+async def test_an_answer_is_asked_for_once(world: World) -> None:
+    pull = world.open()
+    github = world.pipeline.app.installation(await world.pipeline.app.installation_for(FULL_NAME), dry_run=True)
+    admissions = Admissions(world.records)
+    for _ in range(3):
+        await admissions.admit(github, key(pull.head_sha), world.repository.id, CONFIG, pull.number)
+    assert world.github.requests.count("GET", COMPARE) == 1
