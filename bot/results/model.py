@@ -64,6 +64,7 @@ class Case(NamedTuple):
     message: str = ""
     text: str = ""
     measures: Mapping[str, Any] | None = None
+    repeats: bool = False
 
 
 class Seen(NamedTuple):

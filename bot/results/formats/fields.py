@@ -1,0 +1,64 @@
+"""What a field of a report is worth, in every format alike: durations, messages of one line, long texts."""
+
+from __future__ import annotations
+
+from bot.results.limits import MAX_MESSAGE, MAX_SECONDS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
+
+CUT = "\n[… {gone:,} characters are left out here …]\n"
+SQUEEZE_AT = 8 * (MAX_TEXT_HEAD + MAX_TEXT_TAIL)
+"""Characters that may pile up before the middle of a text is thrown away."""
+MESSAGE_LOOKED_AT = 4 * MAX_MESSAGE
+
+
+def seconds(value: object) -> float | None:
+    """Read a duration in seconds; None where there is none, or nonsense: negative, endless, longer than a week."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if 0 <= number <= MAX_SECONDS else None
+
+
+def one_line(text: str) -> str:
+    """Make one line of a message, white space folded, at most `MAX_MESSAGE` characters long."""
+    line = " ".join(text[:MESSAGE_LOOKED_AT].split())
+    return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 1] + "…"
+
+
+def cut(text: str) -> str:
+    """Keep a long text's head and tail, and say how many characters are gone between them."""
+    clip = Clip()
+    clip.add(text)
+    return clip.text()
+
+
+class Clip:
+    """A text that comes in pieces, of which only head and tail are kept, however long it grows."""
+
+    __slots__ = ("_gone", "_pieces", "_size")
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._size = 0
+        self._gone = 0
+
+    def add(self, piece: str) -> None:
+        """Take the next piece."""
+        self._pieces.append(piece)
+        self._size += len(piece)
+        if self._size > SQUEEZE_AT:
+            self._squeeze()
+
+    def text(self) -> str:
+        """Give what is kept, with a line in place of what is not."""
+        if self._size > MAX_TEXT_HEAD + MAX_TEXT_TAIL or self._gone:
+            self._squeeze()
+            head, tail = self._pieces
+            return head + CUT.format(gone=self._gone) + tail
+        return "".join(self._pieces)
+
+    def _squeeze(self) -> None:
+        whole = "".join(self._pieces)
+        self._gone += len(whole) - MAX_TEXT_HEAD - MAX_TEXT_TAIL
+        self._pieces = [whole[:MAX_TEXT_HEAD], whole[-MAX_TEXT_TAIL:]]
+        self._size = MAX_TEXT_HEAD + MAX_TEXT_TAIL
