@@ -17,8 +17,24 @@ MAX_DEPTH = 16
 """Elements or containers inside of each other; JUnit's suites need eight."""
 MAX_ATTRIBUTES = 64
 """Of one XML element."""
+MAX_ELEMENTS = 5_000_000
+"""Of one XML file, test cases not counted: ten for each case that a file may have."""
+MAX_XML_NAMES = 1000
+"""Different names of elements and attributes in one file; JUnit's dialects have some fifty together."""
+MAX_PARTS = 64
+"""Failures, errors and logs that are looked at of one test case."""
 MAX_TOKEN_BYTES = 1 << 20
-"""Bytes of one tag, comment or attribute, and of one line of a file of JSON lines."""
+"""Bytes of one tag, comment or attribute."""
+MAX_JSON_DEPTH = 100
+"""Objects and arrays inside of each other; what reporters write by themselves needs eleven, the rest is for metadata."""
+MAX_STRING_BYTES = 8 << 20
+"""Bytes of one JSON string; a test's whole captured output is one."""
+MAX_KEPT_CHARACTERS = 4 << 20
+"""Characters kept of what a JSON report says of one test, before they are made into a message and a text."""
+MAX_OPEN_TESTS = 1000
+"""Tests of a pytest-reportlog that have begun and not ended: one for each worker, and those that wait for a rerun."""
+MAX_ROW_BYTES = 1 << 20
+"""Bytes of one row of CSV."""
 MAX_CASES = 500_000
 """Cases of one file, attempts counted."""
 MAX_NAME = 1000

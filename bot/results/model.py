@@ -48,8 +48,7 @@ class Case(NamedTuple):
 
     A format fills what it has: `nodeid` (pytest), or `classname` and `name` (JUnit), `path` relative to the lab's own
     root. `line` counts from 1, `seconds` is None where the file does not say or says nonsense. `flaky`: the file itself
-    tells that the test failed before it passed. `repeats`: a second case of one name is another attempt (pytest), not
-    another test. A tuple, for there may be a million.
+    tells that the test failed before it passed. A tuple, for there may be a million.
     """
 
     name: str
@@ -64,7 +63,6 @@ class Case(NamedTuple):
     message: str = ""
     text: str = ""
     measures: Mapping[str, Any] | None = None
-    repeats: bool = False
 
 
 class Seen(NamedTuple):
