@@ -1,0 +1,166 @@
+"""An S3 with SQS on your own machine, behind real HTTP: for tests and `make demo`.
+
+    with BucketServer() as server:                    # server.environment: the AWS_* variables of whoever uses it
+        server.create_bucket("device-results")
+        queue_url = server.create_queue("device-results", "arrivals")        # told of every manifest.json
+        server.client("s3").put_object(Bucket="device-results", Key="results/…/manifest.json", Body=b"{}")
+
+It is moto (https://docs.getmoto.org/en/latest/docs/server_mode.html), in a process of its own that ends with the one
+that started it, however that ends. What it holds is in memory: a server that is started again is empty.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+STOPS_WITHIN = 20.0
+REGION = "us-east-1"
+ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "sandbox",
+    "AWS_SECRET_ACCESS_KEY": "nobody's secret",
+    "AWS_DEFAULT_REGION": REGION,
+    # Nothing of the person's own, who may have an account.
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
+
+class BucketServer:
+    """The stand-in: started and ended by `with`, or by hand; started again on the same port, and empty.
+
+    `port` 0 takes any that is free.
+    """
+
+    def __init__(self, port: int = 0) -> None:
+        self.port = port
+        self._process: subprocess.Popen[str] | None = None
+        self._clients: dict[str, Any] = {}
+
+    @property
+    def url(self) -> str:
+        """Return where it listens."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the variables by which boto3 finds it, wherever it runs."""
+        return {**ENVIRONMENT, "AWS_ENDPOINT_URL": self.url}
+
+    def start(self) -> Self:
+        """Start it and wait until it listens. Raises AssertionError with what it printed when it does not."""
+        root = str(Path(__file__).parent.parent)
+        process = subprocess.Popen(  # noqa: S603  # nothing of it comes from outside
+            [sys.executable, "-m", "sandbox.bucket", str(self.port)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=root,
+            env={name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "COVERAGE_"))},
+        )
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        if not said.strip().isdigit():
+            process.kill()
+            process.communicate()
+            raise AssertionError(f"the S3 stand-in did not start: {said}")
+        self.port = int(said)
+        self._process = process
+        return self
+
+    def stop(self) -> None:
+        """Stop it; what it held is gone."""
+        process, self._process = self._process, None
+        for client in self._clients.values():
+            client.close()
+        self._clients = {}
+        if process is not None:
+            process.kill()
+            process.communicate(timeout=STOPS_WITHIN)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def client(self, service: str) -> Any:
+        """Return a boto3 client of `s3` or `sqs`, as whoever owns the account."""
+        import boto3
+
+        if service not in self._clients:
+            session = boto3.Session(
+                aws_access_key_id=ENVIRONMENT["AWS_ACCESS_KEY_ID"],
+                aws_secret_access_key=ENVIRONMENT["AWS_SECRET_ACCESS_KEY"],
+                region_name=REGION,
+            )
+            make: Any = session.client  # typed for every service of AWS, by packages that are not installed
+            self._clients[service] = make(service, endpoint_url=self.url)
+        return self._clients[service]
+
+    def create_bucket(self, name: str) -> None:
+        """Create a bucket."""
+        self.client("s3").create_bucket(Bucket=name)
+
+    def create_queue(self, bucket: str, name: str, *, visibility: int = 30, suffix: str = "manifest.json") -> str:
+        """Create a queue that is told of every object of the bucket that ends so; returns its URL.
+
+        `visibility` is in seconds: after that long a message that was received and not deleted comes again.
+        """
+        sqs = self.client("sqs")
+        attributes: Mapping[str, str] = {"VisibilityTimeout": str(visibility)}
+        url = str(sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"])
+        arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        told = {
+            "QueueArn": arn,
+            "Events": ["s3:ObjectCreated:*"],
+            "Filter": {"Key": {"FilterRules": [{"Name": "suffix", "Value": suffix}]}},
+        }
+        self.client("s3").put_bucket_notification_configuration(
+            Bucket=bucket, NotificationConfiguration={"QueueConfigurations": [told]}
+        )
+        return url
+
+    def forbid(self, bucket: str, *actions: str) -> None:
+        """Refuse such actions on the bucket's objects to everybody; no action at all: allow them again."""
+        s3 = self.client("s3")
+        if not actions:
+            s3.delete_bucket_policy(Bucket=bucket)
+            return
+        statement = {"Effect": "Deny", "Principal": "*", "Action": actions, "Resource": f"arn:aws:s3:::{bucket}/*"}
+        s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
+
+
+def _serve(port: int) -> None:
+    """Listen, say on which port, and end when nobody holds the other end of standard input any more."""
+    import logging
+    import threading
+
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+    from werkzeug.serving import make_server
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = make_server(
+        "127.0.0.1",
+        port,
+        DomainDispatcherApplication(create_backend_app),
+        threaded=True,
+        request_handler=MotoRequestHandler,
+    )
+    # Queue URLs have it.
+    os.environ["MOTO_PORT"] = str(server.server_port)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    sys.stdout.write(f"{server.server_port}\n")
+    sys.stdout.flush()
+    sys.stdin.read()
+    os._exit(0)  # a long poll in one of the threads would go on
+
+
+if __name__ == "__main__":
+    _serve(int(sys.argv[1]))
