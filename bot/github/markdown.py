@@ -220,6 +220,28 @@ def code(text: str) -> str:
     return f"{fence}{padding}{line}{padding}{fence}"
 
 
+def fenced(text: str) -> str:
+    """Return text from outside as a block of code with its lines kept, in a fence that nothing in it can end."""
+    content = lines_of(text)
+    longest = max((len(run) for run in re.findall("`+", content)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{content}\n{fence}"
+
+
+def lines_of(text: str) -> str:
+    """Return text from outside without what cannot be seen but changes what is; its line ends and tabs stay."""
+    lines = re.split("\r\n|[\r\n\v\f\x85\u2028\u2029]", text)
+    return "\n".join("".join(c if c == "\t" else _shown(c) for c in line) for line in lines)
+
+
+def plain(text: str) -> str:
+    """Return text from outside in one line for where GitHub shows text as it is, such as the title of a check run.
+
+    GitHub does not say that nothing is looked for there, so mentions and addresses are broken as in `escape`.
+    """
+    return _ACTIVE.sub(lambda match: match[0] + BREAK, _one_line(text))
+
+
 def truncate(text: str, limit: int) -> str:
     """Return at most `limit` characters of the text, ending in `…` where something was cut off."""
     if len(text) <= limit:

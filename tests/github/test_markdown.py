@@ -18,6 +18,9 @@ from bot.github.markdown import (
     Line,
     code,
     escape,
+    fenced,
+    lines_of,
+    plain,
     truncate,
     visible_lines,
 )
@@ -348,3 +351,23 @@ def test_a_cut_text_fits(text: str, limit: int) -> None:
     cut = truncate(text, limit)
     assert len(cut) <= limit
     assert cut == text or cut.endswith("…") or limit == 0
+
+
+@given(outside)
+@example("```\n````")
+@example("a\r\nb\x00\x85c\u2028d\u202e")
+def test_a_block_from_outside_is_one_block_of_code(text: str) -> None:
+    page = Page(f"before\n\n{fenced(text)}\n\nafter", raw_html=True)
+    assert page.elements == ["p", "pre", "code", "p"]
+    assert page.text.endswith("after\n")
+
+
+@given(outside)
+def test_plain_text_from_outside_is_one_line_that_calls_nobody(text: str) -> None:
+    shown = plain(f"a{text}b")
+    assert len(shown.splitlines()) == 1
+    assert re.search(r"@\w|://|[\x00-\x1f\u202a-\u202e\u2066-\u2069]", shown) is None
+
+
+def test_lines_keep_their_ends_and_tabs_and_lose_what_nobody_sees() -> None:
+    assert lines_of("a\tb\r\nc\rd\x1b[1m\u202e\ud800") == "a\tb\nc\nd[1m\N{REPLACEMENT CHARACTER}"

@@ -1,0 +1,108 @@
+"""What a check run shows, and how much of it GitHub takes (https://docs.github.com/en/rest/checks/runs)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+TITLE_LIMIT = 255
+"""Characters. GitHub names no limit for a run's title; this is the one it names for an annotation's."""
+TEXT_LIMIT = 65_535
+"""Of `summary` and of `text` each. GitHub says characters; bytes of UTF-8 are counted here, which is never more."""
+MOST_ANNOTATIONS = 50
+MOST_ACTIONS = 3
+MESSAGE_LIMIT = 64_000
+"""Bytes of an annotation's message and of its details, below GitHub's 64 KB however those are counted."""
+LABEL_LIMIT, DESCRIPTION_LIMIT, IDENTIFIER_LIMIT = 20, 40, 20
+"""Characters of a button's parts."""
+
+SUCCESS, NEUTRAL = "success", "neutral"
+CONCLUSIONS = (SUCCESS, NEUTRAL)
+"""No other is ever written: a check of ours must not block a merge."""
+LEVEL = "warning"
+
+LEFT_OUT = "*Left out, for GitHub takes no more text than this: {names}.*"
+_CLOSING = 1_000  # bytes that are kept free for LEFT_OUT
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A remark at a line of a file (from 1); the path must exist at the commit, or GitHub shows it nowhere."""
+
+    path: str
+    line: int
+    title: str
+    message: str
+    details: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A button on the check run; GitHub tells us its identifier when somebody presses it."""
+
+    label: str
+    description: str
+    identifier: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckContent:
+    """All that a check run says. It is always a completed one: one in progress holds up those who wait for all checks.
+
+    Raises `ValueError` for what GitHub would refuse, and for a conclusion that could block a merge.
+    """
+
+    conclusion: str
+    title: str
+    summary: str
+    text: str = ""
+    annotations: tuple[Annotation, ...] = ()
+    actions: tuple[Action, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.conclusion not in CONCLUSIONS:
+            raise ValueError(f"a check run must not conclude with {self.conclusion}, only with success or neutral")
+        if len(self.annotations) > MOST_ANNOTATIONS or len(self.actions) > MOST_ACTIONS:
+            raise ValueError(f"more than {MOST_ANNOTATIONS} annotations or {MOST_ACTIONS} buttons")
+        if len(self.title) > TITLE_LIMIT or max(size(self.summary), size(self.text)) > TEXT_LIMIT:
+            raise ValueError("the title, the summary or the text is longer than GitHub takes")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of a text that stands or falls as one, for a cut inside would break its table or its code."""
+
+    name: str
+    text: str
+
+
+def size(text: str) -> int:
+    """Return how many bytes a text has as UTF-8."""
+    return len(text.encode("utf-8", "replace"))
+
+
+def joined(blocks: Iterable[Block], limit: int = TEXT_LIMIT) -> str:
+    """Join blocks by empty lines as long as there is room, and name at the end those that found none."""
+    kept: list[str] = []
+    left_out: list[str] = []
+    room = limit - _CLOSING
+    for block in blocks:
+        needed = size(block.text) + 2
+        if not block.text:
+            continue
+        if needed <= room:
+            kept.append(block.text)
+            room -= needed
+        else:
+            left_out.append(block.name)
+    if left_out:
+        kept.append(LEFT_OUT.format(names=", ".join(dict.fromkeys(left_out))))
+    return "\n\n".join(kept)
+
+
+def shortened(text: str, limit: int) -> str:
+    """Return at most `limit` bytes of a text, cut at the end of a character, with `…` where something is missing."""
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= limit:
+        return text
+    return raw[: max(0, limit - 3)].decode("utf-8", "ignore") + "…"

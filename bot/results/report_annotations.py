@@ -1,0 +1,74 @@
+"""Annotations: new failures at the lines where they happened, and none where the line is not known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from bot.github.check_runs import MOST_ANNOTATIONS, TITLE_LIMIT, Annotation, shortened
+from bot.github.markdown import lines_of, plain
+from bot.results.findings import Failure, Findings
+from bot.results.report_words import ending, happened
+
+TITLE = "New failure on {lab}/{target}"
+MESSAGE_BYTES = 2_000
+DETAILS_CHARACTERS = 6_000
+"""Of the end of a failure's text: at most 24 kB for one annotation, and 1.3 MB in one request with fifty of them."""
+LAST_LINE = 1_000_000
+"""No file has more; GitHub refuses the whole check run for a line that it cannot store."""
+FOREIGN = ("site-packages/", "dist-packages/")
+
+
+def annotations_of(findings: Findings) -> tuple[Annotation, ...]:
+    """Return the annotations of at most fifty new failures, those first that tell most about the code."""
+    about = findings.state.about
+    title = shortened(plain(TITLE.format(lab=about.lab, target=about.target)), TITLE_LIMIT)
+    found = []
+    for failure in findings.new_failures:
+        line = line_of(failure, findings.files or ())
+        if line is not None:
+            found.append(Annotation(failure.path, line, title, _message(failure), _details(failure)))
+        if len(found) == MOST_ANNOTATIONS:
+            break
+    return tuple(found)
+
+
+def line_of(failure: Failure, files: Collection[str]) -> int | None:
+    """Return the line to annotate: the one that the format told, or the last in the file that the traceback names.
+
+    None where the path does not exist at the commit, or no line is known: no annotation is better than a wrong one.
+    """
+    if failure.path not in files:
+        return None
+    told = failure.detail.line
+    if told is not None:
+        return told if 1 <= told <= LAST_LINE else None
+    return _last_frame(failure.detail.text, failure.path)
+
+
+def _last_frame(text: str, path: str) -> int | None:
+    r"""Return the line of the last frame in a file: `path:12:` as pytest writes, or `File "path", line 12`.
+
+    Before the path may stand the lab's own folder, but for files of one name that may lie anywhere, and for
+    packages that are installed.
+    """
+    before = r"(?:^|[\s\"'(\[])" if "/" not in path else r"(?:^|[\s\"'(\[])(?P<folder>[^\s\"']*/)?"
+    frame = re.compile(rf"{before}{re.escape(path)}(?::|\", line )(?P<line>\d{{1,7}})\b")
+    last = None
+    for written in text.splitlines():
+        if path not in written:
+            continue
+        for found in frame.finditer(written):
+            folder = found.groupdict().get("folder") or ""
+            if not folder.endswith(FOREIGN) and not any(name in folder for name in FOREIGN):
+                last = int(found["line"])
+    return last if last is not None and 1 <= last <= LAST_LINE else None
+
+
+def _message(failure: Failure) -> str:
+    said = f": {failure.message}" if failure.message else ""
+    return shortened(f"{plain(failure.test)}\n{happened(failure)}{plain(said)}", MESSAGE_BYTES)
+
+
+def _details(failure: Failure) -> str:
+    return lines_of(ending(failure.detail.text.strip(), DETAILS_CHARACTERS))

@@ -1,0 +1,124 @@
+"""The tables of a report: at most ten rows each, then how many more there are; text from labs stands in code alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from bot.docs import table
+from bot.github.markdown import code
+from bot.results.findings import Baseline, Compared, Findings
+from bot.results.model import Detail
+from bot.results.report_words import happened
+from bot.results.state import Run, SuiteState
+
+MOST_ROWS = 10
+SHOWN_ID, SHOWN_MESSAGE, SHOWN_CLAIM = 240, 160, 200
+"""Characters of a cell."""
+MORE = "and {count:,} more"
+FIRST_RUN = "nothing earlier"
+NOT_CODE = "says nothing about the code"
+
+CLAIMS = "What the lab says of its runs; nobody has checked it."
+RENAMED = "Taken for renamed, with their history: {count:,}, as {before}, now {now}."
+
+_Rows = Iterable[Sequence[str]]
+
+
+def middle_cut(text: str, limit: int) -> str:
+    """Return at most `limit` characters: of a long test ID both ends tell something, file and parameters."""
+    if len(text) <= limit:
+        return text
+    head = limit // 2
+    return f"{text[:head]}…{text[head + 1 - limit :]}"
+
+
+def commit_link(baseline: Baseline) -> str:
+    """Return a link to a commit's page."""
+    return f"[`{baseline.sha[:10]}`]({baseline.url})"
+
+
+def counts(findings: Findings) -> str:
+    """Return how the tests of each suite ended, beside what that was compared with."""
+    header = ("suite", "passed", "failed", "errored", "skipped", "xfailed", "xpassed", "flaky")
+    rows = [_counts_row(suite, told) for suite, told in findings.suites]
+    return table((*header, "still failing", "compared with"), rows) if rows else ""
+
+
+def _counts_row(suite: SuiteState, told: Compared) -> Sequence[str]:
+    c, comparison = told.comparison.counts, told.comparison
+    numbers = (c.passed, c.failed, c.errored, c.skipped, c.xfailed, c.xpassed, c.flaky)
+    known = comparison.has_baseline and not comparison.infra
+    still = f"{len(comparison.still_failing):,}" if known else ""
+    beside = NOT_CODE if comparison.infra else commit_link(told.baseline) if told.baseline else FIRST_RUN
+    return (code(suite.suite), *(f"{number:,}" for number in numbers), still, beside)
+
+
+def new_failures(findings: Findings) -> str:
+    """Return the new failures, those that tell most about the code first."""
+    failures = findings.new_failures
+    rows = (_row(findings, f.suite, f.test, happened(f), _code(f.message, SHOWN_MESSAGE)) for f in failures[:MOST_ROWS])
+    return _titled(findings, "New failures", ("what happened", "message"), rows, len(failures))
+
+
+def changed(findings: Findings, name: str, attribute: str, *, message: bool = False) -> str:
+    """Return the tests of one attribute of the comparisons, perhaps with the first line that each said."""
+    tests = [(suite, test) for suite, told in findings.telling for test in getattr(told.comparison, attribute)]
+
+    def said(suite: SuiteState, test: str) -> Sequence[str]:
+        seen = suite.seen.get(test)
+        text = (seen.message if seen else "") or suite.details.get(test, Detail()).message
+        return (_code(text, SHOWN_MESSAGE),) if message else ()
+
+    rows = (_row(findings, suite.suite, test, *said(suite, test)) for suite, test in tests[:MOST_ROWS])
+    return _titled(findings, name, ("message",) if message else (), rows, len(tests))
+
+
+def renamed(findings: Findings) -> str:
+    """Say how many tests are taken for renamed, with the first of them."""
+    pairs = [pair for _, told in findings.telling for pair in told.comparison.renamed]
+    if not pairs:
+        return ""
+    before, now = (_code(name, SHOWN_ID) for name in pairs[0])
+    return RENAMED.format(count=len(pairs), before=before, now=now)
+
+
+def runs(findings: Findings) -> str:
+    """Return the runs that the check is made of, with what their lab claims."""
+    told = [run for suite, _ in findings.suites for run in suite.runs]
+    header = ("run", "suite", "attempt", "shard", "from", "to", "environment", "log")
+    rows: _Rows = (_run_row(run) for run in told[:MOST_ROWS])
+    return f"{CLAIMS}\n\n{table(header, _with_more(header, rows, len(told)))}" if told else ""
+
+
+def _run_row(run: Run) -> Sequence[str]:
+    identity, claims = _code(run.key.run_id, SHOWN_CLAIM), run.claims
+    if claims is None:
+        return (identity, *[""] * 7)
+    environment = ", ".join(f"{key}={value}" for key, value in islice(claims.environment.items(), MOST_ROWS))
+    shard = f"{claims.shard_index:,} of {claims.shard_total:,}"
+    said = (claims.started_at, claims.finished_at, environment, claims.log_url)
+    suite = _code(claims.suite, SHOWN_CLAIM)
+    return (identity, suite, f"{claims.attempt:,}", shard, *(_code(text, SHOWN_CLAIM) for text in said))
+
+
+def _row(findings: Findings, suite: str, test: str, *cells: str) -> Sequence[str]:
+    several = (code(suite),) if len(findings.suites) > 1 else ()
+    return (_code(test, SHOWN_ID), *several, *cells)
+
+
+def _titled(findings: Findings, name: str, columns: Sequence[str], rows: _Rows, total: int) -> str:
+    if not total:
+        return ""
+    header = ("test", *(("suite",) if len(findings.suites) > 1 else ()), *columns)
+    return f"### {name}: {total:,}\n\n{table(header, _with_more(header, rows, total))}"
+
+
+def _with_more(header: Sequence[str], rows: _Rows, total: int) -> list[Sequence[str]]:
+    more = total - MOST_ROWS
+    last = [(MORE.format(count=more), *[""] * (len(header) - 1))] if more > 0 else []
+    return [*rows, *last]
+
+
+def _code(text: str, limit: int) -> str:
+    return code(middle_cut(text, limit)) if text else ""

@@ -1,0 +1,53 @@
+"""States and comparisons for the tests of reports, each with only what its test is about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from bot.results.compare import Comparison, Counts
+from bot.results.findings import Baseline, Compared, Findings
+from bot.results.model import Detail, RunKey, Seen, Status, TargetKey
+from bot.results.state import Claims, Run, RunState, SuiteState, TargetState
+
+SHA = "1" * 40
+BASE = Baseline("b" * 40, f"https://github.example/octocat/compiler/commit/{'b' * 40}")
+ABOUT = TargetKey("octocat/compiler", "example-lab", "hexagon-v73")
+AT = 1_795_152_400.0  # 2026-11-20 05:26:40 UTC
+
+
+def a_run(run_id: str = "night-2", suite: str = "operators", *, reason: str = "", **claims: Any) -> Run:
+    key = RunKey(ABOUT.repository, ABOUT.lab, ABOUT.target, SHA, run_id)
+    return Run(key, "v1", RunState.STORED, reason, AT, claims=Claims(suite, **claims))
+
+
+def a_suite(
+    failures: Mapping[str, Detail] | None = None, *, name: str = "operators", runs: Iterable[Run] = (), **values: Any
+) -> SuiteState:
+    """Return a suite in which these tests failed."""
+    details = dict(failures or {})
+    seen = {test: Seen(Status.FAILED, trouble=d.trouble, message=d.message) for test, d in details.items()}
+    seen |= values.pop("seen", {})
+    return SuiteState(name, tuple(runs) or (a_run(suite=name),), seen, details, **values)
+
+
+def compared(*new_failures: str, baseline: Baseline | None = BASE, **values: Any) -> Compared:
+    """Return a comparison with these new failures; numbers stand for as many tests of that kind."""
+    counts = values.pop("counts", Counts(passed=576, failed=len(new_failures), skipped=1267))
+    some = {kind: tests if not isinstance(tests, int) else many(kind, tests) for kind, tests in values.items()}
+    has = baseline is not None
+    return Compared(Comparison(counts, has, new_failures=tuple(sorted(new_failures)), **some), baseline)
+
+
+def many(kind: str, number: int) -> Any:
+    return kind == "mass" if kind == "mass" else tuple(f"tests/test_{kind}.py::test_{n}" for n in range(number))
+
+
+def findings(
+    *suites: tuple[SuiteState, Compared],
+    pull_request: int | None = None,
+    files: Collection[str] | None = ("tests/test_tile.py",),
+    **values: Any,
+) -> Findings:
+    state = TargetState(ABOUT, SHA, {suite.suite: suite for suite, _ in suites}, pull_request)
+    return Findings(state, {suite.suite: told for suite, told in suites}, files, **values)

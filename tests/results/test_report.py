@@ -1,0 +1,270 @@
+"""What a check run says: its title, its conclusion and why, its tables, its buttons."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.github.check_runs import TEXT_LIMIT, size
+from bot.results.compare import Counts
+from bot.results.findings import Compared, Findings, Ignored
+from bot.results.model import Detail, Trouble
+from bot.results.report import report
+from tests.results.reported import BASE, SHA, a_run, a_suite, compared, findings
+
+TILE, MATMUL = "tests/test_tile.py::test_tile[llvm]", "tests/test_matmul.py::test_matmul"
+BOTH = {TILE: Detail(message="assert 1 == 2"), MATMUL: Detail(message="wrong\nby far")}
+INFRA = Compared(compared().comparison, BASE)
+IGNORED = Ignored("hubot", "c" * 40, "2026-11-20T05:10:00Z", frozenset({("operators", TILE)}))
+SAYS_NOTHING = "41 of 41 files could not be collected"
+
+
+def both(**values: object) -> Findings:
+    return findings((a_suite(BOTH), compared(*BOTH, fixed=1)), **values)  # type: ignore[arg-type]
+
+
+def incomplete() -> Findings:
+    suite = a_suite(shard_total=4, missing_shards=(3,))
+    return findings((suite, compared(fixed=1)))
+
+
+def without_baseline(failing: int) -> Findings:
+    counts = Counts(passed=576, failed=failing)
+    return findings((a_suite(), compared(baseline=None, failing=failing, counts=counts)))
+
+
+def broken_lab() -> Findings:
+    return findings((a_suite(), compared(infra=SAYS_NOTHING, counts=Counts(errored=41))))
+
+
+def one_broken_suite() -> Findings:
+    told = compared(infra=SAYS_NOTHING, counts=Counts(errored=41))
+    return findings((a_suite(BOTH), compared(*BOTH)), (a_suite(name="codegen"), told))
+
+
+@pytest.mark.parametrize(
+    ("known", "title", "conclusion"),
+    [
+        (both(), "2 new failures, 1 fixed · 576 passed, 1,267 skipped", "neutral"),
+        (findings((a_suite(), compared())), "Nothing changed · 576 passed, 1,267 skipped", "success"),
+        (
+            findings((a_suite(), compared(still_failing=5, fixed=2))),
+            "2 fixed, 5 still failing · 576 passed, 1,267 skipped",
+            "success",
+        ),
+        (
+            findings((a_suite(), compared(still_failing=5))),
+            "Nothing changed, 5 still failing · 576 passed, 1,267 skipped",
+            "success",
+        ),
+        (
+            findings((a_suite(), compared(gone=3, newly_skipped=2, new=1200, precluded=7))),
+            "2 newly skipped, 3 gone, 7 could not run, 1,200 new tests · 576 passed, 1,267 skipped",
+            "success",
+        ),
+        (incomplete(), "Incomplete: 3 of 4 shards of operators · 1 fixed · 576 passed, 1,267 skipped", "neutral"),
+        (without_baseline(0), "First run, nothing to compare with · 576 passed", "success"),
+        (without_baseline(3), "First run, nothing to compare with, 3 failing · 576 passed", "neutral"),
+        (broken_lab(), f"The lab's run says nothing about the code: {SAYS_NOTHING}", "neutral"),
+        (
+            one_broken_suite(),
+            "2 new failures · codegen says nothing about the code · 576 passed, 1,267 skipped",
+            "neutral",
+        ),
+        (
+            both(ignored=IGNORED),
+            "1 new failure, 1 new failure ignored by hubot, 1 fixed · 576 passed, 1,267 skipped",
+            "neutral",
+        ),
+        (
+            findings((a_suite(BOTH), compared(TILE)), ignored=IGNORED),
+            "1 new failure ignored by hubot · 576 passed, 1,267 skipped",
+            "success",
+        ),
+        (findings(), "", "neutral"),
+    ],
+)
+def test_the_title_says_what_changed_and_the_conclusion_is_never_failure(
+    known: Findings, title: str, conclusion: str
+) -> None:
+    content = report(known)
+    assert (content.title, content.conclusion) == (title or "Nothing has come that could be counted", conclusion)
+
+
+@pytest.mark.parametrize(
+    ("known", "why"),
+    [
+        (both(), "**Neutral**, because 2 tests fail here and did not at the commit that was compared with."),
+        (findings((a_suite(), compared())), "**Success**, because nothing fails."),
+        (
+            findings((a_suite(), compared(still_failing=1))),
+            "**Success**, because nothing fails that did not fail before.",
+        ),
+        (incomplete(), "**Neutral**, because not everything has come that was announced."),
+        (broken_lab(), "**Neutral**, because the results of `operators` say nothing about the code."),
+        (
+            without_baseline(1),
+            "**Neutral**, because 1 test fails, and there are no earlier results that would tell whether that is new.",
+        ),
+        (
+            one_broken_suite(),
+            "**Neutral**, because 2 tests fail here and did not at the commit that was compared with; "
+            "and because the results of `codegen` say nothing about the code.",
+        ),
+        (
+            findings((a_suite(BOTH), compared(TILE)), ignored=IGNORED),
+            "**Success**, because 1 new failure was ignored for this pull request by `hubot`, "
+            "and nothing else fails that did not fail before.",
+        ),
+    ],
+)
+def test_the_summary_says_why_in_one_sentence(known: Findings, why: str) -> None:
+    summary = report(known).summary
+    assert summary.startswith(why)
+    assert "This check is advisory" in summary
+
+
+def test_what_it_is_compared_with_is_named_by_sha_and_link() -> None:
+    link = f"[`bbbbbbbbbb`]({BASE.url})"
+    assert f"Compared with {link}: the nearest earlier commit" in report(both()).summary
+    two = findings((a_suite(), compared()), (a_suite(name="codegen"), compared(baseline=None)))
+    summary = report(two).summary
+    assert "the table names it" in summary
+    assert f"| {link} |" in summary
+    assert "| nothing earlier |" in summary
+
+
+def test_tables_have_ten_rows_and_then_say_how_many_more() -> None:
+    text = report(findings((a_suite(), compared(fixed=24, gone=10)))).text
+    assert text.count("tests/test_fixed.py") == 10
+    assert "### Fixed: 24" in text
+    assert "| and 14 more |" in text
+    assert text.count("tests/test_gone.py") == 10
+    assert text.count("more |") == 1
+
+
+def test_new_failures_come_with_what_happened_and_the_first_line_of_what_they_said() -> None:
+    summary = report(both()).summary
+    assert f"| `{TILE}` | failed | `assert 1 == 2` |" in summary
+    assert f"| `{MATMUL}` | failed | `wrong` |" in summary
+
+
+def test_what_tells_most_about_the_code_comes_first() -> None:
+    troubles = {
+        "e": Trouble.COLLECTION,
+        "d": Trouble.SETUP,
+        "c": Trouble.TIMEOUT,
+        "b": Trouble.OUTPUT,
+        "a": Trouble.CRASH,
+        "f": Trouble.INTERNAL,
+    }
+    tests = {test: Detail(trouble, "why") for test, trouble in troubles.items()} | {"b2": Detail()}
+    known = findings((a_suite(tests), compared(*tests)))
+    assert [failure.test for failure in known.new_failures] == ["a", "b", "b2", "c", "d", "e", "f"]
+
+
+def test_a_lab_that_sends_several_suites_has_one_table_of_new_failures_with_their_suite() -> None:
+    known = findings((a_suite(BOTH), compared(*BOTH)), (a_suite(BOTH, name="codegen"), compared(MATMUL)))
+    summary = report(known).summary
+    assert "### New failures: 3" in summary
+    assert f"| `{MATMUL}` | `codegen` | failed | `wrong` |" in summary
+
+
+def test_how_to_reproduce_is_filled_in_and_quoted() -> None:
+    nasty = "tests/test_tile.py::test_tile[a b;$(rm -rf ~)]"
+    known = findings((a_suite({nasty: Detail()}), compared(nasty)), reproduce="on {target} pytest {test} # {sha}")
+    assert f"on hexagon-v73 pytest '{nasty}' # {SHA}" in report(known).summary
+
+
+def test_a_template_that_tells_tests_not_apart_gives_one_command() -> None:
+    known = both(reproduce="run {suite} {name} {path}")
+    assert report(known).summary.count("\nrun operators") == 2
+    assert report(both(reproduce="run {suite}")).summary.count("\nrun operators") == 1
+    assert "How to reproduce" not in report(both()).summary
+
+
+def test_a_test_is_never_taken_for_an_option() -> None:
+    known = findings((a_suite({"--pdb\n-x": Detail()}), compared("--pdb\n-x")), reproduce="pytest {test}")
+    assert "pytest './--pdb -x'" in report(known).summary
+
+
+def test_what_is_missing_waiting_or_broken_is_named_with_since_when() -> None:
+    suite = a_suite(
+        shard_total=4,
+        missing_shards=(2, 3),
+        waiting=(a_run("night-2b", reason="te.xml is missing"),),
+        broken=(a_run("night-1", reason="te.xml has another hash"),),
+    )
+    summary = report(findings((suite, compared()))).summary
+    assert "- `operators`: shards 2, 3 of 4 have not come. The first run was announced on 2026-11-20" in summary
+    assert "the run `night-2b` waits for its files since 2026-11-20 05:26 UTC: te.xml is missing" in summary
+    assert (
+        "the run `night-1`, announced on 2026-11-20 05:26 UTC, never became whole: te.xml has another hash" in summary
+    )
+    assert report(findings((suite, compared()))).title.startswith(
+        "Incomplete: 2 of 4 shards of operators and 2 more · "
+    )
+
+
+def test_what_a_lab_says_of_its_runs_is_shown_as_what_it_says() -> None:
+    run = a_run(
+        started_at="2026-11-20T05:10:00Z", environment={"device": "Pixel 9"}, log_url="https://logs.example.org/7"
+    )
+    text = report(findings((a_suite(runs=[run]), compared()))).text
+    assert "What the lab says of its runs; nobody has checked it." in text
+    assert "| `2026-11-20T05:10:00Z` |  | `device=Pixel 9` | `https://logs.example.org/7` |" in text
+
+
+def test_contacts_are_shown_and_not_mentioned() -> None:
+    assert "Questions about this lab: `@example-lab-ci`" in report(both(contacts=("@example-lab-ci",))).summary
+
+
+@pytest.mark.parametrize(
+    ("known", "buttons"),
+    [
+        (both(pull_request=7), ["re-check", "ignore"]),
+        (both(), ["re-check"]),
+        (findings((a_suite(), compared()), pull_request=7), ["re-check"]),
+        (findings((a_suite(BOTH), compared(TILE)), ignored=IGNORED, pull_request=7), ["re-check"]),
+    ],
+)
+def test_new_failures_can_be_ignored_where_there_is_a_pull_request(known: Findings, buttons: list[str]) -> None:
+    actions = report(known).actions
+    assert [action.identifier for action in actions] == buttons
+    for action in actions:
+        assert (len(action.label) <= 20, len(action.description) <= 40, len(action.identifier) <= 20) == (True,) * 3
+
+
+def test_what_is_ignored_is_in_no_table_and_who_ignored_it_is_named() -> None:
+    summary = report(both(ignored=IGNORED)).summary
+    assert TILE not in summary
+    assert "1 new failure is ignored for this pull request by `hubot` at `cccccccccc`" in summary
+
+
+def test_a_mass_of_failures_is_told_as_one() -> None:
+    known = findings((a_suite(BOTH), compared(*BOTH, mass=True)))
+    assert "So much failed at once in `operators` that one cause is likelier" in report(known).summary
+
+
+def test_the_external_id_is_the_newest_run() -> None:
+    old = a_run("z", started_at="2026-11-20T05:10:00Z")
+    new = a_run("a", started_at="2026-11-20T06:10:00Z")
+    assert findings((a_suite(runs=[new, old]), compared())).external_id == "a"
+    assert findings().external_id == ""
+
+
+def test_the_largest_report_stays_within_what_github_takes_and_says_what_was_cut() -> None:
+    suites = []
+    for number in range(16):
+        name = f"suite-{number}"
+        tests = {f"tests/{'|&' * 100}.py::test_{n}": Detail(message="<" * 1000, text="é" * 16_000) for n in range(1250)}
+        runs = [a_run(f"{'|' * 90}{n}", name, environment={"k" * 300: "|" * 900}) for n in range(20)]
+        suites.append((a_suite(tests, name=name, runs=runs), compared(*tests, fixed=24, gone=24, flaky=24)))
+    known = findings(*suites, reproduce="pytest {test} " * 70, pull_request=1)
+    content = report(known)
+    assert len(known.new_failures) == 20_000
+    assert content.title.startswith("20,000 new failures, 384 fixed")
+    assert max(size(content.summary), size(content.text)) <= TEXT_LIMIT
+    assert "and 19,990 more" in content.summary
+    assert "*Left out, for GitHub takes no more text than this: how to reproduce.*" in content.summary
+    assert "Left out" in content.text
+    assert len(content.annotations) <= 50

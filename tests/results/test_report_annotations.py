@@ -1,0 +1,84 @@
+"""Where annotations stand: at lines that are known, in files that exist at the commit, and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.results.findings import Findings, Ignored
+from bot.results.model import Detail, Trouble
+from bot.results.report_annotations import annotations_of
+from tests.results.reported import a_suite, compared, findings
+
+PATH = "tests/python/test_tile.py"
+TEST = f"{PATH}::test_tile[llvm]"
+TRACEBACK = f"""
+{PATH}:7: in test_tile
+    check(1)
+python/tvm/tile.py:30: in check
+    compare(a, b)
+{PATH}:12: AssertionError
+/home/ci/other/tests/helper.py:99: in helper
+"""
+
+
+def one(detail: Detail, test: str = TEST, files: tuple[str, ...] | None = (PATH,)) -> Findings:
+    return findings((a_suite({test: detail}), compared(test)), files=files)
+
+
+@pytest.mark.parametrize(
+    ("detail", "line"),
+    [
+        (Detail(path=PATH, line=3), 3),
+        (Detail(path=PATH, line=3, text=TRACEBACK), 3),
+        (Detail(path=PATH, text=TRACEBACK), 12),
+        (Detail(text=TRACEBACK), 12),
+        (Detail(text=f"/home/ci/compiler/{PATH}:12: AssertionError"), 12),
+        (Detail(text=f'  File "/home/ci/compiler/{PATH}", line 12, in test'), 12),
+        (Detail(text=f'  File "{PATH}", line 12, in test'), 12),
+        (Detail(text=f"/usr/lib/python3/site-packages/{PATH}:12: AssertionError"), None),
+        (Detail(text=f"other{PATH}:12: AssertionError"), None),
+        (Detail(text="tests/python/test_other.py:12: AssertionError"), None),
+        (Detail(path=PATH), None),
+        (Detail(path=PATH, line=0, text=TRACEBACK), None),
+        (Detail(path=PATH, line=10**12), None),
+        (Detail(text=f"{PATH}:0: AssertionError"), None),
+        (Detail(text=f"{PATH}:123456789: AssertionError"), None),
+        (Detail(path="tests/python/gone.py", line=3), None),
+    ],
+)
+def test_an_annotation_stands_where_the_line_is_known(detail: Detail, line: int | None) -> None:
+    assert [found.line for found in annotations_of(one(detail))] == ([] if line is None else [line])
+
+
+def test_a_file_whose_name_may_lie_anywhere_is_found_by_its_whole_path_alone() -> None:
+    test = "conftest.py::test_a"
+    assert annotations_of(one(Detail(text="/home/ci/conftest.py:3: in a"), test, ("conftest.py",))) == ()
+    assert [a.line for a in annotations_of(one(Detail(text="conftest.py:3: in a"), test, ("conftest.py",)))] == [3]
+
+
+def test_where_the_files_of_the_commit_are_not_known_there_are_none() -> None:
+    assert annotations_of(one(Detail(path=PATH, line=3), files=None)) == ()
+
+
+def test_it_says_which_test_what_happened_and_what_it_said() -> None:
+    detail = Detail(Trouble.CRASH, "worker 'gw0' crashed\nmore", f"first\x1b[31m\u202e\r\n{'x' * 7000}\nlast", PATH, 3)
+    (found,) = annotations_of(one(detail))
+    assert found.title == "New failure on example-lab/hexagon-v73"
+    assert found.message == f"{TEST}\nthe process died: worker 'gw0' crashed"
+    assert found.details == "…last"
+
+
+def test_there_are_at_most_fifty_and_the_first_tell_most() -> None:
+    tests = {f"{PATH}::test_{n}": Detail(path=PATH, line=n + 1) for n in range(60)}
+    tests[f"{PATH}::test_59"] = Detail(Trouble.CRASH, path=PATH, line=60)
+    found = annotations_of(findings((a_suite(tests), compared(*tests)), files={PATH}))
+    assert len(found) == 50
+    assert found[0].line == 60
+
+
+def test_only_new_failures_that_nobody_ignores_are_annotated() -> None:
+    tests = {f"{PATH}::test_{n}": Detail(path=PATH, line=n + 1) for n in range(3)}
+    ignored = Ignored("hubot", "c" * 40, "", frozenset({("operators", f"{PATH}::test_0")}))
+    told = compared(f"{PATH}::test_0", f"{PATH}::test_1", still_failing=(f"{PATH}::test_2",))
+    known = findings((a_suite(tests), told), files={PATH}, ignored=ignored)
+    assert [found.line for found in annotations_of(known)] == [2]

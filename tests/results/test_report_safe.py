@@ -1,0 +1,164 @@
+"""Text from labs in a report: it shows what it is, and calls, links, formats and breaks nothing.
+
+The oracle is cmark-gfm, the parser that GitHub itself is built on.
+"""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.github.check_runs import CheckContent
+from bot.results.findings import Findings, Ignored
+from bot.results.model import Detail, Trouble
+from bot.results.report import report
+from tests.gfm import rendered
+from tests.results.reported import BASE, a_run, a_suite, compared, findings
+
+BREAK = "\u200b"
+PIECES = [
+    "@octocat",
+    "@example-lab/gpu",
+    "#1",
+    "GH-1",
+    "octocat/compiler#1",
+    "https://example.org",
+    "www.example.org",
+    "hubot@example.org",
+    "<img src=x>",
+    "<!--",
+    "-->",
+    "</code>",
+    "</details>",
+    "[a](https://example.org)",
+    "![a](/b)",
+    "```",
+    "``",
+    "`",
+    "|",
+    "\\|",
+    "\\",
+    "\n",
+    "\n\n# head\n",
+    "\r",
+    "\n| a | b |\n|---|---|\n",
+    "~~~",
+    "*",
+    "_",
+    "~~",
+    ":tada:",
+    "$x$",
+    "&lt;",
+    "\x00",
+    "\x1b[31m",
+    "\u202e",
+    "\ud800",
+    "\ufffc",
+    " ",
+    "tests/a.py::test_b",
+    "é",
+]
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=6).map("".join) | st.text(max_size=20)
+OURS = {"p", "h3", "table", "thead", "tbody", "tr", "th", "td", "code", "pre", "strong", "em", "ul", "li", "a"}
+ACTIVE = re.compile(r"@\w|#\d|\bGH-\d|://|www\.|:\w+:", re.IGNORECASE)
+
+
+class Page(HTMLParser):
+    """What a rendered text is made of; `speech` is what stands outside of code."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.links: set[str] = set()
+        self.speech = ""
+        self._code = 0
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.links |= {value or "" for name, value in attrs if name in ("href", "src")}
+        self._code += tag in ("code", "pre")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._code -= tag in ("code", "pre")
+        self.speech += " "
+
+    def handle_data(self, data: str) -> None:
+        if not self._code:
+            self.speech += data
+
+    def handle_comment(self, data: str) -> None:
+        self.tags.add("comment")
+
+
+@st.composite
+def reports(draw: st.DrawFn) -> Findings:
+    """Generate findings in which everything that a lab can choose is chosen badly."""
+    text = draw(st.lists(TEXTS, min_size=12, max_size=12))
+    tests = {
+        f"{text[0]}{number}": Detail(draw(st.sampled_from(Trouble)), text[number], text[number + 3], text[number + 4])
+        for number in range(3)
+    }
+    claims = {"environment": {text[7] or "k": text[8]}, "log_url": text[9], "started_at": text[10]}
+    run = a_run(text[1], text[2], reason=text[11], **claims)
+    name = text[2] or "x"
+    suite = a_suite(tests, name=name, runs=[run], waiting=(run,) if draw(st.booleans()) else ())
+    told = compared(*tests, fixed=tuple(tests), flaky=tuple(tests), renamed=((text[3], text[4]),))
+    other = (a_suite(name="codegen"), compared(infra=text[5]))
+    ignored = Ignored(text[6], text[7], "", frozenset({(name, next(iter(tests)))}))
+    return findings(
+        (suite, told),
+        *([other] if draw(st.booleans()) and name != "codegen" else []),
+        files={test.partition("::")[0] for test in tests} | set(text),
+        contacts=(text[8] or "x",),
+        reproduce="pytest {test} {path} {name} {suite}",
+        ignored=ignored if draw(st.booleans()) else None,
+    )
+
+
+def check_harmless(content: CheckContent) -> None:
+    for markdown in (content.summary, content.text):
+        assert "\ud800" not in markdown
+        page = Page(rendered(markdown, raw_html=True))
+        assert page.tags <= OURS, markdown
+        assert page.links <= {BASE.url}, markdown
+        assert ACTIVE.search(page.speech) is None, page.speech
+        check_tables(markdown)
+    for plain in (content.title, *(f"{a.title}{a.message}" for a in content.annotations)):
+        assert re.search(r"@\w|://|[\x00-\x09\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", plain) is None
+
+
+def check_tables(markdown: str) -> None:
+    """Assert that every table's rows have as many cells as its header, and that all of them are rows for GFM too."""
+    fence, rows, expected = "", 0, 0
+    for line in markdown.split("\n"):
+        if fence:
+            fence = "" if line == fence else fence
+        elif line.startswith("```"):
+            fence = line.removesuffix("text")
+        elif line.startswith("|"):
+            cells = line.count("|")
+            assert cells == (expected or cells), line
+            expected = cells
+            rows += not line.startswith("| --- ")
+        else:
+            expected = 0
+    assert not fence
+    assert rendered(markdown, raw_html=True).count("<tr>") == rows
+
+
+@given(reports())
+@settings(max_examples=150)
+def test_nothing_that_a_lab_sends_does_anything_in_its_report(known: Findings) -> None:
+    check_harmless(report(known))
+
+
+def test_a_failures_text_stays_in_its_code() -> None:
+    text = "```\n</code></pre><img src=x>\n````\n@octocat https://example.org"
+    known = findings((a_suite({"a": Detail(text=text)}), compared("a")))
+    content = report(known)
+    check_harmless(content)
+    assert "@octocat https://example.org\n`````" in content.text
