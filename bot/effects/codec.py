@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 
 from bot.effects.actions import RerunJob, RerunWorkflow
 from bot.effects.base import Effect
+from bot.effects.checks import PutCheckRun
 from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude
 from bot.effects.jenkins import JenkinsBuild
@@ -22,6 +23,7 @@ KINDS: dict[str, type[Effect]] = {
     for kind in (
         Conclude,
         JenkinsBuild,
+        PutCheckRun,
         React,
         Remember,
         Reply,

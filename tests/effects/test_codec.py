@@ -9,6 +9,7 @@ import pytest
 from bot.effects.actions import RerunJob, RerunWorkflow
 from bot.effects.base import Effect
 from bot.effects.codec import KINDS, decode, encode
+from bot.effects.checks import PutCheckRun
 from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude, Item
 from bot.effects.jenkins import JenkinsBuild
@@ -16,12 +17,19 @@ from bot.effects.reactions import React
 from bot.effects.remember import Remember
 from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.statuses import SetStatus
+from bot.github.check_runs import Action, Annotation, CheckContent
 
 AT = "2026-11-20T05:10:00Z"
+CONTENT = CheckContent(
+    "neutral", "Title", "Summary", "Text", (Annotation("a.py", 1, "Title", "Message"),), (Action("Do", "Do it", "do"),)
+)
 ITEM = Item("`@ci rerun`", "Running again.", done=True, targets=("actions-run:7",))
 EFFECTS: list[Effect] = [
     Conclude("issue_comment", 7, "IC_7", 1, "https://github.example/octocat/compiler/pull/1", AT, (ITEM, ITEM)),
     JenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
+    PutCheckRun(
+        "hardware/example-lab/gpu", "a" * 40, "run-7", CONTENT, 3, AT, "hardware-ignored:5#1:example-lab/gpu", AT
+    ),
     React("review", 7, "PRR_7", "eyes"),
     Remember("slow-tests:5#1", {"on": True, "by": "octocat", "nested": {"a": [1, None]}}),
     Reply(1, "Answer", AT),

@@ -1,0 +1,237 @@
+"""A check run of a name on a commit: one write where it has to change, none where it says so already."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bot.effects.checks import PutCheckRun, revision_key
+from bot.errors import TryAgain
+from bot.github.check_runs import Action, Annotation, CheckContent
+from sandbox.checks import CheckRun
+from sandbox.clock import iso
+from tests.handlers.driver import World, a_world
+
+NAME = "hardware/example-lab/hexagon-v73"
+CREATE = "/repos/{owner}/{repo}/check-runs"
+UPDATE = "/repos/{owner}/{repo}/check-runs/{check_run_id}"
+LOOK = "GET /repos/{owner}/{repo}/commits/{ref}/check-runs"
+ANNOTATIONS = "GET /repos/{owner}/{repo}/check-runs/{check_run_id}/annotations"
+FIRST, SECOND, THIRD = (
+    Annotation("tests/test_tile.py", line, "New failure", f"test_{line}\nfailed", "text") for line in (1, 2, 3)
+)
+CONTENT = CheckContent("neutral", "1 new failure", "why", "more", (FIRST,), (Action("Re-check", "Again", "re-check"),))
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with a_world(tmp_path) as world:
+        world.github.requests.clear()
+        yield world
+
+
+def check(world: World, content: CheckContent = CONTENT, **values: object) -> PutCheckRun:
+    return PutCheckRun(NAME, head(world), "night-2", content, **values)  # type: ignore[arg-type]
+
+
+def head(world: World) -> str:
+    return world.repository.refs["refs/heads/main"]
+
+
+def runs(world: World) -> list[CheckRun]:
+    """All runs there ever were, superseded ones too."""
+    return [run for suite in world.repository.suites for run in suite.runs if run.name == NAME]
+
+
+def asked(world: World) -> dict[str, int]:
+    """How often what about checks was asked of GitHub."""
+    return {request: n for request, n in world.github.requests.counts().items() if "/check-runs" in request}
+
+
+def writes(world: World) -> list[str]:
+    return [request for request, n in asked(world).items() for _ in range(n) if request[:3] != "GET"]
+
+
+async def test_the_first_time_one_look_and_one_write_make_it(world: World) -> None:
+    applied = await world.apply_alone(check(world))
+    (run,) = runs(world)
+    assert (run.status, run.conclusion, run.external_id) == ("completed", "neutral", "night-2")
+    assert (run.title, run.summary, run.text) == ("1 new failure", "why", "more")
+    assert run.annotations == [
+        {
+            "path": "tests/test_tile.py",
+            "start_line": 1,
+            "end_line": 1,
+            "annotation_level": "warning",
+            "title": "New failure",
+            "message": "test_1\nfailed",
+            "raw_details": "text",
+        }
+    ]
+    assert run.actions == [{"label": "Re-check", "description": "Again", "identifier": "re-check"}]
+    assert asked(world) == {LOOK: 1, f"POST {CREATE}": 1}
+    assert applied.text == f"{NAME} on {head(world)[:7]}: 1 new failure"
+
+
+async def test_what_says_so_already_is_not_written_again(world: World) -> None:
+    await world.apply_alone(check(world))
+    applied = await world.apply_alone(check(world))
+    assert (len(writes(world)), applied.changed) == (1, False)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(CONTENT, title="2 fixed"),
+        replace(CONTENT, summary="other"),
+        replace(CONTENT, text="other"),
+        replace(CONTENT, conclusion="success"),
+    ],
+)
+async def test_what_says_something_else_is_changed_without_new_annotations(world: World, other: CheckContent) -> None:
+    await world.apply_alone(check(world))
+    await world.apply_alone(check(world, other))
+    (run,) = runs(world)
+    assert (run.conclusion, run.title, run.summary, run.text) == (
+        other.conclusion,
+        other.title,
+        other.summary,
+        other.text,
+    )
+    assert len(run.annotations) == 1
+    assert writes(world) == [f"POST {CREATE}", f"PATCH {UPDATE}"]
+
+
+async def test_a_newer_upload_of_the_same_is_written_for_its_id(world: World) -> None:
+    await world.apply_alone(check(world))
+    await world.apply_alone(replace(check(world), external_id="night-2b"))
+    assert [run.external_id for run in runs(world)] == ["night-2b"]
+
+
+async def test_of_grown_annotations_only_the_new_ones_are_sent(world: World) -> None:
+    """GitHub adds what a change brings to what is there."""
+    await world.apply_alone(check(world))
+    grown = replace(CONTENT, annotations=(SECOND, FIRST, THIRD))
+    await world.apply_alone(check(world, grown))
+    (run,) = runs(world)
+    assert [sent["start_line"] for sent in run.annotations] == [1, 2, 3]
+    applied = await world.apply_alone(check(world, grown))
+    assert not applied.changed
+
+
+async def test_annotations_that_are_no_longer_true_are_superseded_with_their_run(world: World) -> None:
+    await world.apply_alone(check(world, replace(CONTENT, annotations=(FIRST, SECOND))))
+    fewer = replace(CONTENT, annotations=(SECOND,))
+    await world.apply_alone(check(world, fewer))
+    assert [len(run.annotations) for run in runs(world)] == [2, 1]
+    (shown,) = world.repository.check_runs(head(world), NAME)
+    assert [sent["start_line"] for sent in shown.annotations] == [2]
+    assert not (await world.apply_alone(check(world, fewer))).changed
+
+
+async def test_as_many_but_other_annotations_are_noticed(world: World) -> None:
+    await world.apply_alone(check(world))
+    await world.apply_alone(check(world, replace(CONTENT, annotations=(SECOND,))))
+    assert [run.annotations[0]["start_line"] for run in runs(world)] == [1, 2]
+
+
+async def test_without_annotations_none_are_read(world: World) -> None:
+    bare = replace(CONTENT, annotations=())
+    await world.apply_alone(check(world, bare))
+    await world.apply_alone(check(world, bare))
+    assert ANNOTATIONS not in asked(world)
+
+
+async def test_an_older_plan_that_comes_late_changes_nothing(world: World) -> None:
+    newer = replace(CONTENT, title="2 fixed")
+    await world.apply_alone(check(world, newer, revision=2))
+    applied = await world.apply_alone(check(world, revision=1))
+    assert [run.title for run in runs(world)] == ["2 fixed"]
+    assert (applied.text, applied.changed) == (f"{NAME} shows something newer already", False)
+    await world.apply_alone(check(world, revision=2))
+    assert [run.title for run in runs(world)] == ["1 new failure"]
+
+
+async def test_a_plan_from_before_somebody_chose_to_ignore_changes_nothing(world: World) -> None:
+    record = "hardware-ignored:5#1:example-lab/hexagon-v73"
+    planned = check(world, ignored=record)
+    await world.records.put(record, {"at": "2026-11-20T05:10:00Z"})
+    assert not (await world.apply_alone(planned)).changed
+    assert runs(world) == []
+    assert (await world.apply_alone(replace(planned, ignored_at="2026-11-20T05:10:00Z"))).changed
+
+
+async def test_pressed_again_it_is_written_although_it_says_the_same(world: World) -> None:
+    """GitHub has reset the suite of a check that is asked for again."""
+    await world.apply_alone(check(world))
+    world.github.clock.advance(seconds=60)
+    pressed = check(world, pressed_at=iso(world.github.clock.now()))
+    await world.apply_alone(pressed)
+    assert len(runs(world)) == 2
+    assert not (await world.apply_alone(pressed)).changed
+    assert len(runs(world)) == 2
+
+
+@pytest.mark.parametrize("fault", ["drop", "status"])
+@pytest.mark.parametrize("press", [False, True])
+async def test_a_new_run_whose_answer_was_lost_is_not_made_twice(world: World, fault: str, press: bool) -> None:
+    if press:
+        await world.apply_alone(check(world))
+        world.github.clock.advance(seconds=60)
+    effect = check(world, pressed_at=iso(world.github.clock.now()) if press else "")
+    before = len(runs(world))
+    if fault == "drop":
+        world.github.faults.add("POST", CREATE, drop="after")
+    else:
+        world.github.faults.add("POST", CREATE, status=502, when="after")
+    with pytest.raises(TryAgain):
+        await world.apply_alone(effect)
+    await world.apply_alone(effect)
+    assert len(runs(world)) == before + 1
+
+
+async def test_a_change_whose_answer_was_lost_adds_its_annotations_once(world: World) -> None:
+    await world.apply_alone(check(world))
+    grown = check(world, replace(CONTENT, annotations=(FIRST, SECOND)))
+    world.github.faults.add("PATCH", UPDATE, drop="after")
+    with pytest.raises(TryAgain):
+        await world.apply_alone(grown)
+    await world.apply_alone(grown)
+    (run,) = runs(world)
+    assert [sent["start_line"] for sent in run.annotations] == [1, 2]
+
+
+async def test_a_crash_between_the_write_and_the_note_of_it_writes_nothing_twice(world: World) -> None:
+    await world.apply_alone(check(world, revision=3))
+    await world.records.put(revision_key(world.repository.id, NAME, head(world)), {"revision": 2})
+    assert not (await world.apply_alone(check(world, revision=3))).changed
+    assert len(writes(world)) == 1
+    assert await world.records.get(revision_key(world.repository.id, NAME, head(world))) == {"revision": 3}
+
+
+async def test_another_apps_check_of_the_same_name_is_left_alone(world: World) -> None:
+    other = world.github.create_app()
+    other.install(world.repository)
+    theirs = world.repository.add_check_run(other, head(world), NAME, conclusion="failure")
+    await world.apply_alone(check(world))
+    assert theirs.conclusion == "failure"
+    assert len(runs(world)) == 2
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"conclusion": "failure"},
+        {"title": "x" * 256},
+        {"summary": "é" * 32_768},
+        {"text": "x" * 65_536},
+        {"annotations": (FIRST,) * 51},
+        {"actions": CONTENT.actions * 4},
+    ],
+)
+def test_what_could_block_a_merge_or_github_refuses_cannot_be_said(values: dict[str, object]) -> None:
+    with pytest.raises(ValueError):
+        replace(CONTENT, **values)  # type: ignore[arg-type]
