@@ -8,8 +8,8 @@ import pytest
 
 from bot.effects.actions import RerunJob, RerunWorkflow
 from bot.effects.base import Effect
-from bot.effects.codec import KINDS, decode, encode
 from bot.effects.checks import PutCheckRun
+from bot.effects.codec import KINDS, decode, encode
 from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude, Item
 from bot.effects.jenkins import JenkinsBuild
