@@ -6,19 +6,19 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bot.effects.base import Applied, EffectContext
 from bot.github.check_runs import LEVEL, Annotation, CheckContent
 from bot.payload import Payload
 
-if TYPE_CHECKING:
-    from bot.engine.records import Records
-
 FOR_COMMIT = "/repos/{+repo}/commits/{sha}/check-runs{?check_name,app_id,filter}"
 CHECK_RUNS = "/repos/{+repo}/check-runs"
 ONE_CHECK_RUN = "/repos/{+repo}/check-runs/{id}"
 ANNOTATIONS = "/repos/{+repo}/check-runs/{id}/annotations"
+
+NEWER = "{name} shows something newer already"
+SAME = "{name} said so already"
 
 _Remark = tuple[str, int, str, str]
 
@@ -27,9 +27,8 @@ _Remark = tuple[str, int, str, str]
 class PutCheckRun:
     """Make the newest check run of a name on a commit say this.
 
-    `revision` counts the states of what is shown: once one was written, a plan for an older one comes too late. The
-    record `hardware-check:…` holds it. `ignored` names the record of what people chose to ignore, and `ignored_at` is
-    the time that stood there when this was planned; where it says otherwise by now, whoever changed it shows that.
+    `as_of` is when its plan began to read what it tells of, in seconds since 1970. The plans for one check are made one
+    after the other, but a retry may come late: once something newer was written, what is older is left undone.
     `pressed_at` (ISO 8601) is when somebody asked for the check again: GitHub has reset its suite, so a run that is
     older is superseded even if it says the same.
     """
@@ -38,10 +37,8 @@ class PutCheckRun:
     sha: str
     external_id: str
     content: CheckContent
-    revision: int = 0
+    as_of: float
     pressed_at: str = ""
-    ignored: str = ""
-    ignored_at: str = ""
 
     @property
     def target(self) -> str:
@@ -54,23 +51,13 @@ class PutCheckRun:
         A PATCH adds its annotations to those that are there, so only those that GitHub does not have are sent; and a
         run whose annotations are no longer true is superseded by a new one, for none can be taken away.
         """
-        record = revision_key(context.repository.id, self.name, self.sha)
-        late = await self._too_late(context, record)
-        if late:
-            return Applied(late, changed=False)
+        record = f"hardware-check:{context.repository.id}:{self.name}:{self.sha}"
+        stored = await context.records.get(record)
+        if stored is not None and stored["as_of"] > self.as_of:
+            return Applied(NEWER.format(name=self.name), changed=False)
         done = await self._write(context)
-        await context.records.put(record, {"revision": self.revision})
+        await context.records.put(record, {"as_of": self.as_of})
         return done
-
-    async def _too_late(self, context: EffectContext, record: str) -> str:
-        """Say why this must not be written any more; empty: it may."""
-        if await revision_of(context.records, record) > self.revision:
-            return f"{self.name} shows something newer already"
-        if self.ignored:
-            stored = Payload(await context.records.get(self.ignored) or {}, self.ignored)
-            if stored.text("at") != self.ignored_at:
-                return f"{self.ignored} was changed since, so {self.name} was left alone"
-        return ""
 
     async def _write(self, context: EffectContext) -> Applied:
         shown = f"{self.name} on {self.sha[:7]}: {self.content.title}"
@@ -80,14 +67,14 @@ class PutCheckRun:
         there = found.integer("output", "annotations_count")
         says_so = self._says_so(found)
         if says_so and not there and not self.content.annotations:
-            return Applied(f"{self.name} said so already", changed=False)
+            return Applied(SAME.format(name=self.name), changed=False)
         where = {"repo": context.repository.full_name, "id": str(found.integer("id"))}
         known = await _annotations(context, where) if there else Counter[_Remark]()
         wanted = Counter(map(_remark, self.content.annotations))
         if known - wanted:
             return await self._create(context, shown)
         if says_so and known == wanted:
-            return Applied(f"{self.name} said so already", changed=False)
+            return Applied(SAME.format(name=self.name), changed=False)
         await context.github.patch(ONE_CHECK_RUN, url_vars=where, data=self._body(_without(self.content, known)))
         return Applied(shown)
 
@@ -139,17 +126,6 @@ class PutCheckRun:
                 for action in content.actions
             ],
         }
-
-
-def revision_key(repository_id: int, name: str, sha: str) -> str:
-    """Return the key of the record that says which revision a check run shows."""
-    return f"hardware-check:{repository_id}:{name}:{sha}"
-
-
-async def revision_of(records: Records, record: str) -> int:
-    """Return the revision that was written last; 0 before the first."""
-    stored = await records.get(record)
-    return Payload(stored, record).integer("revision") if stored else 0
 
 
 async def _annotations(context: EffectContext, where: dict[str, str]) -> Counter[_Remark]:

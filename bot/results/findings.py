@@ -79,8 +79,9 @@ class Failure:
 class Findings:
     """Everything that a report tells; `compared` has an entry for each suite of the state.
 
-    `files` are the paths of the repository at the commit, None where they are not known. `contacts` and `reproduce` are
-    what app.yaml says of the lab. `notice` (Markdown) answers who pressed a button.
+    `over`: what has not come is waited for no longer. `files` are the paths of the repository at the commit, None where
+    they are not known. `contacts` and `reproduce` are what app.yaml says of the lab. `notice` (Markdown) answers who
+    pressed a button.
     """
 
     state: TargetState
@@ -89,6 +90,7 @@ class Findings:
     contacts: tuple[str, ...] = ()
     reproduce: str = ""
     ignored: Ignored | None = None
+    over: bool = False
     notice: str = ""
 
     @cached_property
@@ -97,14 +99,19 @@ class Findings:
         return tuple((self.state.suites[name], self.compared[name]) for name in sorted(self.state.suites))
 
     @cached_property
+    def _come(self) -> tuple[tuple[SuiteState, Compared], ...]:
+        """The suites of which something has come, if perhaps no test; of others there is nothing to say yet."""
+        return tuple((suite, told) for suite, told in self.suites if suite.seen or suite.complete)
+
+    @cached_property
     def telling(self) -> tuple[tuple[SuiteState, Compared], ...]:
         """The suites whose results say something about the code."""
-        return tuple((suite, told) for suite, told in self.suites if not told.comparison.infra)
+        return tuple((suite, told) for suite, told in self._come if not told.comparison.infra)
 
     @cached_property
     def infra(self) -> tuple[tuple[str, str], ...]:
         """The suites whose results say nothing about the code, and why."""
-        return tuple((suite.suite, t.comparison.infra) for suite, t in self.suites if t.comparison.infra)
+        return tuple((suite.suite, t.comparison.infra) for suite, t in self._come if t.comparison.infra)
 
     @cached_property
     def all_new_failures(self) -> tuple[Failure, ...]:

@@ -50,6 +50,7 @@ ALL_IGNORED = "{failures} ignored for this pull request by {login}, and nothing 
 SHARDS = "{have} of {total} shards of {suite}"
 WAITING = "{suite}: the run {run} waits for its files since {since}: {reason}"
 BROKEN = "{suite}: the run {run}, announced on {since}, never became whole: {reason}"
+OVER = "It is waited for no longer; what is uploaded later still counts."
 MOST_NUMBERS = 20
 MOST_LINES = 10
 
@@ -174,7 +175,8 @@ def infra_reasons(findings: Findings) -> str:
 
 def lacking(findings: Findings) -> str:
     """Say what is missing, waiting or broken and since when, as a list."""
-    return _listed([line for suite, _ in findings.suites for line in _lacking_of(suite)])
+    lines = [line for suite, _ in findings.suites for line in _lacking_of(suite)]
+    return "\n\n".join([_listed(lines), *([OVER] if findings.over else [])]) if lines else ""
 
 
 def _lacking_of(suite: SuiteState) -> Iterator[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.effects.checks import PutCheckRun, revision_key
+from bot.effects.checks import PutCheckRun
 from bot.errors import TryAgain
 from bot.github.check_runs import Action, Annotation, CheckContent
 from sandbox.checks import CheckRun
@@ -33,8 +33,8 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield world
 
 
-def check(world: World, content: CheckContent = CONTENT, **values: object) -> PutCheckRun:
-    return PutCheckRun(NAME, head(world), "night-2", content, **values)  # type: ignore[arg-type]
+def check(world: World, content: CheckContent = CONTENT, *, as_of: float = 1.0, pressed_at: str = "") -> PutCheckRun:
+    return PutCheckRun(NAME, head(world), "night-2", content, as_of, pressed_at)
 
 
 def head(world: World) -> str:
@@ -147,21 +147,12 @@ async def test_without_annotations_none_are_read(world: World) -> None:
 
 async def test_an_older_plan_that_comes_late_changes_nothing(world: World) -> None:
     newer = replace(CONTENT, title="2 fixed")
-    await world.apply_alone(check(world, newer, revision=2))
-    applied = await world.apply_alone(check(world, revision=1))
+    await world.apply_alone(check(world, newer, as_of=2.0))
+    applied = await world.apply_alone(check(world, as_of=1.5))
     assert [run.title for run in runs(world)] == ["2 fixed"]
     assert (applied.text, applied.changed) == (f"{NAME} shows something newer already", False)
-    await world.apply_alone(check(world, revision=2))
+    await world.apply_alone(check(world, as_of=2.5))
     assert [run.title for run in runs(world)] == ["1 new failure"]
-
-
-async def test_a_plan_from_before_somebody_chose_to_ignore_changes_nothing(world: World) -> None:
-    record = "hardware-ignored:5#1:example-lab/hexagon-v73"
-    planned = check(world, ignored=record)
-    await world.records.put(record, {"at": "2026-11-20T05:10:00Z"})
-    assert not (await world.apply_alone(planned)).changed
-    assert runs(world) == []
-    assert (await world.apply_alone(replace(planned, ignored_at="2026-11-20T05:10:00Z"))).changed
 
 
 async def test_pressed_again_it_is_written_although_it_says_the_same(world: World) -> None:
@@ -205,11 +196,11 @@ async def test_a_change_whose_answer_was_lost_adds_its_annotations_once(world: W
 
 
 async def test_a_crash_between_the_write_and_the_note_of_it_writes_nothing_twice(world: World) -> None:
-    await world.apply_alone(check(world, revision=3))
-    await world.records.put(revision_key(world.repository.id, NAME, head(world)), {"revision": 2})
-    assert not (await world.apply_alone(check(world, revision=3))).changed
+    await world.apply_alone(check(world, as_of=3.0))
+    await world.records.put(f"hardware-check:{world.repository.id}:{NAME}:{head(world)}", {"as_of": 2.0})
+    assert not (await world.apply_alone(check(world, as_of=3.0))).changed
     assert len(writes(world)) == 1
-    assert await world.records.get(revision_key(world.repository.id, NAME, head(world))) == {"revision": 3}
+    assert not (await world.apply_alone(check(world, as_of=2.5))).changed
 
 
 async def test_another_apps_check_of_the_same_name_is_left_alone(world: World) -> None:

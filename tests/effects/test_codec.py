@@ -27,9 +27,7 @@ ITEM = Item("`@ci rerun`", "Running again.", done=True, targets=("actions-run:7"
 EFFECTS: list[Effect] = [
     Conclude("issue_comment", 7, "IC_7", 1, "https://github.example/octocat/compiler/pull/1", AT, (ITEM, ITEM)),
     JenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
-    PutCheckRun(
-        "hardware/example-lab/gpu", "a" * 40, "run-7", CONTENT, 3, AT, "hardware-ignored:5#1:example-lab/gpu", AT
-    ),
+    PutCheckRun("hardware/example-lab/gpu", "a" * 40, "run-7", CONTENT, 1_795_152_400.0, AT),
     React("review", 7, "PRR_7", "eyes"),
     Remember("slow-tests:5#1", {"on": True, "by": "octocat", "nested": {"a": [1, None]}}),
     Reply(1, "Answer", AT),

@@ -27,7 +27,7 @@ def a_suite(
     """Return a suite in which these tests failed."""
     details = dict(failures or {})
     seen = {test: Seen(Status.FAILED, trouble=d.trouble, message=d.message) for test, d in details.items()}
-    seen |= values.pop("seen", {})
+    seen |= values.pop("seen", {"tests/test_ok.py::test_ok": Seen(Status.PASSED)})
     return SuiteState(name, tuple(runs) or (a_run(suite=name),), seen, details, **values)
 
 

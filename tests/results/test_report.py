@@ -205,6 +205,21 @@ def test_what_is_missing_waiting_or_broken_is_named_with_since_when() -> None:
     )
 
 
+def test_what_is_waited_for_no_longer_is_told_so() -> None:
+    over = findings((a_suite(shard_total=2, missing_shards=(2,)), compared()), over=True)
+    assert "shard 2 of 2 has not come." in report(over).summary
+    assert "It is waited for no longer; what is uploaded later still counts." in report(over).summary
+    assert "no longer" not in report(findings((a_suite(), compared()), over=True)).summary
+
+
+def test_a_suite_of_which_nothing_has_come_yet_is_no_broken_one() -> None:
+    waiting = a_suite(name="codegen", seen={}, waiting=(a_run("night-2c", "codegen"),))
+    content = report(findings((waiting, compared(infra="no test ran", counts=Counts()))))
+    assert content.title == "Incomplete: 1 run of codegen without all files"
+    assert "no test ran" not in content.summary
+    assert "| has not come |" in content.summary
+
+
 def test_what_a_lab_says_of_its_runs_is_shown_as_what_it_says() -> None:
     run = a_run(
         started_at="2026-11-20T05:10:00Z", environment={"device": "Pixel 9"}, log_url="https://logs.example.org/7"
