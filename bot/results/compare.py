@@ -2,10 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from bot.results.model import Seen
+from bot.results.identity import renames
+from bot.results.model import BAD, Seen, Status, Trouble
+
+FINISHED = (None, 0, 5)
+"""Exit statuses with which a run may end well without a test; 5 is pytest's for none selected."""
+INTERRUPTED = (2, 3, 4, 124)
+"""Exit statuses of a run that ended early: pytest's for an interrupt, an internal error, a wrong call; timeout(1)'s."""
+KILLED = 125
+"""Exit statuses from here on, and negative ones, are those of a command that could not be run or was killed."""
+MASS_COLLECTION_FILES = 3
+MASS_COLLECTION_SHARE = 0.75
+"""So many files, and so much of all files, must have failed at collection. Real nights have up to 0.57, a broken lab 1.
+Files are counted, not tests: a file that could not be collected may stand for hundreds."""
+ONE_CAUSE_TESTS = 10
+ONE_CAUSE_SHARE = 0.8
+"""More than this share of the tests that ran, so many at least, must have failed with one cause (Trunk's rule too)."""
+ALL_SKIPPED_TESTS = 3
+"""So many tests must have ended well in the baseline before it is odd that all are skipped."""
+MASS_TESTS = 20
+MASS_SHARE = 0.1
+"""So many new failures, and more than this share of the tests that ran, are a mass."""
+CONFIRMED_RUNS = 2
+"""A failure that is seen in so many runs in a row is no chance any more."""
+
+NOTHING = "it has no test at all; see which tests the lab's command selects"
+CRASHED = (
+    "the lab's command ended with exit status {status} before its first test; see the lab's installation and device"
+)
+ONLY_CRASHES = "nothing but crashes was reported, and not one test's result; see the lab's installation and device"
+ALL_SKIPPED = (
+    "all {skipped:,} tests were skipped, of which {good:,} ended well before; see whether the lab's device was found"
+)
+MASS_COLLECTION = "{broken:,} of {files:,} test files could not be imported; see the lab's installation"
+ONE_CAUSE = "{failed:,} of the {ran:,} tests that ran failed with one cause; see the lab's installation and device"
+
+GOOD = frozenset({Status.PASSED, Status.XFAILED, Status.XPASSED})
+_SKIPPED = Status.SKIPPED
+
+WORD = re.compile(r"[^\s'\"`(),;<>]+")
+NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +67,9 @@ class Comparison:
     """One suite's run beside its baseline: sorted test IDs by what happened to them.
 
     `new` are all tests that the baseline does not have, those that fail (which are new failures too) included. `gone`
-    are all that only the baseline has, but for `precluded`: their file could not be collected this time, so nobody
-    knows. `renamed` are pairs of (before, now). Without a baseline (`has_baseline` false) only `counts`, `failing`
-    and `flaky` say anything.
+    are all that only the baseline has, but for `precluded`: nobody knows of those, for this time their file could not
+    be collected, the process died in it, or the whole run ended early. `renamed` are pairs of (before, now). Without a
+    baseline (`has_baseline` false) only `counts`, `failing` and `flaky` say anything.
     """
 
     counts: Counts
@@ -50,5 +91,196 @@ class Comparison:
 
 
 def compare(now: Mapping[str, Seen], baseline: Mapping[str, Seen] | None, *, exit_status: int | None) -> Comparison:
-    """Compare one suite's merged results with those of its baseline."""
-    raise AssertionError
+    """Compare one suite's merged results with those of its baseline, which must not be infra itself.
+
+    `exit_status` is that of the lab's test command, as far as it is known: one that no finished run of tests has makes
+    tests that are missing precluded. A file's own ID, for a collection error or a skip of all of it, speaks for its
+    tests: they are precluded or newly skipped, not gone, and it is fixed, not gone, when they are there again.
+    """
+    failing = _sorted(test for test, seen in now.items() if seen.status in BAD)
+    flaky = _sorted(test for test, seen in now.items() if seen.flaky)
+    told = Comparison(_counts(now), baseline is not None, failing=failing, flaky=flaky)
+    if why := infra(now, baseline, exit_status=exit_status):
+        return replace(told, infra=why)
+    return told if baseline is None else _compared(told, now, baseline, exit_status)
+
+
+def infra(now: Mapping[str, Seen], baseline: Mapping[str, Seen] | None, *, exit_status: int | None) -> str:
+    """Say why a run tells nothing about the code, what to look at included, or ""; none of a lab's words is in it."""
+    if not now:
+        return NOTHING if exit_status in FINISHED else CRASHED.format(status=exit_status)
+    if all(seen.trouble in (Trouble.INTERNAL, Trouble.CRASH) for seen in now.values()):
+        return ONLY_CRASHES
+    return _mass_collection(now) or _all_skipped(now, baseline or {}) or _one_cause(now)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One run of a series: the suite's tests, and whether it was infra or a mass of new failures."""
+
+    seen: Mapping[str, Seen]
+    infra: bool = False
+    mass: bool = False
+
+
+def confirmed(runs: Sequence[Told]) -> frozenset[str]:
+    """Return the failures of the last run that are no chance any more, from a suite's consecutive runs, oldest first.
+
+    They failed in the last CONFIRMED_RUNS runs in a row at least, and ended well the last time before. Reruns of one
+    commit are runs like others. Infra and mass runs count for nothing, neither as a failure nor as its end; of such a
+    last run nothing is confirmed. A run in which the test is missing or skipped is passed over when it is asked how the
+    test ended before, but it parts a row. A failure that is proved flaky, for it passed on the same commit, is none.
+    """
+    if not runs or runs[-1].infra or runs[-1].mass:
+        return frozenset()
+    telling = [run.seen for run in reversed(runs) if not (run.infra or run.mass)]
+    return frozenset(
+        test
+        for test, seen in telling[0].items()
+        if seen.status in BAD and _confirmed([run.get(test) for run in telling])
+    )
+
+
+def _confirmed(history: Sequence[Seen | None]) -> bool:
+    """Judge one test by its runs, newest first."""
+    row = 0
+    for seen in history:
+        if seen is None or seen.status not in BAD or seen.flaky:
+            break
+        row += 1
+    before = next((seen for seen in history[row:] if seen and seen.status is not _SKIPPED), None)
+    return row >= CONFIRMED_RUNS and before is not None and before.status not in BAD
+
+
+def _compared(
+    told: Comparison, now: Mapping[str, Seen], baseline: Mapping[str, Seen], exit_status: int | None
+) -> Comparison:
+    precluded, skipped, returned, gone = _unseen(now, baseline, exit_status)
+    renamed = renames(gone, now.keys() - baseline.keys())
+    before = {renamed.get(test, test): seen.status for test, seen in baseline.items()}
+    new_failures = _sorted(test for test in told.failing if before.get(test) not in BAD)
+    newly_skipped = [
+        test for test, seen in now.items() if seen.status is _SKIPPED and before.get(test, _SKIPPED) is not _SKIPPED
+    ]
+    fixed = [test for test, seen in now.items() if before.get(test) in BAD and seen.status in GOOD]
+    ran = sum(seen.status is not _SKIPPED for seen in now.values())
+    return replace(
+        told,
+        new_failures=new_failures,
+        still_failing=_sorted(test for test in told.failing if before.get(test) in BAD),
+        fixed=_sorted([*fixed, *(test for test in returned if before[test] in BAD)]),
+        new=_sorted(now.keys() - before.keys()),
+        gone=_sorted(gone - renamed.keys()),
+        precluded=_sorted(precluded),
+        newly_skipped=_sorted([*newly_skipped, *(test for test in skipped if before[test] is not _SKIPPED)]),
+        renamed=tuple(sorted(renamed.items())),
+        mass=len(new_failures) >= MASS_TESTS and len(new_failures) > MASS_SHARE * ran,
+    )
+
+
+def _unseen(
+    now: Mapping[str, Seen], baseline: Mapping[str, Seen], exit_status: int | None
+) -> tuple[set[str], set[str], set[str], set[str]]:
+    """Sort the tests that only the baseline has: precluded, skipped with their file, files that run again, and gone."""
+    precluded, skipped, returned, gone = set[str](), set[str](), set[str](), set[str]()
+    unseen = baseline.keys() - now.keys()
+    if not unseen:
+        return precluded, skipped, returned, gone
+    inside = {place for test in now if "::" in test for place in _places(test)}
+    stopped = {place for test, seen in now.items() if (place := _stopped(test, seen))}
+    left_out = {test for test, seen in now.items() if _left_out(test, seen)}
+    ended = _ended_early(now, exit_status)
+    for test in unseen:
+        places = set(_places(test))
+        if test in inside:
+            returned.add(test)
+        elif places & left_out:
+            skipped.add(test)
+        elif ended or places & stopped:
+            precluded.add(test)
+        elif baseline[test].trouble is Trouble.INTERNAL:
+            returned.add(test)
+        else:
+            gone.add(test)
+    return precluded, skipped, returned, gone
+
+
+def _places(test: str) -> Iterator[str]:
+    """Yield the file that a test's ID begins with, and the folders (or packages, if it is dotted) that it is in."""
+    place = test.partition("::")[0]
+    while place:
+        yield place
+        place = place[: max(place.rfind("/"), place.rfind("."), 0)]
+
+
+def _stopped(test: str, seen: Seen) -> str:
+    """Return the place whose other tests may not have run because of this one."""
+    if _unread(seen):
+        return test
+    return test.partition("::")[0] if seen.trouble is Trouble.CRASH else ""
+
+
+def _ended_early(now: Mapping[str, Seen], exit_status: int | None) -> bool:
+    """Tell whether the run ended before it had come to all tests.
+
+    pytest ends after collection if a file could not be collected and it was not told to continue.
+    """
+    if exit_status is not None and (exit_status in INTERRUPTED or not 0 <= exit_status < KILLED):
+        return True
+    if any(seen.trouble is Trouble.INTERNAL for seen in now.values()):
+        return True
+    unread = sum(_unread(seen) for seen in now.values())
+    return unread > 0 and unread + sum(_left_out(test, seen) for test, seen in now.items()) == len(now)
+
+
+def _unread(seen: Seen) -> bool:
+    """Tell whether this is a file that could not be collected."""
+    return seen.trouble is Trouble.COLLECTION and seen.status in BAD
+
+
+def _left_out(test: str, seen: Seen) -> bool:
+    """Tell whether this is a file that was skipped as a whole."""
+    return "::" not in test and seen.status is _SKIPPED
+
+
+def _counts(now: Mapping[str, Seen]) -> Counts:
+    ended = Counter(seen.status.value for seen in now.values())
+    return Counts(**ended, flaky=sum(seen.flaky for seen in now.values()))
+
+
+def _mass_collection(now: Mapping[str, Seen]) -> str:
+    broken = {test for test, seen in now.items() if _unread(seen)}
+    if len(broken) < MASS_COLLECTION_FILES:
+        return ""
+    files = broken | {test.partition("::")[0] for test, seen in now.items() if seen.trouble is not Trouble.INTERNAL}
+    much = len(broken) >= MASS_COLLECTION_SHARE * len(files)
+    return MASS_COLLECTION.format(broken=len(broken), files=len(files)) if much else ""
+
+
+def _all_skipped(now: Mapping[str, Seen], baseline: Mapping[str, Seen]) -> str:
+    if any(seen.status is not _SKIPPED for seen in now.values()):
+        return ""
+    good = sum(seen.status in GOOD for seen in baseline.values())
+    return ALL_SKIPPED.format(skipped=len(now), good=good) if good >= ALL_SKIPPED_TESTS else ""
+
+
+def _one_cause(now: Mapping[str, Seen]) -> str:
+    ran = sum(seen.status is not _SKIPPED for seen in now.values())
+    messages = Counter(seen.message for seen in now.values() if seen.status in BAD and seen.message)
+    if ran < ONE_CAUSE_TESTS or messages.total() <= ONE_CAUSE_SHARE * ran:
+        return ""
+    causes = Counter[str]()
+    for message, count in messages.items():
+        causes[_cause(message)] += count
+    failed = max(causes.values())
+    return ONE_CAUSE.format(failed=failed, ran=ran) if failed > ONE_CAUSE_SHARE * ran else ""
+
+
+def _cause(message: str) -> str:
+    """Fold what differs between failures of one cause: paths and node IDs, numbers, addresses, workers' names."""
+    folded = WORD.sub(lambda word: "/" if "/" in word[0] or "\\" in word[0] else word[0], message)
+    return NUMBER.sub("0", folded)
+
+
+def _sorted(tests: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(tests))

@@ -1,0 +1,216 @@
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.results.identity import Resolver
+from bot.results.limits import MAX_NAME, TooMuch
+from bot.results.model import Case, Status, Trouble
+
+FILES = (
+    "src/ir/module.cc",
+    "tests/cpp/ir_functor_test.cc",
+    "python/tvm/contrib/utils.py",
+    "tests/python/ir/__init__.py",
+    "tests/python/ir/test_basic.py",
+    "tests/python/te/test_basic.py",
+    "tests/python/te/test_te_tag.py",
+    "tests/python/tirx-transform/test_tir_transform_simplify.py",
+    "backends/test/suite/operators/test_add.py",
+    "backends/xnnpack/test/ops/test_add.py",
+    "jvm/src/test/java/org/apache/tvm/ModuleTest.java",
+    "TestRoot.py",
+)
+TAG = "tests/python/te/test_te_tag.py"
+ADD = "backends/test/suite/operators/test_add.py"
+FOREIGN = "etv.lib.python3.11.site-packages.executorch.backends.test.suite.operators.test_add"
+
+
+def case(name: str = "test_with", classname: str = "", **more: object) -> Case:
+    return Case(name, Status.PASSED, classname, **more)  # type: ignore[arg-type]
+
+
+def resolved(found: Case, files: tuple[str, ...] | None = FILES) -> tuple[str, str]:
+    return Resolver(files).resolve(found)
+
+
+@pytest.mark.parametrize(
+    ("classname", "location", "path"),
+    [
+        ("tests.python.te.test_te_tag", TAG, TAG),
+        ("tests.python.te.test_te_tag.TestTag", f"{TAG}::TestTag", TAG),
+        ("tests.python.te.test_te_tag.TestTag.TestInner", f"{TAG}::TestTag::TestInner", TAG),
+        ("cython.tests.python.te.test_te_tag", TAG, TAG),
+        ("ctypes.tests.python.te.test_te_tag.TestTag", f"{TAG}::TestTag", TAG),
+        ("tvmsrc.tests.python.te.test_te_tag", TAG, TAG),
+        ("python.te.test_te_tag", TAG, TAG),
+        ("test_te_tag", TAG, TAG),
+        ("te.test_basic", "tests/python/te/test_basic.py", "tests/python/te/test_basic.py"),
+        (FOREIGN, ADD, ADD),
+        (f"{FOREIGN}.TestAdd", f"{ADD}::TestAdd", ADD),
+        # two files have that name, and nothing tells which it is
+        ("test_basic", "test_basic", ""),
+        ("elsewhere.test_add.TestAdd", "elsewhere.test_add.TestAdd", ""),
+        # a module that is told by nothing but its name, and the Java package of that name
+        ("org.apache.tvm.contrib.utils.Graph", "org.apache.tvm.contrib.utils.Graph", ""),
+        ("org.apache.tvm.ModuleTest", "org.apache.tvm.ModuleTest", ""),
+        ("IrFunctor/0", "IrFunctor/0", ""),
+        ("a." * 80 + "tests.python.te.test_te_tag", "a." * 80 + "tests.python.te.test_te_tag", ""),
+    ],
+)
+def test_a_classname_is_resolved_to_file_and_classes(classname: str, location: str, path: str) -> None:
+    assert resolved(case("test_x[llvm]", classname)) == (f"{location}::test_x[llvm]", path)
+
+
+def test_of_two_equally_long_ends_the_one_that_is_a_whole_path_wins() -> None:
+    files = ("te/test_tag.py", "tests/te/test_tag.py")
+    assert resolved(case("test_x", "cython.te.test_tag"), files) == ("te/test_tag.py::test_x", "te/test_tag.py")
+
+
+@pytest.mark.parametrize(
+    "nodeid",
+    [
+        f"{TAG}::test_x[llvm]",
+        f"./{TAG}::test_x[llvm]",
+        f"../../elsewhere/{TAG}::test_x[llvm]",
+        f"/opt/lab/tvm/{TAG}::test_x[llvm]",
+        "te/test_te_tag.py::test_x[llvm]",
+        "C:\\lab\\tests\\python\\te\\test_te_tag.py::test_x[llvm]",
+    ],
+)
+def test_a_node_id_is_resolved_whatever_the_labs_root_folder(nodeid: str) -> None:
+    assert resolved(case("test_x[llvm]", nodeid=nodeid)) == (f"{TAG}::test_x[llvm]", TAG)
+
+
+@pytest.mark.parametrize("params", ["[a::b]", "[[1, 2]]", "[../a/b.py]", "[c:\\d]", "[x] y", "[cuda -libs=cublas]"])
+def test_parameters_may_hold_anything(params: str) -> None:
+    test = f"{TAG}::TestTag::test_x{params}"
+    assert resolved(case(nodeid=test)) == (test, TAG)
+    assert resolved(case(f"test_x{params}", "tests.python.te.test_te_tag.TestTag")) == (test, TAG)
+
+
+@pytest.mark.parametrize("files", [FILES, None])
+def test_all_formats_agree_on_a_test(files: tuple[str, ...] | None) -> None:
+    told = f"{TAG}::TestTag::test_x[llvm]"
+    xunit1 = case("test_x[llvm]", "tests.python.te.test_te_tag.TestTag", path=TAG)
+    reportlog = case("test_x[llvm]", nodeid=told)
+    assert resolved(xunit1, files) == resolved(reportlog, files) == (told, TAG if files else "")
+
+
+def test_a_prefix_of_the_classname_does_not_hide_the_classes_behind_the_path() -> None:
+    found = case("test_x", "cython.tests.python.te.test_new.TestTag", path="tests/python/te/test_new.py")
+    assert resolved(found, None) == ("tests/python/te/test_new.py::TestTag::test_x", "")
+
+
+def test_a_test_that_was_inherited_belongs_to_the_file_it_was_collected_from_and_its_line_to_the_other() -> None:
+    found = case("test_x", "tests.python.te.test_te_tag.TestTag", path="tests/python/ir/test_basic.py")
+    assert resolved(found) == (f"{TAG}::TestTag::test_x", "tests/python/ir/test_basic.py")
+
+
+def test_a_path_that_has_nothing_to_do_with_the_classname_is_not_part_of_the_id() -> None:
+    assert resolved(case("test_x", "Suite", path="/build/elsewhere.py")) == ("Suite::test_x", "")
+
+
+@pytest.mark.parametrize("path", ["tests/cpp/ir_functor_test.cc", "/build/tvm/tests/cpp/ir_functor_test.cc"])
+def test_the_file_of_a_test_that_is_not_in_python_is_part_of_its_id_if_the_repository_has_it(path: str) -> None:
+    where = "tests/cpp/ir_functor_test.cc"
+    assert resolved(case("CountVar", "IrFunctor", path=path)) == (f"{where}::IrFunctor::CountVar", where)
+    assert resolved(case("CountVar", path=path)) == (f"{where}::CountVar", where)
+
+
+def test_without_such_a_file_it_is_its_suite_and_its_name() -> None:
+    assert resolved(case("CountVar", "IrFunctor", path="/build/generated.cc")) == ("IrFunctor::CountVar", "")
+    assert resolved(case("CountVar", "IrFunctor"), None) == ("IrFunctor::CountVar", "")
+    assert resolved(case("test_add_dtype[xnnpack-float32]")) == ("test_add_dtype[xnnpack-float32]", "")
+    assert resolved(case("test_te_tag")) == ("test_te_tag", "")
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        case("tests.python.te.test_te_tag"),
+        case("cython.tests.python.te.test_te_tag"),
+        case("tests.python.te.test_te_tag", path=TAG),
+        case(TAG, nodeid=TAG),
+        case("TestTag", nodeid=f"{TAG}::TestTag"),
+        case("tests.python.te.test_te_tag.TestTag"),
+        case("collecting", "tests.python.te.test_te_tag"),
+    ],
+)
+def test_a_file_that_could_not_be_collected_is_its_path_alone(found: Case) -> None:
+    assert resolved(found._replace(status=Status.ERRORED, trouble=Trouble.COLLECTION)) == (TAG, TAG)
+
+
+def test_a_file_that_was_skipped_as_a_whole_is_its_path_alone() -> None:
+    assert resolved(case("tests.python.te.test_te_tag")) == (TAG, TAG)
+    assert resolved(case(nodeid=TAG)) == (TAG, TAG)
+
+
+def test_a_collection_error_of_an_unknown_file_keeps_its_name() -> None:
+    found = case("a.test_b")._replace(trouble=Trouble.COLLECTION)
+    assert resolved(found, None) == ("a.test_b", "")
+
+
+def test_what_no_path_begins_keeps_its_name() -> None:
+    assert resolved(case(nodeid="test_x[a::b]")) == ("test_x[a::b]", "")
+    assert resolved(case("internal", "pytest")) == ("pytest::internal", "")
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("a\nb", "a\\nb"),
+        ("\x1b[31m", "\\x1b[31m"),
+        ("\u202e", "\\u202e"),
+        ("\u00a0", "\\xa0"),
+        ("é✓", "é✓"),
+        ("\\n", "\\n"),
+    ],
+)
+def test_what_cannot_be_printed_is_written_as_pythons_repr_writes_it(raw: str, shown: str) -> None:
+    expected = f"{TAG}::test_x[{shown}]"
+    assert resolved(case(f"test_x[{raw}]", "tests.python.te.test_te_tag"))[0] == expected
+    assert resolved(case(nodeid=f"{TAG}::test_x[{raw}]"))[0] == expected
+    assert resolved(case("y", f"Suite{raw}"))[0] == f"Suite{shown}::y"
+
+
+def test_a_path_is_the_same_in_both_forms_that_file_systems_give_it() -> None:
+    composed = unicodedata.normalize("NFC", "tests/test_café.py")
+    decomposed = unicodedata.normalize("NFD", composed)
+    assert resolved(case(nodeid=f"{decomposed}::test_x"), (composed,)) == (f"{composed}::test_x", composed)
+    assert resolved(case(nodeid=f"{composed}::test_x"), (decomposed,)) == (f"{composed}::test_x", decomposed)
+
+
+def test_an_id_that_is_too_long_is_refused_in_words_for_the_lab() -> None:
+    longest = "x" * (MAX_NAME - len("Suite::"))
+    assert resolved(case(longest, "Suite"))[0] == f"Suite::{longest}"
+    with pytest.raises(TooMuch, match=r"1,001 characters and begins with 'Suite::x"):
+        resolved(case(longest + "x", "Suite"))
+
+
+modules = st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(lambda parts: "/".join([*parts, "test_m"]))
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    files=st.sets(modules, min_size=1, max_size=6), prefix=st.lists(st.sampled_from("xyz"), max_size=3), data=st.data()
+)
+def test_a_foreign_prefix_changes_nothing(files: set[str], prefix: list[str], data: st.DataObject) -> None:
+    module = data.draw(st.sampled_from(sorted(files)))
+    resolver = Resolver({f"{file}.py" for file in files})
+    found = case("test_x", ".".join([*prefix, *module.split("/"), "TestA"]))
+    assert resolver.resolve(found) == (f"{module}.py::TestA::test_x", f"{module}.py")
+    assert resolver.resolve(case(nodeid="/".join([*prefix, f"{module}.py::TestA::test_x"]))) == resolver.resolve(found)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    name=st.text(max_size=20), classname=st.text(max_size=20), path=st.text(max_size=20), nodeid=st.text(max_size=20)
+)
+def test_any_text_gives_a_printable_id_and_no_path_that_is_not_there(
+    name: str, classname: str, path: str, nodeid: str
+) -> None:
+    test, where = resolved(case(name, classname, path=path, nodeid=nodeid))
+    assert test.isprintable()
+    assert where in ("", *FILES)
