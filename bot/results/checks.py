@@ -1,0 +1,125 @@
+"""Which check runs are to be written again: those of commits whose results changed since one was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from bot.results import runs, schema
+from bot.results.model import TargetKey
+from bot.results.state import Due, Run
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    target_id: int
+    due: Due
+    changed_at: float
+    announced: int
+
+
+def touch(connection: sa.Connection, target: int, shas: Iterable[str], at: float) -> None:
+    """Note that what the checks of these commits tell has changed."""
+    table = schema.checks
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    for sha in sorted(set(shas)):
+        first = {"target_id": target, "sha": sha, "changed_at": at, "revision": 1, "announced": 0, "over": False}
+        again = {"changed_at": at, "revision": table.c.revision + 1, "over": False}
+        key = [table.c.target_id, table.c.sha]
+        connection.execute(insert(table).values(first).on_conflict_do_update(index_elements=key, set_=again))
+
+
+def announced(connection: sa.Connection, target: int, due: Due) -> None:
+    """Note that a check run is being written for a revision."""
+    table = schema.checks
+    connection.execute(
+        table.update()
+        .filter_by(target_id=target, sha=due.sha)
+        .where(table.c.announced <= due.revision)
+        .values(
+            announced=due.revision,
+            over=sa.case((table.c.revision == due.revision, sa.or_(table.c.over, sa.literal(due.over))), else_=False),
+        )
+    )
+
+
+def due(connection: sa.Connection, repository: str, now: float, settle: float, deadline: float) -> list[Due]:
+    """Return the check runs of a repository that are to be written at a moment.
+
+    That is so once nothing has changed for `settle` seconds, and again when everything has arrived or nothing has
+    changed for `deadline` seconds.
+    """
+    found = []
+    for check in _select(connection, schema.targets.c.repository == repository, schema.OPEN):
+        quiet = now - check.changed_at
+        over = quiet >= deadline or complete(connection, check.target_id, check.due.sha)
+        if quiet >= settle and (over or check.announced < check.due.revision):
+            found.append(Due(check.due.about, check.due.sha, check.due.revision, over))
+    return found
+
+
+def whole(connection: sa.Connection, target: int, sha: str) -> Due | None:
+    """Return a check run that need not wait for more, if it is still to be written.
+
+    All of its suites are complete, and it has every suite that the newest earlier commit on the nightly branch had.
+    """
+    conditions = (schema.checks.c.target_id == target, schema.checks.c.sha == sha, schema.OPEN)
+    for check in _select(connection, *conditions):
+        there = {run.claims.suite for _, run in runs.told(connection, target, sha) if run.claims}
+        expected = _suites_before(connection, target, sha)
+        if expected and expected <= there and complete(connection, target, sha):
+            return Due(check.due.about, sha, check.due.revision, over=True)
+    return None
+
+
+def complete(connection: sa.Connection, target: int, sha: str) -> bool:
+    """Tell whether all suites of a commit that were begun are complete."""
+    by_suite: dict[str, list[Run]] = {}
+    for _, run in runs.told(connection, target, sha):
+        if run.claims:
+            by_suite.setdefault(run.claims.suite, []).append(run)
+    return all(runs.shards(those).complete for those in by_suite.values())
+
+
+def _suites_before(connection: sa.Connection, target: int, sha: str) -> set[str]:
+    points, series, suites = schema.points, schema.series, schema.suites
+    of_target = sa.select(points.c.sha, points.c.committed_at, suites.c.suite).select_from(
+        points.join(series).join(suites, series.c.suite_id == suites.c.id)
+    )
+    of_target = of_target.where(series.c.target_id == target)
+    moment = connection.execute(
+        sa.select(sa.func.min(points.c.committed_at))
+        .select_from(points.join(series))
+        .where(series.c.target_id == target, points.c.sha == sha)
+    ).scalar()
+    if moment is None:
+        return set()
+    position = (points.c.committed_at.desc(), points.c.sha.desc())
+    last = connection.execute(
+        of_target.where(points.c.linked, points.c.committed_at < moment).order_by(*position).limit(1)
+    ).first()
+    if last is None:
+        return set()
+    return {row.suite for row in connection.execute(of_target.where(points.c.linked, points.c.sha == last.sha))}
+
+
+def _select(connection: sa.Connection, *conditions: sa.ColumnElement[bool] | sa.TextClause) -> list[_Check]:
+    checks, targets = schema.checks, schema.targets
+    statement = (
+        sa.select(checks, targets.c.repository, targets.c.lab, targets.c.target)
+        .join(targets)
+        .where(*conditions)
+        .order_by(checks.c.changed_at, checks.c.target_id, checks.c.sha)
+    )
+    return [
+        _Check(
+            row.target_id,
+            Due(TargetKey(row.repository, row.lab, row.target), row.sha, row.revision, row.over),
+            row.changed_at,
+            row.announced,
+        )
+        for row in connection.execute(statement)
+    ]

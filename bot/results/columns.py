@@ -1,0 +1,147 @@
+"""A run as columns: one byte of status and one of duration per test of its suite, in the order of the suite's names.
+
+A status byte is 0 for a test that the run does not have, else the status's number, with FLAKY added. Nothing here does
+I/O, and nothing walks through the tests one by one where the interpreter can do it by itself: a suite may have 300,000.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from bot.results.model import BAD, Seen, Status
+
+CODES = {
+    Status.PASSED: 1,
+    Status.FAILED: 2,
+    Status.ERRORED: 3,
+    Status.SKIPPED: 4,
+    Status.XFAILED: 5,
+    Status.XPASSED: 6,
+}
+"""The numbers that are stored. Released ones never change."""
+FLAKY = 8
+ABSENT = 0
+STATUS_BITS = 7
+
+_STATUSES = {code: status for status, code in CODES.items()}
+_GOOD = {CODES[status] for status in (Status.PASSED, Status.XFAILED, Status.XPASSED)}
+_BAD = {CODES[status] for status in BAD}
+
+STATUS_BYTES = 16
+"""Status bytes are less than this."""
+
+LINEAR = 20
+STEP = 1.06
+UNKNOWN = 0
+"""Durations are whole milliseconds up to 20 of them, which is all that pytest writes of short tests; beyond, each
+number stands for a duration six percent longer than the one before, so that a value is at most three percent off. The
+last one, for 4.6 hours, stands for all that take longer."""
+MILLISECOND = 0.001
+LAST = 255
+
+CHUNK = 256
+"""Columns that mostly agree are compared in pieces of this many tests."""
+
+
+def _seconds() -> tuple[float, ...]:
+    steps = LAST - LINEAR
+    return (
+        *(milliseconds * MILLISECOND for milliseconds in range(LINEAR)),
+        *(LINEAR * MILLISECOND * STEP**step for step in range(steps)),
+    )
+
+
+_SECONDS = _seconds()
+BOUNDS = tuple((one + next_one) / 2 for one, next_one in pairwise(_SECONDS))
+"""`bisect_right(BOUNDS, seconds) + 1` is the number of a duration."""
+
+
+def duration_code(seconds: float | None) -> int:
+    """Return the number that stands for a duration, UNKNOWN for None."""
+    return UNKNOWN if seconds is None else bisect_right(BOUNDS, seconds) + 1
+
+
+def duration(code: int) -> float | None:
+    """Return the seconds that a number stands for."""
+    return None if code == UNKNOWN else _SECONDS[code - 1]
+
+
+def status_byte(status: Status, flaky: bool = False) -> int:
+    """Return the byte of a test that ended like this."""
+    return CODES[status] | (FLAKY if flaky else 0)
+
+
+def status_of(byte: int) -> Status | None:
+    """Return the status of a byte, None for a test that is not there."""
+    return _STATUSES.get(byte & STATUS_BITS)
+
+
+def is_flaky(byte: int) -> bool:
+    """Tell whether a byte says that the test was flaky."""
+    return bool(byte & FLAKY)
+
+
+def is_flip(before: int, after: int) -> bool:
+    """Tell whether a test went from good to bad or back, or became flaky."""
+    one, other = before & STATUS_BITS, after & STATUS_BITS
+    turned = (one in _GOOD and other in _BAD) or (one in _BAD and other in _GOOD)
+    return turned or (is_flaky(after) and not is_flaky(before))
+
+
+SEEN: tuple[Seen | None, ...] = tuple(
+    None if status_of(byte) is None else Seen(_STATUSES[byte & STATUS_BITS], is_flaky(byte))
+    for byte in range(STATUS_BYTES)
+)
+"""What a status byte alone says of a test."""
+
+
+def _table(of: set[int], value: int) -> bytes:
+    return bytes(value if byte < STATUS_BYTES and byte & STATUS_BITS in of else 0 for byte in range(256))
+
+
+_PRESENT_MASK = _table(set(_STATUSES), 0xFF)
+_GOOD_BIT = _table(_GOOD, FLAKY)
+_BAD_BIT = _table(_BAD, FLAKY)
+_FLAKY_BIT = bytes(byte & FLAKY if byte < STATUS_BYTES else 0 for byte in range(256))
+
+
+def merged(columns: Sequence[bytes]) -> bytes:
+    """Merge the status columns of several runs, in the order of the runs.
+
+    The last run that has a test says how it ended. It is flaky if any run says so, or if one of them is good and
+    another bad.
+    """
+    if len(columns) == 1:
+        return columns[0]
+    last = flaky = good = bad = 0
+    for column in columns:
+        keep = _number(column.translate(_PRESENT_MASK))
+        last = (last & ~keep) | _number(column)
+        flaky |= _number(column.translate(_FLAKY_BIT))
+        good |= _number(column.translate(_GOOD_BIT))
+        bad |= _number(column.translate(_BAD_BIT))
+    return (last | flaky | (good & bad)).to_bytes(max((len(column) for column in columns), default=0), "little")
+
+
+def _number(column: bytes) -> int:
+    # A whole column is one number, on which AND and OR are as fast as the processor.
+    return int.from_bytes(column, "little")
+
+
+def differences(before: bytes, after: bytes) -> Iterator[int]:
+    """Yield, in order, the tests whose bytes differ; what a shorter column lacks is absent."""
+    length = max(len(before), len(after))
+    before, after = before.ljust(length, b"\0"), after.ljust(length, b"\0")
+    for start in range(0, length, CHUNK):
+        one, other = before[start : start + CHUNK], after[start : start + CHUNK]
+        if one != other:
+            for place, (left, right) in enumerate(zip(one, other, strict=True), start):
+                if left != right:
+                    yield place
+
+
+def at(column: bytes, ordinal: int) -> int:
+    """Return the byte of one test, ABSENT beyond the column's end."""
+    return column[ordinal] if ordinal < len(column) else ABSENT

@@ -1,0 +1,130 @@
+"""Open the tables of results in the database that DATABASE_URL names, beside the engine's own."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import zlib
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.engine import URL
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from bot.engine.database import NO_FOLDER, NOT_OPENED, Database, DatabaseError
+from bot.engine.portable import TOO_NEW
+from bot.engine.sqlite import BUSY_TIMEOUT, SqliteConnector
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+VERSION_TABLE = "nightjar_results_version"
+HEAD = "0001"
+"""The newest version that this release knows."""
+
+CONNECTIONS = 4
+"""Of one process, at most: results are read and written by timers and by a page now and then."""
+LOCKS = 0x6E6A7273
+"""The first half of the advisory locks on PostgreSQL; the second says of which repository."""
+MIGRATING = 0
+WRITES = "nightjar_writes"
+
+
+class ResultsDatabase:
+    """Connections to the tables of results, for any number of threads.
+
+    Raises DatabaseError for a URL of another kind.
+    """
+
+    def __init__(self, url: str) -> None:
+        database = Database(url)
+        self._reading: sa.Engine
+        self._writing: sa.Engine
+        self.name = database.name
+        self._folder: Path | None = None
+        if isinstance(database.connector, SqliteConnector):
+            path = database.connector.path
+            self._folder = path.parent
+            self._reading = sa.create_engine(
+                URL.create("sqlite", database=str(path)),
+                pool_size=CONNECTIONS,
+                connect_args={"timeout": BUSY_TIMEOUT},
+            )
+            sa.event.listen(self._reading, "connect", _prepare)
+            sa.event.listen(self._reading, "begin", _begin)
+            self._writing = self._reading.execution_options(**{WRITES: True})
+        else:
+            conninfo = database.connector.conninfo
+            self._writing = sa.create_engine(
+                "postgresql+psycopg://",
+                creator=lambda: psycopg.connect(conninfo),
+                pool_size=CONNECTIONS,
+                pool_pre_ping=True,
+            )
+            self._reading = self._writing.execution_options(isolation_level="REPEATABLE READ")
+
+    def open(self) -> None:
+        """Bring the tables up to date; raise DatabaseError, in one line, if they cannot be used."""
+        if self._folder is not None and not self._folder.is_dir():
+            raise DatabaseError(NO_FOLDER.format(folder=self._folder))
+        try:
+            with self.writing("") as connection:
+                _migrate(connection)
+        except sa.exc.SQLAlchemyError as error:
+            self.close()
+            reason = " ".join(str(error.orig if isinstance(error, sa.exc.DBAPIError) else error).split())
+            raise DatabaseError(NOT_OPENED.format(name=self.name, error=reason)) from None
+        except DatabaseError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._reading.dispose()
+
+    @contextlib.contextmanager
+    def reading(self) -> Generator[sa.Connection]:
+        """Read in one transaction, which sees one moment and holds nobody up."""
+        with self._reading.begin() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def writing(self, repository: str) -> Generator[sa.Connection]:
+        """Write in one transaction, all of it or nothing; who writes for the same repository waits its turn."""
+        with self._writing.begin() as connection:
+            if connection.dialect.name == "postgresql":
+                part = zlib.crc32(repository.encode()) & 0x7FFFFFFF if repository else MIGRATING
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCKS, part)))
+            yield connection
+
+
+def _migrate(connection: sa.Connection) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    found = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE}).get_current_revision()
+    if found == HEAD:
+        return
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if found is not None and found not in known:
+        raise DatabaseError(TOO_NEW.format(found=f"of results {found}", known=HEAD))
+    command.upgrade(config, "head")
+
+
+def _prepare(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
+    # The driver would begin transactions by itself, and none for what only reads:
+    # https://docs.sqlalchemy.org/en/21/dialects/sqlite.html#pysqlite-serializable
+    connection.isolation_level = None
+    for setting in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {setting}")
+
+
+def _begin(connection: sa.Connection) -> None:
+    options: dict[str, Any] = dict(connection.get_execution_options())
+    # A transaction that reads first and then writes could not wait for another writer: SQLite would refuse it.
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(WRITES) else "BEGIN")

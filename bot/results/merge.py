@@ -1,0 +1,86 @@
+"""All runs of one suite at one commit as one: what each test's verdict is, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import compress
+
+from bot.results.blobs import Stored
+from bot.results.collect import IN_ID, Columns, Reason, split
+from bot.results.columns import SEEN, at, is_flaky, merged, status_of
+from bot.results.model import Detail, Seen
+
+Fetch = Callable[[bytes], str]
+"""Gives the text of a SHA-256."""
+
+
+class Details(Mapping[str, Detail]):
+    """What is kept of the tests that did not simply pass, by their ID.
+
+    A failure's text is read when its test is asked for, since a broken lab may send 100,000 of them: that is a
+    query, so ask in a thread.
+    """
+
+    def __init__(self, reasons: Mapping[str, Reason], fetch: Fetch) -> None:
+        self._reasons = reasons
+        self._fetch = fetch
+
+    def __getitem__(self, test_id: str) -> Detail:
+        reason = self._reasons[test_id]
+        path = test_id.partition("::")[0] if reason.path == IN_ID else reason.path
+        text = self._fetch(reason.text) if reason.text else ""
+        measures = json.loads(reason.measures) if reason.measures else None
+        return Detail(reason.trouble, reason.message, text, path, reason.line, measures)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._reasons)
+
+    def __len__(self) -> int:
+        return len(self._reasons)
+
+
+def seen_in(columns: Columns) -> dict[str, Seen]:
+    """Return how each test ended in a run that is not stored yet."""
+    seen: dict[str, Seen] = {}
+    whys = list(columns.whys)
+    for test_id, packed in columns.tests.items():
+        one = SEEN[split(packed)[0]]
+        assert one is not None
+        seen[test_id] = one
+    for test_id, number in columns.reasons.items():
+        why = whys[number]
+        if why.message or why.trouble:
+            seen[test_id] = seen[test_id]._replace(trouble=why.trouble, message=why.message)
+    return seen
+
+
+def verdicts(names: Sequence[str], runs: Sequence[Stored]) -> tuple[dict[str, Seen], dict[str, Reason]]:
+    """Return how each test ended and why, from its runs in their order."""
+    statuses = merged([run.statuses for run in runs])
+    # Tests that there are, each with the one object that stands for its status: nothing here walks through them in
+    # Python, for there may be 300,000.
+    seen: dict[str, Seen] = dict(zip(compress(names, statuses), map(SEEN.__getitem__, filter(None, statuses))))  # type: ignore[arg-type]  # noqa: B905
+    reasons = {}
+    shared: dict[tuple[int, Reason], Seen] = {}
+    for ordinal, reason in _last_reasons(runs).items():
+        name, byte = names[ordinal], statuses[ordinal]
+        reasons[name] = reason
+        if reason.message or reason.trouble:
+            one = shared.get((byte, reason))
+            if one is None:
+                status = status_of(byte)
+                assert status is not None
+                one = shared[byte, reason] = Seen(status, is_flaky(byte), reason.trouble, reason.message)
+            seen[name] = one
+    return seen, reasons
+
+
+def _last_reasons(runs: Sequence[Stored]) -> dict[int, Reason]:
+    """Return the reason of each test as the last run that has the test gives it, if it gives one."""
+    found: dict[int, Reason] = {}
+    for run in runs:
+        for ordinal in [ordinal for ordinal in found if at(run.statuses, ordinal)]:
+            del found[ordinal]
+        found.update(zip(run.reasons.ordinals, map(run.reasons.whys.__getitem__, run.reasons.numbers), strict=True))
+    return found

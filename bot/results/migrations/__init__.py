@@ -1,0 +1,1 @@
+"""What brings the tables of results from each release to the next."""

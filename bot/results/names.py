@@ -1,0 +1,66 @@
+"""The dictionary of test IDs of a suite: compressed blocks to which is only ever added, so that a place stays."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from bot.results import schema
+from bot.results.blobs import find_name, names_blob, read_names
+
+
+class Suite(NamedTuple):
+    """A suite's number, and how many names it has."""
+
+    id: int
+    names: int
+
+
+def find(connection: sa.Connection, repository: str, suite: str, *, make: bool = False) -> Suite | None:
+    """Return a suite of a repository; None, or a new one, where nothing is known of it."""
+    table = schema.suites
+    statement = sa.select(table.c.id, table.c.names).filter_by(repository=repository, suite=suite)
+    row = connection.execute(statement).first()
+    if row is not None:
+        return Suite(row.id, row.names)
+    if not make:
+        return None
+    values = {"repository": repository, "suite": suite, "names": 0}
+    return Suite(connection.execute(table.insert().values(values).returning(table.c.id)).scalar_one(), 0)
+
+
+def blocks(connection: sa.Connection, suite: Suite) -> dict[int, bytes]:
+    """Return the blocks of names that a suite had at that moment, by the place of their first name."""
+    table = schema.names
+    statement = sa.select(table.c.first, table.c.names).filter_by(suite_id=suite.id).where(table.c.first < suite.names)
+    return {row.first: row.names for row in connection.execute(statement.order_by(table.c.first))}
+
+
+def every(connection: sa.Connection, suite: Suite) -> list[str]:
+    """Return all names of a suite."""
+    return list(read_names(blocks(connection, suite).values()))
+
+
+def some(connection: sa.Connection, suite: Suite, ordinals: Collection[int]) -> dict[int, str]:
+    """Return the names at some places."""
+    wanted = set(ordinals)
+    found = enumerate(read_names(blocks(connection, suite).values()))
+    return {ordinal: name for ordinal, name in found if ordinal in wanted} if wanted else {}
+
+
+def ordinal(connection: sa.Connection, suite: Suite, name: str) -> int | None:
+    """Return the place of a name, None for an unknown one."""
+    return find_name(blocks(connection, suite), name)
+
+
+def add(connection: sa.Connection, suite: Suite, new: list[str]) -> Suite:
+    """Add names that the suite does not have, in one block."""
+    if not new:
+        return suite
+    values = {"suite_id": suite.id, "first": suite.names, "names": names_blob(new)}
+    connection.execute(schema.names.insert().values(values))
+    count = suite.names + len(new)
+    connection.execute(schema.suites.update().filter_by(id=suite.id).values(names=count))
+    return Suite(suite.id, count)

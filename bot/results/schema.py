@@ -1,0 +1,171 @@
+"""The tables of results, for both databases; `bot/results/migrations` makes them.
+
+What stands here is what those migrations lead to, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Dialect
+
+from bot.engine import text
+
+Id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+"""SQLite numbers rows by itself for INTEGER alone."""
+
+
+class Storable(sa.types.TypeDecorator[str]):
+    """Text from outside, which both databases hold unharmed (`bot.engine.text`)."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Return the text as it is stored."""
+        return None if value is None else text.storable(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        """Return the text as it came."""
+        return None if value is None else text.original(value)
+
+
+metadata = sa.MetaData()
+OPEN = sa.text("announced < revision OR NOT over")
+
+
+def _id() -> sa.Column[int]:
+    return sa.Column("id", Id, primary_key=True)
+
+
+def _of(table: str, *, key: bool = False) -> sa.Column[int]:
+    return sa.Column(f"{table}_id", Id, sa.ForeignKey(f"nightjar_{table}s.id"), nullable=False, primary_key=key)
+
+
+suites = sa.Table(
+    "nightjar_suites",
+    metadata,
+    _id(),
+    sa.Column("repository", sa.Text, nullable=False),
+    sa.Column("suite", Storable, nullable=False),
+    sa.Column("names", sa.Integer, nullable=False),  # how many there are in nightjar_names
+    sa.UniqueConstraint("repository", "suite", name="nightjar_suites_once"),
+)
+
+names = sa.Table(
+    "nightjar_names",
+    metadata,
+    _of("suite", key=True),
+    sa.Column("first", sa.Integer, primary_key=True, autoincrement=False),  # the place of the block's first name
+    sa.Column("names", sa.LargeBinary, nullable=False),
+)
+
+targets = sa.Table(
+    "nightjar_targets",
+    metadata,
+    _id(),
+    sa.Column("repository", sa.Text, nullable=False),
+    sa.Column("lab", sa.Text, nullable=False),
+    sa.Column("target", sa.Text, nullable=False),
+    sa.UniqueConstraint("repository", "lab", "target", name="nightjar_targets_once"),
+)
+
+runs = sa.Table(
+    "nightjar_runs",
+    metadata,
+    _id(),
+    _of("target"),
+    sa.Column("sha", sa.Text, nullable=False),
+    sa.Column("run_id", sa.Text, nullable=False),
+    sa.Column("suite", Storable),  # null where the manifest could not be read
+    sa.Column("version", Storable, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("reason", Storable, nullable=False),
+    sa.Column("received_at", sa.Double, nullable=False),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("claims", sa.Text),  # JSON
+    sa.Column("committed_at", sa.Double),  # null where the run was not admitted
+    sa.Column("mainline", sa.Boolean),
+    sa.Column("pull_request", sa.Integer),
+    sa.UniqueConstraint("target_id", "sha", "run_id", name="nightjar_runs_once"),
+    sa.Index("nightjar_runs_received", "target_id", "received_at"),
+    sa.Index("nightjar_runs_state", "state", "received_at"),
+)
+
+columns = sa.Table(
+    "nightjar_columns",
+    metadata,
+    sa.Column("run_id", Id, sa.ForeignKey("nightjar_runs.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("tests", sa.Integer, nullable=False),  # how many the run has
+    sa.Column("statuses", sa.LargeBinary, nullable=False),
+    sa.Column("durations", sa.LargeBinary, nullable=False),
+    sa.Column("reasons", sa.LargeBinary),
+)
+
+texts = sa.Table(
+    "nightjar_texts",
+    metadata,
+    sa.Column("sha256", sa.LargeBinary, primary_key=True),
+    sa.Column("text", sa.LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+series = sa.Table(
+    "nightjar_series",
+    metadata,
+    _id(),
+    _of("suite"),
+    _of("target"),
+    sa.UniqueConstraint("suite_id", "target_id", name="nightjar_series_once"),
+)
+
+points = sa.Table(
+    "nightjar_points",
+    metadata,
+    _id(),
+    sa.Column("series_id", Id, sa.ForeignKey("nightjar_series.id"), nullable=False),
+    sa.Column("committed_at", sa.Double, nullable=False),
+    sa.Column("sha", sa.Text, nullable=False),
+    sa.Column("pull_request", sa.Integer),
+    sa.Column("mainline", sa.Boolean, nullable=False),
+    sa.Column("complete", sa.Boolean, nullable=False),
+    sa.Column("infra", Storable, nullable=False),  # why it says nothing about the code; empty if it does
+    sa.Column("linked", sa.Boolean, nullable=False),  # it is a member of the series
+    sa.UniqueConstraint("series_id", "sha", name="nightjar_points_once"),
+    sa.Index("nightjar_points_order", "series_id", "committed_at", "sha"),
+)
+
+changes = sa.Table(
+    "nightjar_changes",
+    metadata,
+    sa.Column("series_id", Id, sa.ForeignKey("nightjar_series.id"), primary_key=True),
+    sa.Column("ordinal", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("point_id", Id, sa.ForeignKey("nightjar_points.id"), primary_key=True),
+    sa.Column("before", sa.SmallInteger, nullable=False),
+    sa.Column("after", sa.SmallInteger, nullable=False),
+    sa.Index("nightjar_changes_point", "point_id"),
+    sqlite_with_rowid=False,
+)
+
+renames = sa.Table(
+    "nightjar_renames",
+    metadata,
+    sa.Column("series_id", Id, sa.ForeignKey("nightjar_series.id"), primary_key=True),
+    sa.Column("ordinal", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("point_id", Id, sa.ForeignKey("nightjar_points.id"), primary_key=True),
+    sa.Column("old_ordinal", sa.Integer, nullable=False),
+    sa.Index("nightjar_renames_point", "point_id"),
+    sa.Index("nightjar_renames_old", "series_id", "old_ordinal"),
+    sqlite_with_rowid=False,
+)
+
+checks = sa.Table(
+    "nightjar_checks",
+    metadata,
+    _of("target", key=True),
+    sa.Column("sha", sa.Text, primary_key=True),
+    sa.Column("changed_at", sa.Double, nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("announced", sa.Integer, nullable=False),  # the revision that a check run was written for, or 0
+    sa.Column("over", sa.Boolean, nullable=False),  # and nothing more was expected then
+    sa.Index("nightjar_checks_open", "target_id", sqlite_where=OPEN, postgresql_where=OPEN),
+)

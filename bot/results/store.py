@@ -1,0 +1,358 @@
+"""Where results are kept: what each run said, and from it what all runs of a commit come to.
+
+Results are stored as columns and change segments, not as a row for each (`docs/decisions/results-as-columns.md`).
+Calls block, and may come from any number of threads and replicas at once; each is one transaction, all of it or
+nothing. Nothing is ever removed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from bot.results import blobs, checks, compare, history, identity, merge, names, runs, schema, series, snapshot, trace
+from bot.results.blobs import LaidOut
+from bot.results.collect import Columns, Reason
+from bot.results.database import ResultsDatabase
+from bot.results.history import Flaky
+from bot.results.model import RunKey, Seen, TargetKey
+from bot.results.names import Suite
+from bot.results.series import Facts, Renames
+from bot.results.state import Due, Run, RunState, SuiteState, TargetState
+from bot.results.trace import TestHistory
+
+Infra = Callable[[Mapping[str, Seen], int | None], str]
+"""Says why the tests of a suite, with the exit status of their command, tell nothing about the code, or nothing."""
+
+NEWEST = 100
+AT_ONCE = 500
+"""Values of one IN; SQLite takes 32,766."""
+
+
+def _infra(seen: Mapping[str, Seen], exit_status: int | None) -> str:
+    # By itself: whether a commit belongs to the series must not depend on which others have arrived.
+    return compare.infra(seen, None, exit_status=exit_status)
+
+
+class ResultsStore:
+    """The results of all repositories, in the database of a URL (that of the engine: DATABASE_URL).
+
+    `now` is the time in seconds since 1970. Raises DatabaseError for a URL that names no database.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        infra: Infra = _infra,
+        renames: Renames = identity.renames,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._database = ResultsDatabase(url)
+        self._infra = infra
+        self._renames = renames
+        self._now = now
+
+    def open(self) -> None:
+        """Bring the tables up to date; raise DatabaseError, in one line, if they cannot be used."""
+        self._database.open()
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._database.close()
+
+    # Runs
+
+    def run(self, key: RunKey) -> Run | None:
+        """Return a run, None if nothing is known of it."""
+        with self._database.reading() as connection:
+            found = runs.find(connection, key)
+        return None if found is None else found[1]
+
+    def runs(
+        self,
+        repository: str,
+        *,
+        lab: str | None = None,
+        target: str | None = None,
+        sha: str | None = None,
+        state: RunState | None = None,
+        limit: int = NEWEST,
+    ) -> list[Run]:
+        """Return runs of a repository, the newest first."""
+        wanted = {schema.targets.c.lab: lab, schema.targets.c.target: target, schema.runs.c.sha: sha}
+        wanted |= {schema.runs.c.state: state.value if state else None}
+        statement = runs.select().where(
+            schema.targets.c.repository == repository,
+            *(column == value for column, value in wanted.items() if value is not None),
+        )
+        newest = (schema.runs.c.received_at.desc(), schema.runs.c.id.desc())
+        with self._database.reading() as connection:
+            return [runs.read(row) for row in connection.execute(statement.order_by(*newest).limit(limit)).mappings()]
+
+    def known(self, keys: Iterable[RunKey]) -> set[RunKey]:
+        """Return those of some runs of which something is known."""
+        by_target: dict[TargetKey, dict[tuple[str, str], RunKey]] = {}
+        for key in keys:
+            by_target.setdefault(key.about, {})[key.sha, key.run_id] = key
+        found = set()
+        table = schema.runs
+        with self._database.reading() as connection:
+            for about, wanted in by_target.items():
+                target = runs.target_id(connection, about)
+                shas = sorted({sha for sha, _ in wanted})
+                for start in range(0, len(shas), AT_ONCE):
+                    of = table.c.sha.in_(shas[start : start + AT_ONCE])
+                    statement = sa.select(table.c.sha, table.c.run_id).where(table.c.target_id == target, of)
+                    there = {(row.sha, row.run_id) for row in connection.execute(statement)}
+                    found |= {wanted[one] for one in there & wanted.keys()}
+        return found
+
+    def waiting(self, repository: str) -> list[Run]:
+        """Return the runs of a repository that wait for their files, the oldest first."""
+        statement = runs.select().where(
+            schema.runs.c.state == RunState.WAITING.value, schema.targets.c.repository == repository
+        )
+        with self._database.reading() as connection:
+            oldest = statement.order_by(schema.runs.c.received_at, schema.runs.c.id)
+            return [runs.read(row) for row in connection.execute(oldest).mappings()]
+
+    def usage(self, repository: str, lab: str, since: float) -> tuple[int, int]:
+        """Return how many runs of a lab were taken since a moment, and the bytes of their files."""
+        table, targets = schema.runs, schema.targets
+        statement = (
+            sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(table.c.bytes), 0))
+            .select_from(table.join(targets))
+            .where(targets.c.repository == repository, targets.c.lab == lab, table.c.received_at >= since)
+            .where(table.c.state != RunState.REFUSED.value)
+        )
+        with self._database.reading() as connection:
+            count, size = connection.execute(statement).one()
+        return int(count), int(size)
+
+    # What arrives
+
+    def note(self, run: Run) -> bool:
+        """Keep what is known of a run whose results are not there, and tell whether that is news.
+
+        One that is stored stays as it is. What a lab has begun and not brought to its end is shown by the check run; a
+        refused one makes none.
+        """
+        with self._database.writing(run.key.repository) as connection:
+            found = runs.find(connection, run.key)
+            if found is not None and found[1].state is RunState.STORED:
+                return False
+            target = runs.target_id(connection, run.key.about, make=True)
+            assert target is not None
+            runs.save(connection, target, run)
+            self._follow(connection, target, found[1] if found else None, run, None)
+            return found is None or found[1] != run
+
+    def put(self, run: Run, columns: Columns, *, replace: bool = False) -> bool:
+        """Store a run with its results; return False, and change nothing, if its folder is stored already.
+
+        What was stored first stays, for the bucket is written once; `replace` is for reading the bucket anew.
+        """
+        suite_name = run.claims.suite if run.claims else ""
+        with self._database.reading() as connection:
+            found = runs.find(connection, run.key)
+            if not replace and found is not None and found[1].state is RunState.STORED:
+                return False
+            suite = names.find(connection, run.key.repository, suite_name) or Suite(0, 0)
+            # What takes long is done before the writing begins, for then everybody else waits.
+            laid_out = _lay_out(connection, suite, columns)
+        with self._database.writing(run.key.repository) as connection:
+            found = runs.find(connection, run.key)
+            if not replace and found is not None and found[1].state is RunState.STORED:
+                return False
+            now_known = names.find(connection, run.key.repository, suite_name, make=True)
+            assert now_known is not None
+            if now_known.names != suite.names:  # somebody else has added names meanwhile
+                laid_out = _lay_out(connection, now_known, columns)
+            names.add(connection, now_known, laid_out.new_names)
+            target = runs.target_id(connection, run.key.about, make=True)
+            assert target is not None
+            number = runs.save(connection, target, run)
+            _save_columns(connection, number, laid_out)
+            _save_texts(connection, columns)
+            self._follow(connection, target, found[1] if found else None, run, columns)
+            return True
+
+    def _follow(
+        self, connection: sa.Connection, target: int, before: Run | None, run: Run, columns: Columns | None
+    ) -> None:
+        """Bring everything that follows from a run up to date: its suites' points, and what checks tell."""
+        touched = set()
+        told = {one.claims.suite for one in (before, run) if one and one.claims and one.state in runs.TOLD}
+        for suite_name in sorted(told):
+            touched.add(run.key.sha)
+            suite = names.find(connection, run.key.repository, suite_name, make=True)
+            assert suite is not None
+            of = series.find(connection, suite, suite_name, target)
+            facts = self._facts(connection, of, run.key.sha, columns)
+            if facts is not None:
+                series.place(connection, of, facts, self._renames)
+                touched |= series.followers(connection, of, facts)
+        checks.touch(connection, target, touched, self._now())
+
+    def _facts(self, connection: sa.Connection, of: series.Series, sha: str, columns: Columns | None) -> Facts | None:
+        told = runs.told(connection, of.target_id, sha, of.suite_name)
+        admission = runs.admission(run for _, run in told)
+        if admission is None:
+            return None
+        complete = runs.shards(run for _, run in told).complete
+        stored = [(number, run) for number, run in told if run.state is RunState.STORED]
+        infra = ""
+        if complete and stored:
+            claims = stored[-1][1].claims
+            # The tests of a run that is alone have just come, and need not be read.
+            alone = columns is not None and len(stored) == 1
+            seen = (
+                merge.seen_in(columns) if alone and columns is not None else _verdicts(connection, of.suite, stored)[0]
+            )
+            infra = self._infra(seen, claims.exit_status if claims else None)
+        return Facts(
+            sha, admission.committed_at, admission.pull_request, admission.mainline, complete and bool(stored), infra
+        )
+
+    # What it comes to
+
+    def state(self, about: TargetKey, sha: str) -> TargetState:
+        """Return all that is known of a commit on a target, whatever the order in which it came."""
+        suites: dict[str, SuiteState] = {}
+        admission = None
+        with self._database.reading() as connection:
+            target = runs.target_id(connection, about)
+            told = [] if target is None else runs.told(connection, target, sha)
+            admission = runs.admission(run for _, run in told)
+            for suite_name in sorted({run.claims.suite for _, run in told if run.claims}):
+                of_suite = [(number, run) for number, run in told if run.claims and run.claims.suite == suite_name]
+                suites[suite_name] = self._suite_state(connection, about.repository, suite_name, of_suite)
+        return TargetState(
+            about,
+            sha,
+            suites,
+            admission.pull_request if admission else None,
+            admission.mainline if admission else False,
+        )
+
+    def _suite_state(
+        self, connection: sa.Connection, repository: str, suite_name: str, told: list[tuple[int, Run]]
+    ) -> SuiteState:
+        shards = runs.shards(run for _, run in told)
+        stored = [(number, run) for number, run in told if run.state is RunState.STORED]
+        suite = names.find(connection, repository, suite_name)
+        seen, reasons = _verdicts(connection, suite, stored) if suite and stored else ({}, {})
+        return SuiteState(
+            suite_name,
+            tuple(run for _, run in told),
+            seen,
+            merge.Details(reasons, self._text),
+            shards.total,
+            shards.missing,
+            shards.waiting,
+            shards.broken,
+        )
+
+    def seen(self, about: TargetKey, suite: str, sha: str) -> dict[str, Seen]:
+        """Return the verdict of every test of a suite at a commit; none, where nothing is stored."""
+        with self._database.reading() as connection:
+            target = runs.target_id(connection, about)
+            found = names.find(connection, about.repository, suite)
+            if target is None or found is None:
+                return {}
+            told = runs.told(connection, target, sha, suite)
+            return _verdicts(connection, found, [one for one in told if one[1].state is RunState.STORED])[0]
+
+    def _text(self, digest: bytes) -> str:
+        with self._database.reading() as connection:
+            found = connection.execute(sa.select(schema.texts.c.text).filter_by(sha256=digest)).scalar_one()
+        return blobs.raw(found).decode("utf-8", "surrogatepass")
+
+    def baselines(self, about: TargetKey, suite: str, *, limit: int = NEWEST) -> list[str]:
+        """Return the commits that another may be compared with, the newest first: complete, and no infra."""
+        with self._database.reading() as connection:
+            return history.baselines(connection, about, suite, limit)
+
+    # Check runs
+
+    def due(self, repository: str, now: float, settle: float, deadline: float) -> list[Due]:
+        """Return the check runs of a repository that are to be written at a moment.
+
+        That is so once nothing has changed for `settle` seconds, and again when everything has arrived or nothing has
+        changed for `deadline` seconds.
+        """
+        with self._database.reading() as connection:
+            return checks.due(connection, repository, now, settle, deadline)
+
+    def whole(self, about: TargetKey, sha: str) -> Due | None:
+        """Return the check run of a commit if it need not wait for more, and is still to be written."""
+        with self._database.reading() as connection:
+            target = runs.target_id(connection, about)
+            return None if target is None else checks.whole(connection, target, sha)
+
+    def announced(self, due: Due) -> None:
+        """Note that a check run is being written."""
+        with self._database.writing(due.about.repository) as connection:
+            target = runs.target_id(connection, due.about)
+            if target is not None:
+                checks.announced(connection, target, due)
+
+    def touch(self, about: TargetKey, sha: str) -> None:
+        """Have the check run of a commit written again, though its results are the same."""
+        with self._database.writing(about.repository) as connection:
+            target = runs.target_id(connection, about)
+            if target is not None:
+                checks.touch(connection, target, [sha], self._now())
+
+    # What there is to be learned
+
+    def history(self, repository: str, suite: str, test_id: str) -> dict[TargetKey, TestHistory]:
+        """Return what became of a test on each target from commit to commit, under its earlier names too."""
+        with self._database.reading() as connection:
+            return trace.of_test(connection, repository, suite, test_id)
+
+    def flakiest(self, about: TargetKey, suite: str, *, limit: int = 10, since: float = 0.0) -> list[Flaky]:
+        """Return the tests that changed between good and bad most often, in commits made since a moment."""
+        with self._database.reading() as connection:
+            return history.flakiest(connection, about, suite, limit, since)
+
+    def snapshot(self, repository: str) -> dict[str, object]:
+        """Return everything known of a repository as JSON, the same whatever the order in which it came."""
+        with self._database.reading() as connection:
+            return snapshot.of(connection, repository, self._text)
+
+
+def _lay_out(connection: sa.Connection, suite: Suite, columns: Columns) -> LaidOut:
+    known = blobs.read_names(names.blocks(connection, suite).values()) if suite.names else ()
+    return blobs.lay_out(columns, known, suite.names)
+
+
+def _save_columns(connection: sa.Connection, run: int, laid_out: LaidOut) -> None:
+    table = schema.columns
+    connection.execute(table.delete().filter_by(run_id=run))
+    connection.execute(
+        table.insert().values(
+            run_id=run,
+            tests=laid_out.tests,
+            statuses=laid_out.statuses,
+            durations=laid_out.durations,
+            reasons=laid_out.reasons,
+        )
+    )
+
+
+def _save_texts(connection: sa.Connection, columns: Columns) -> None:
+    if columns.texts:
+        insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+        rows = [{"sha256": digest, "text": columns.texts[digest]} for digest in sorted(columns.texts)]
+        connection.execute(insert(schema.texts).on_conflict_do_nothing(), rows)
+
+
+def _verdicts(
+    connection: sa.Connection, suite: Suite, stored: Sequence[tuple[int, Run]]
+) -> tuple[dict[str, Seen], dict[str, Reason]]:
+    return merge.verdicts(names.every(connection, suite), runs.columns(connection, [number for number, _ in stored]))
