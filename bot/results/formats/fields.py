@@ -1,88 +1,70 @@
-"""Single values of a report made safe to keep: names, texts, numbers, which may be anything."""
+"""What a field of a report is worth, in every format alike: durations, messages of one line, long texts."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Mapping
-from typing import Any
+from bot.results.limits import MAX_MESSAGE, MAX_SECONDS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 
-from bot.results.limits import MAX_MESSAGE, MAX_NAME, MAX_SECONDS, MAX_TEXT_HEAD, MAX_TEXT_TAIL, TooMuch
-
-ELLIPSIS = "\n[… {count} characters left out …]\n"
-
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_CONTROL_OR_SURROGATE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-MAX_LINE = 10_000_000
+CUT = "\n[… {gone:,} characters are left out here …]\n"
+HEAD = MAX_TEXT_HEAD - len(CUT) - 10
+"""Characters of the head beside the words in the middle, so that all together keep to the limit."""
+SQUEEZE_AT = 8 * (MAX_TEXT_HEAD + MAX_TEXT_TAIL)
+"""Characters that may pile up before the middle of a text is thrown away."""
+MESSAGE_LOOKED_AT = 4 * MAX_MESSAGE
 
 
-def name(value: object) -> str:
-    """Return a test's name or path, with control characters and lone surrogates as escapes; "" if it is no text.
-
-    Raises TooMuch beyond MAX_NAME characters.
-    """
-    if not isinstance(value, str):
-        return ""
-    if len(value) > MAX_NAME:
-        raise TooMuch(f"A test's name has {len(value)} characters; {MAX_NAME} are taken. It begins {value[:80]!r}")
-    return _NOT_IN_NAMES.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
-
-
-def text(value: object) -> str:
-    """Return a failure's text without colours, its middle left out beyond MAX_TEXT_HEAD and MAX_TEXT_TAIL."""
-    return cut(_clean(value)) if isinstance(value, str) else ""
-
-
-def message(value: object) -> str:
-    """Return a message without colours, cut off at MAX_MESSAGE."""
-    return _clean(value[: 2 * MAX_MESSAGE]).strip()[:MAX_MESSAGE] if isinstance(value, str) else ""
-
-
-def cut(value: str) -> str:
-    """Leave out the middle of a long text: how it begins and how it ends tell the most."""
-    left_out = len(value) - MAX_TEXT_HEAD - MAX_TEXT_TAIL
-    if left_out <= 0:
-        return value
-    return value[:MAX_TEXT_HEAD] + ELLIPSIS.format(count=left_out) + value[-MAX_TEXT_TAIL:]
-
-
-def number(value: object) -> float | None:
-    """Return a number that stands as one or as text, NaN and infinities included; None for anything else."""
-    if isinstance(value, bool) or value is None or value == "":
-        return None
+def seconds(value: object) -> float | None:
+    """Read a duration in seconds; None where there is none, or nonsense: negative, endless, longer than a week."""
     try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, ArithmeticError):
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
         return None
+    return number if 0 <= number <= MAX_SECONDS else None
 
 
-def seconds(value: object, unit: float = 1.0) -> float | None:
-    """Return a duration counted in `unit` seconds as seconds; None for what no duration can be."""
-    found = number(value)
-    if found is None or not math.isfinite(found) or not 0 <= found * unit <= MAX_SECONDS:
-        return None
-    return found * unit
+def one_line(text: str) -> str:
+    """Make one line of a message, white space folded, at most `MAX_MESSAGE` characters long."""
+    if len(text) <= MAX_MESSAGE and text.isprintable():
+        return text.strip()
+    line = " ".join(text[:MESSAGE_LOOKED_AT].split())
+    return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 1] + "…"
 
 
-def line(value: object, first: int = 1) -> int | None:
-    """Return a line as counted from 1, of a format that counts from `first`; None for what no line can be."""
-    found = number(value)
-    if found is None or not math.isfinite(found) or found != int(found) or not first <= found <= MAX_LINE:
-        return None
-    return int(found) + 1 - first
+def cut(text: str) -> str:
+    """Keep a long text's head and tail, and say how many characters are gone between them."""
+    if len(text) <= MAX_TEXT_HEAD + MAX_TEXT_TAIL:
+        return text
+    clip = Clip()
+    clip.add(text)
+    return clip.text()
 
 
-def mapping(value: object) -> Mapping[str, Any]:
-    """Return an object's members; none if it is no object."""
-    return value if isinstance(value, dict) else {}
+class Clip:
+    """A text that comes in pieces, of which only head and tail are kept, however long it grows."""
 
+    __slots__ = ("_gone", "_pieces", "_size")
 
-def sequence(value: object) -> list[Any]:
-    """Return an array's items; none if it is no array."""
-    return value if isinstance(value, list) else []
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._size = 0
+        self._gone = 0
 
+    def add(self, piece: str) -> None:
+        """Take the next piece."""
+        self._pieces.append(piece)
+        self._size += len(piece)
+        if self._size > SQUEEZE_AT:
+            self._squeeze()
 
-def _clean(value: str) -> str:
-    value = _COLOUR.sub("", value.replace("\r\n", "\n"))
-    return _CONTROL_OR_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
+    def text(self) -> str:
+        """Give what is kept, with a line in place of what is not."""
+        if self._size > MAX_TEXT_HEAD + MAX_TEXT_TAIL or self._gone:
+            self._squeeze()
+            head, tail = self._pieces
+            return head + CUT.format(gone=self._gone) + tail
+        return "".join(self._pieces)
+
+    def _squeeze(self) -> None:
+        whole = "".join(self._pieces)
+        self._gone += len(whole) - HEAD - MAX_TEXT_TAIL
+        self._pieces = [whole[:HEAD], whole[-MAX_TEXT_TAIL:]]
+        self._size = HEAD + MAX_TEXT_TAIL

@@ -1,0 +1,33 @@
+"""GoogleTest's XML (`--gtest_output=xml`): the outcome is in attributes, and a case may have several failures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.results.formats.outcomes import PASSED, Outcome, build, named, outcome, place
+from bot.results.formats.xml import Part, Suite
+from bot.results.model import Case, Status
+
+ROOT = "AllTests"
+RESULTS = frozenset({"completed", "skipped", "suppressed"})
+DISABLED = Outcome(Status.SKIPPED, message="disabled")
+SKIPPED = Outcome(Status.SKIPPED)
+
+
+def knows(attributes: dict[str, str], _parts: Sequence[Part], suite: Suite) -> bool:
+    """Tell a case by its attribute `result`, or before GoogleTest 1.10 by the root's name."""
+    return attributes.get("result") in RESULTS or (
+        suite.root.get("name") == ROOT and attributes.get("status") in ("run", "notrun")
+    )
+
+
+def case(attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> Case:
+    """Read a case: `status` tells whether it was run, `result` whether to its end, and a failure outweighs a skip."""
+    get = attributes.get
+    named(attributes, suite)
+    ended = outcome(parts) if parts else PASSED
+    if ended is PASSED and (get("status") == "notrun" or get("result") == "suppressed"):
+        ended = DISABLED
+    elif ended is PASSED and get("result") == "skipped":
+        ended = SKIPPED
+    return build(attributes, get("classname", ""), ended, *place(attributes))

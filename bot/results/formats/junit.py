@@ -1,0 +1,31 @@
+"""JUnit XML in all its dialects, each told by what the document itself shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+from bot.results.formats import ctest, googletest, plain, pytest, surefire
+from bot.results.formats.xml import Make, Part, Suite, cases
+from bot.results.model import Case
+
+
+def read(stream: BinaryIO) -> Iterator[Case]:
+    """Read a report case by case, in constant memory. Counts that it gives of itself are not looked at.
+
+    Raises `NotXml`, also where the report ends too early and cases were given already; `TooMuch`; `Refused`.
+    """
+    return cases(stream, _dialect)
+
+
+def _dialect(attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> Make:
+    """Choose by the first case of a suite, for one file may hold the reports of several tools."""
+    if pytest.knows(attributes, parts, suite):
+        return pytest.case
+    if googletest.knows(attributes, parts, suite):
+        return googletest.case
+    if ctest.knows(attributes, parts, suite):
+        return ctest.case
+    if surefire.knows(attributes, parts, suite):
+        return surefire.case
+    return plain.case

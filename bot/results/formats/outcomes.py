@@ -1,0 +1,124 @@
+"""How a test case of any JUnit dialect becomes a `Case`: what its parts say together, and its values made safe.
+
+All of it runs once for each of 300,000 cases, so what nearly every case needs is done without a call to spare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from bot.results.formats import values
+from bot.results.formats.fields import cut, one_line
+from bot.results.formats.xml import LOGS, Part, Suite
+from bot.results.limits import MAX_MESSAGE, MAX_NAME, MAX_SECONDS, Refused, TooMuch
+from bot.results.model import Case, Status, Trouble
+
+MORE = " (and {count} more)"
+NAMELESS = "a <testcase> without a name, in the suite {suite!r}: give each test a name"
+LONG_NAME = "a test's name and class have {count:,} characters, and {limit:,} are taken; it begins with {head!r}"
+SHOWN = 80
+
+
+class Outcome(NamedTuple):
+    """How a case ended, and why."""
+
+    status: Status
+    flaky: bool = False
+    trouble: Trouble = Trouble.NONE
+    message: str = ""
+    text: str = ""
+
+
+PASSED = Outcome(Status.PASSED)
+
+_new = tuple.__new__
+
+
+def build(
+    attributes: dict[str, str],
+    classname: str,
+    outcome: Outcome = PASSED,
+    path: str = "",
+    line: int | None = None,
+) -> Case:
+    """Make a case. Raises `Refused` if it has no name, `TooMuch` if that is too long."""
+    get = attributes.get
+    name = get("name", "")
+    if len(name) + len(classname) > MAX_NAME:
+        long = f"{classname}.{name}"
+        raise TooMuch(LONG_NAME.format(count=len(long) - 1, limit=MAX_NAME, head=long[:SHOWN]))
+    if not name.isprintable() or not classname.isprintable():
+        name, classname = values.name(name), values.name(classname)
+    status, flaky, trouble, message, text = outcome
+    time: float | None
+    try:
+        time = float(attributes["time"])
+        if not 0 <= time <= MAX_SECONDS:
+            time = None
+    except (KeyError, ValueError):
+        time = None
+    return _new(Case, (name, status, classname, path, "", line, time, flaky, trouble, message, text, None))
+
+
+def named(attributes: dict[str, str], suite: Suite) -> None:
+    """Refuse a case without a name."""
+    if not attributes.get("name"):
+        raise Refused(NAMELESS.format(suite=suite.path[:SHOWN]))
+
+
+def place(attributes: dict[str, str], first: int = 1) -> tuple[str, int | None]:
+    """Read where a test stands, by its attributes `file` and `line`, which counts from `first`."""
+    return values.name(attributes.get("file")), values.line(attributes.get("line"), first)
+
+
+def of(parts: Sequence[Part], *tags: str) -> list[Part]:
+    """Pick the parts of these tags, in their order."""
+    return [part for part in parts if part.tag in tags]
+
+
+def skip(part: Part) -> Outcome:
+    """Tell of a test that was skipped: it has a reason, and no text."""
+    message = part.attributes.get("message", "")
+    if message and len(message) <= MAX_MESSAGE:
+        return _skip(message)
+    return Outcome(Status.SKIPPED, message=told(part))
+
+
+@lru_cache(maxsize=256)
+def _skip(message: str) -> Outcome:
+    """Keep what thousands of tests say alike."""
+    return Outcome(Status.SKIPPED, message=one_line(message))
+
+
+def told(part: Part) -> str:
+    """Give a part's message on one line, or the first line of its text, or its type."""
+    get = part.attributes.get
+    return one_line(get("message", "")) or one_line(part.text.strip().partition("\n")[0]) or one_line(get("type", ""))
+
+
+def outcome(parts: Sequence[Part]) -> Outcome:
+    """Tell how a test ended by all its parts: a failure outweighs an error, and that a skip.
+
+    Several failures are told as one. Where none of them has a text, the test's output is it.
+    """
+    if len(parts) == 1 and parts[0].tag == "skipped":
+        return skip(parts[0])
+    for tag, status in (("failure", Status.FAILED), ("error", Status.ERRORED)):
+        if found := of(parts, tag):
+            return bad(status, found, of(parts, *LOGS))
+    if found := of(parts, "skipped"):
+        return skip(found[0])
+    return PASSED
+
+
+def bad(status: Status, parts: Sequence[Part], logs: Sequence[Part] = ()) -> Outcome:
+    """Tell of a test that failed, in one or several parts; the first one's message stands for all."""
+    message = told(parts[0])
+    if len(parts) > 1:
+        more = MORE.format(count=len(parts) - 1)
+        message = message[: MAX_MESSAGE - len(more)] + more
+    texts = [part.text.strip("\n") for part in parts if part.text.strip()] or [log.text for log in logs]
+    text = cut("\n\n".join(texts))
+    return Outcome(status, message=message, text=text if text.isascii() else values.text(text))

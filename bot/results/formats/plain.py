@@ -1,0 +1,42 @@
+"""JUnit of no dialect that we know: Bazel, Gradle, Jest and many more, nested suites and cases without a class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.results.formats import pytest, surefire
+from bot.results.formats.outcomes import PASSED, Outcome, build, named, outcome, place
+from bot.results.formats.xml import Part, Suite
+from bot.results.model import Case, Status
+
+STATUSES = {
+    "skipped": Status.SKIPPED,
+    "disabled": Status.SKIPPED,
+    "ignored": Status.SKIPPED,
+    "notrun": Status.SKIPPED,
+    "fail": Status.FAILED,
+    "failed": Status.FAILED,
+    "failure": Status.FAILED,
+    "error": Status.ERRORED,
+    "errored": Status.ERRORED,
+}
+"""What some tools write as an attribute, without an element that says so."""
+
+
+def case(attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> Case:
+    """Read a case. Its class, where it has none, is the path of its suites, unless the suite has the test's name."""
+    # Reports of several tools may have been put together in one suite.
+    if parts and pytest.knows(attributes, parts, suite):
+        return pytest.case(attributes, parts, suite)
+    if parts and surefire.knows(attributes, parts, suite):
+        return surefire.case(attributes, parts, suite)
+    get = attributes.get
+    named(attributes, suite)
+    classname = get("classname")
+    if classname is None:
+        # Bazel writes a suite and a case of one name for a test that wrote no report of its own.
+        classname = "" if suite.path == get("name") else suite.path
+    ended = outcome(parts) if parts else PASSED
+    if ended is PASSED and "status" in attributes:
+        ended = Outcome(STATUSES.get(attributes["status"].lower(), Status.PASSED))
+    return build(attributes, classname, ended, *place(attributes))

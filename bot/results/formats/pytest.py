@@ -1,0 +1,91 @@
+"""pytest's JUnit, families xunit1 and xunit2 (`_pytest/junitxml.py`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from bot.results.formats.fields import one_line
+from bot.results.formats.outcomes import PASSED, Outcome, build, named, of, outcome, place, skip
+from bot.results.formats.xml import Part, Suite
+from bot.results.model import Case, Status, Trouble
+
+ROOT, SUITE = "pytest tests", "pytest"
+SUITE_ATTRIBUTES = ("name", "errors", "failures", "skipped", "tests", "time", "timestamp", "hostname")
+"""In the order in which pytest writes them; with `junit_suite_name` nothing else tells whose the suite is."""
+SKIPS = frozenset({"pytest.skip", "pytest.xfail"})
+OLD_XPASS = "xfail-marked test passes unexpectedly"
+ESCAPE = "#x1B"
+"""How pytest writes a control character that XML cannot hold."""
+INTERNAL = ("pytest", "internal")
+"""Class and name of the case that stands for a failure of pytest itself."""
+
+_PHASE = re.compile(r'failed on (setup|teardown) with "(.*?)"?', re.DOTALL)
+_CRASH = re.compile(r"worker '[^']*' crashed while running ")
+_TIMEOUT = re.compile(r"(?:Failed: )?Timeout \(?>\s*[\d.]+ *s")
+_COLOUR = re.compile(r"#x1B\[[0-9;?]*[ -/]*[@-~]")
+_SKIPPED_FILE = re.compile(r"""\('.*', \d+, ['"](?:Skipped: )?(.*)['"]\)""", re.DOTALL)
+_PHASES = {"setup": Trouble.SETUP, "teardown": Trouble.TEARDOWN}
+
+
+def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> bool:
+    """Tell by its suite, or by a skip of its own, whether a case is pytest's."""
+    return (
+        suite.root.get("name") == ROOT
+        or suite.attributes.get("name") == SUITE
+        or tuple(suite.attributes) == SUITE_ATTRIBUTES
+        or any(part.attributes.get("type") in SKIPS for part in parts)
+    )
+
+
+def case(attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> Case:
+    """Read a case. A test that was run again is several cases of one name, and each attempt is given as it stands."""
+    classname = attributes.get("classname", "")
+    if "name" not in attributes:
+        named(attributes, suite)
+    ended = _ended(attributes, classname, parts) if parts else PASSED
+    if "file" in attributes:
+        return build(attributes, classname, ended, *place(attributes, first=0))
+    return build(attributes, classname, ended)
+
+
+def _ended(attributes: dict[str, str], classname: str, parts: Sequence[Part]) -> Outcome:
+    """Tell a failure of the runner, of collecting, of setup and teardown, and a crash from a failure of the test."""
+    if len(parts) == 1 and parts[0].attributes.get("type") == "pytest.skip":
+        return skip(parts[0])
+    found = outcome(parts)
+    if found.status is Status.SKIPPED:
+        return _skipped(found, of(parts, "skipped")[0], classname)
+    if ESCAPE in found.text or ESCAPE in found.message:
+        found = found._replace(message=_COLOUR.sub("", found.message), text=_COLOUR.sub("", found.text))
+    if found.status is Status.FAILED:
+        return found._replace(trouble=Trouble.TIMEOUT) if _TIMEOUT.match(found.message) else found
+    if found.status is not Status.ERRORED:
+        return found
+    if (classname, attributes.get("name")) == INTERNAL:
+        return found._replace(trouble=Trouble.INTERNAL)
+    message = of(parts, "error")[0].attributes.get("message", "")
+    if message == "collection failure" and not classname:
+        # The message says nothing, and the last line of the traceback what went wrong.
+        last = found.text.strip().rpartition("\n")[2].removeprefix("E ")
+        return found._replace(trouble=Trouble.COLLECTION, message=one_line(last) or message)
+    if phase := _PHASE.fullmatch(_COLOUR.sub("", message)):
+        return found._replace(trouble=_trouble(phase[1], phase[2]), message=one_line(phase[2]))
+    return found
+
+
+def _trouble(phase: str, message: str) -> Trouble:
+    if _CRASH.match(message):
+        return Trouble.CRASH
+    return Trouble.TIMEOUT if _TIMEOUT.match(message) else _PHASES[phase]
+
+
+def _skipped(found: Outcome, part: Part, classname: str) -> Outcome:
+    if part.attributes.get("type") == "pytest.xfail":
+        return found._replace(status=Status.XFAILED)
+    if found.message == OLD_XPASS:
+        return found._replace(status=Status.XPASSED)
+    if found.message == "collection skipped" and not classname:
+        reason = _SKIPPED_FILE.fullmatch(part.text)
+        return found._replace(trouble=Trouble.COLLECTION, message=one_line(reason[1]) if reason else found.message)
+    return found

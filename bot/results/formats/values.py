@@ -1,0 +1,77 @@
+"""Single values of JSON and CSV, which may be of any type and say anything."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from bot.results.formats import fields
+from bot.results.limits import MAX_NAME, TooMuch
+
+MAX_LINE = 10_000_000
+LONG_NAME = "A test's name has {length:,} characters; {limit:,} are taken (pytest: ids=). It begins with {start!r}"
+
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def name(value: object) -> str:
+    """Return the name of a test, file or class as it stands there; "" if it is no text.
+
+    Raises TooMuch beyond MAX_NAME characters.
+    """
+    if not isinstance(value, str):
+        return ""
+    if len(value) > MAX_NAME:
+        raise TooMuch(LONG_NAME.format(length=len(value), limit=MAX_NAME, start=value[:80]))
+    return value
+
+
+def text(value: object) -> str:
+    """Return a failure's text without colours and control characters, cut to its head and tail."""
+    return fields.cut(_readable(value)) if isinstance(value, str) else ""
+
+
+def message(value: object) -> str:
+    """Return a message likewise, as one line."""
+    return fields.one_line(_readable(value[: fields.MESSAGE_LOOKED_AT])) if isinstance(value, str) else ""
+
+
+def number(value: object) -> float | None:
+    """Return a number that stands as one or as text, NaN and infinities included; None for anything else."""
+    if not isinstance(value, bool) and value is not None and value != "":
+        try:
+            return float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError, ArithmeticError):
+            pass
+    return None
+
+
+def seconds(value: object, unit: float = 1.0) -> float | None:
+    """Return a duration, counted in `unit` seconds, as seconds; None for what no duration can be."""
+    found = number(value)
+    return None if found is None else fields.seconds(found * unit)
+
+
+def line(value: object, first: int = 1) -> int | None:
+    """Return a line as counted from 1, of a format that counts from `first`; None for what no line can be."""
+    found = number(value)
+    if found is None or not math.isfinite(found) or found != int(found) or not first <= found <= MAX_LINE:
+        return None
+    return int(found) + 1 - first
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """Return an object's members; none if it is no object."""
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(value: object) -> list[Any]:
+    """Return an array's items; none if it is no array."""
+    return value if isinstance(value, list) else []
+
+
+def _readable(value: str) -> str:
+    return _UNREADABLE.sub("\N{REPLACEMENT CHARACTER}", _COLOUR.sub("", value.replace("\r\n", "\n")))

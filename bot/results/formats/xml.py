@@ -1,0 +1,261 @@
+"""The one place that reads XML: a stream of bytes in, test cases out, with every limit kept and nothing believed.
+
+It stands on expat rather than on lxml, both measured: for the same work expat's callbacks are a tenth faster, tell the
+line of what is wrong, and leave it to us how long a token may be. And lxml keeps every name that it has ever seen in a
+dictionary of the thread, so that one hostile file would cost the memory of all that come after.
+
+What expat does not do for us: a DOCTYPE is refused at once, and with it every entity and every file that it could
+name. A token (a tag, an attribute, a comment) is not waited for beyond `MAX_TOKEN_BYTES`, which also keeps expat before
+2.6 from scanning it again and again (CVE-2023-52425). Depth, attributes, names and elements are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import BinaryIO, NamedTuple, NoReturn
+from xml.parsers import expat
+
+from bot.results.formats.fields import Clip
+from bot.results.limits import (
+    MAX_ATTRIBUTES,
+    MAX_DEPTH,
+    MAX_ELEMENTS,
+    MAX_NAME,
+    MAX_PARTS,
+    MAX_TOKEN_BYTES,
+    MAX_XML_NAMES,
+    NotXml,
+    Refused,
+    TooMuch,
+)
+from bot.results.model import Case
+
+CHUNK_BYTES = 1 << 16
+MAX_TAG_SHOWN = 40
+SUITES = frozenset({"testsuites", "testsuite"})
+OUTCOMES = frozenset(
+    {"failure", "error", "skipped", "flakyFailure", "flakyError", "rerunFailure", "rerunError"},
+)
+LOGS = frozenset({"system-out", "system-err"})
+SAYS_NOTHING = frozenset({"", "collection skipped"})
+"""Messages of skips whose text has to be read for the reason."""
+
+EMPTY = "the file is empty: the test run wrote no report into it"
+JSON = "this is JSON and no XML: name its format in the manifest, or leave the format out"
+CUT_OFF = "the file ends in the middle, in line {line} ({reason}): upload the whole of it"
+SECOND = "a second document begins in line {line}: send one report a file"
+BROKEN = "line {line}, column {column}: {reason}; is there a raw control character, or a bare & or < in a text?"
+ENCODING = "the XML declaration names an encoding that cannot be read: write the report in UTF-8"
+DOCTYPE = "line {line}: a DOCTYPE is not taken: a JUnit report needs none"
+ROOT = "the root element is <{tag}>, and not <testsuites> or <testsuite>: this is no JUnit report"
+NESTED = "line {line}: a <testcase> inside of another one, or outside of <testsuites> and <testsuite>"
+LONG_NAME = "line {line}: the names of the suites have more than {limit:,} characters together"
+DEEP = "line {line}: more than {limit:,} elements inside of each other"
+WIDE = "line {line}: more than {limit:,} attributes of one element"
+LONG_TOKEN = "line {line}: a tag, attribute or comment of more than {limit:,} bytes: put long texts between tags"  # noqa: S105
+ELEMENTS = "line {line}: more than {limit:,} elements: split the report into several files"
+NAMES = "line {line}: more than {limit:,} different names of elements and attributes"
+
+
+class Suite(NamedTuple):
+    """A `<testsuite>` that holds cases: its attributes, its root's, and its path, the names of the suites around it."""
+
+    attributes: dict[str, str]
+    root: dict[str, str]
+    path: str
+
+
+class Part(NamedTuple):
+    """What a case holds: one of `OUTCOMES`, or one of `LOGS` after an outcome. The text is cut to head and tail."""
+
+    tag: str
+    attributes: dict[str, str]
+    text: str
+
+
+Make = Callable[[dict[str, str], Sequence[Part], Suite], Case]
+"""Makes a case of a `<testcase>`: its attributes; of its children those that say how it ended, at most `MAX_PARTS`, in
+their order; the suite that holds it."""
+
+Choose = Callable[[dict[str, str], Sequence[Part], Suite], Make]
+"""Looks at the first test case of a suite, and tells what makes cases of it and those after it."""
+
+
+def cases(stream: BinaryIO, choose: Choose) -> Iterator[Case]:
+    """Read a JUnit report piece by piece, case by case.
+
+    Raises `NotXml` for what is no XML, or ends too early, also after cases were given; `TooMuch` beyond a limit;
+    `Refused` for other XML, and what `choose` and the makers raise.
+    """
+    reader = _Reader(choose)
+    for chunk in _chunks(stream):
+        yield from reader.feed(chunk)
+    reader.close()
+
+
+def _chunks(stream: BinaryIO) -> Iterator[bytes]:
+    """Read chunks of no less than `CHUNK_BYTES`, however little the stream gives at a time.
+
+    Each chunk costs a scan of the unfinished token before it, so small ones would cost much.
+    """
+    while chunk := stream.read(CHUNK_BYTES):
+        if len(chunk) < CHUNK_BYTES:
+            pieces, size = [chunk], len(chunk)
+            while size < CHUNK_BYTES and (piece := stream.read(CHUNK_BYTES - size)):
+                pieces.append(piece)
+                size += len(piece)
+            chunk = b"".join(pieces)
+        yield chunk
+
+
+NO_PARTS: tuple[Part, ...] = ()
+
+
+class _Reader:
+    """The callbacks of one document: where it stands in it, and the cases that are complete."""
+
+    __slots__ = (
+        "_case", "_case_depth", "_choose", "_clip", "_depth", "_done", "_elements", "_fed", "_make", "_parser", "_part",
+        "_parts", "_root", "_suite", "_suites",
+    )  # fmt: skip
+
+    def __init__(self, choose: Choose) -> None:
+        self._depth = self._elements = self._fed = self._case_depth = 0
+        self._root: dict[str, str] = {}
+        self._suite = Suite({}, self._root, "")
+        self._suites: list[Suite] = []
+        self._case: dict[str, str] | None = None
+        self._parts: Sequence[Part] = NO_PARTS
+        self._part: tuple[str, dict[str, str]] | None = None
+        self._clip: Clip | None = None
+        self._done: list[Case] = []
+        self._choose = choose
+        self._make: Make | None = None
+        self._parser = parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.buffer_size = CHUNK_BYTES
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.StartDoctypeDeclHandler = self._doctype
+
+    def feed(self, chunk: bytes) -> list[Case]:
+        """Parse a chunk, and give the cases that ended in it."""
+        if not self._fed and chunk.lstrip()[:1] in (b"{", b"["):
+            raise NotXml(JSON)
+        parser = self._parser
+        self._done.clear()
+        self._parse(chunk)
+        self._fed += len(chunk)
+        if self._fed - parser.CurrentByteIndex > MAX_TOKEN_BYTES:
+            self._too_much(LONG_TOKEN, MAX_TOKEN_BYTES)
+        if len(parser.intern) > MAX_XML_NAMES:
+            self._too_much(NAMES, MAX_XML_NAMES)
+        return self._done
+
+    def close(self) -> None:
+        """Make sure that the document is complete."""
+        if not self._fed:
+            raise NotXml(EMPTY)
+        self._parse(b"", final=True)
+
+    def _parse(self, chunk: bytes, *, final: bool = False) -> None:
+        try:
+            self._parser.Parse(chunk, final)
+        except expat.ExpatError as error:
+            reason = expat.ErrorString(error.code) or "not well-formed"
+            if reason == expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT:
+                text = SECOND
+            elif reason in (expat.errors.XML_ERROR_UNKNOWN_ENCODING, expat.errors.XML_ERROR_INCORRECT_ENCODING):
+                text = ENCODING
+            else:
+                text = CUT_OFF if final else BROKEN
+            raise NotXml(text.format(line=error.lineno, column=error.offset + 1, reason=reason)) from None
+        except (ValueError, LookupError):
+            # pyexpat asks Python's codecs for encodings that expat does not know, and takes those of one byte only.
+            raise NotXml(ENCODING) from None
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._depth = depth = self._depth + 1
+        if depth > MAX_DEPTH:
+            self._too_much(DEEP, MAX_DEPTH)
+        if len(attributes) > MAX_ATTRIBUTES:
+            self._too_much(WIDE, MAX_ATTRIBUTES)
+        if tag == "testcase":
+            if self._case is not None or depth == 1:
+                self._refuse(NESTED)
+            self._case = attributes
+            self._case_depth = depth
+        elif self._case is None:
+            self._outside(tag, attributes)
+        else:
+            self._inside(tag, attributes)
+
+    def _end(self, tag: str) -> None:
+        self._depth = depth = self._depth - 1
+        case = self._case
+        if case is not None:
+            if tag == "testcase":
+                self._case = None
+                parts, self._parts = self._parts, NO_PARTS
+                suite = self._suite
+                make = self._make
+                if make is None:
+                    make = self._make = self._choose(case, parts, suite)
+                self._done.append(make(case, parts, suite))
+            elif depth == self._case_depth and self._part is not None:
+                self._end_part()
+        elif tag == "testsuite":
+            self._suite = self._suites.pop()
+            self._make = None
+
+    def _outside(self, tag: str, attributes: dict[str, str]) -> None:
+        """Take the start of an element outside of cases: the root, a suite, or nothing that we look at."""
+        self._count()
+        if self._depth == 1:
+            if tag not in SUITES:
+                raise Refused(ROOT.format(tag=tag[:MAX_TAG_SHOWN]))
+            self._root = attributes
+            self._suite = Suite({}, attributes, "")
+        if tag == "testsuite":
+            path = ".".join(filter(None, (self._suite.path, attributes.get("name", ""))))
+            if len(path) > MAX_NAME:
+                self._too_much(LONG_NAME, MAX_NAME)
+            self._suites.append(self._suite)
+            self._suite = Suite(attributes, self._root, path)
+            self._make = None
+
+    def _inside(self, tag: str, attributes: dict[str, str]) -> None:
+        """Take the start of an element inside of a case, and listen to its text if it tells how the case ended."""
+        self._count()
+        if self._depth > self._case_depth + 1:
+            if tag in LOGS:
+                self._parser.CharacterDataHandler = None
+        elif tag in OUTCOMES or (tag in LOGS and self._parts):
+            self._part = tag, attributes
+            if tag != "skipped" or "message" not in attributes or attributes["message"] in SAYS_NOTHING:
+                self._clip = clip = Clip()
+                self._parser.CharacterDataHandler = clip.add
+
+    def _end_part(self) -> None:
+        """Take what one of a case's parts says."""
+        text = ""
+        if self._clip is not None:
+            self._parser.CharacterDataHandler = None
+            text = self._clip.text()
+        if self._part is not None and len(self._parts) < MAX_PARTS:
+            self._parts = [*self._parts, Part(*self._part, text)]
+        self._part = self._clip = None
+
+    def _count(self) -> None:
+        self._elements += 1
+        if self._elements > MAX_ELEMENTS:
+            self._too_much(ELEMENTS, MAX_ELEMENTS)
+
+    def _doctype(self, *_declared: object) -> None:
+        self._refuse(DOCTYPE)
+
+    def _refuse(self, text: str) -> NoReturn:
+        raise Refused(text.format(line=self._parser.CurrentLineNumber))
+
+    def _too_much(self, text: str, limit: int) -> NoReturn:
+        raise TooMuch(text.format(line=self._parser.CurrentLineNumber, limit=limit))
