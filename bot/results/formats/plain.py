@@ -23,7 +23,7 @@ STATUSES = {
 """What some tools write as an attribute, without an element that says so."""
 
 
-def case(attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> Case:
+def case(attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> Case | None:
     """Read a case. Its class, where it has none, is the path of its suites, unless the suite has the test's name."""
     # Reports of several tools may have been put together in one suite.
     if parts and pytest.knows(attributes, parts, suite):

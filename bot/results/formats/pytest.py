@@ -38,11 +38,15 @@ def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> b
     )
 
 
-def case(attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> Case:
-    """Read a case. A test that was run again is several cases of one name, and each attempt is given as it stands."""
+def case(attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> Case | None:
+    """Read a case. A test that was run again is several cases of one name, and each attempt is given as it stands.
+
+    Under xdist, a test whose worker died may leave a case with nothing but a duration: None, for another case tells.
+    """
     classname = attributes.get("classname", "")
-    if "name" not in attributes:
-        named(attributes, suite)
+    if "name" not in attributes and not classname and not parts:
+        return None
+    named(attributes, suite)
     ended = _ended(attributes, classname, parts) if parts else PASSED
     if "file" in attributes:
         return build(attributes, classname, ended, *place(attributes, first=0))

@@ -73,9 +73,9 @@ class Part(NamedTuple):
     text: str
 
 
-Make = Callable[[dict[str, str], Sequence[Part], Suite], Case]
+Make = Callable[[dict[str, str], Sequence[Part], Suite], Case | None]
 """Makes a case of a `<testcase>`: its attributes; of its children those that say how it ended, at most `MAX_PARTS`, in
-their order; the suite that holds it."""
+their order; the suite that holds it. None for one that tells of no test."""
 
 Choose = Callable[[dict[str, str], Sequence[Part], Suite], Make]
 """Looks at the first test case of a suite, and tells what makes cases of it and those after it."""
@@ -201,7 +201,9 @@ class _Reader:
                 make = self._make
                 if make is None:
                     make = self._make = self._choose(case, parts, suite)
-                self._done.append(make(case, parts, suite))
+                made = make(case, parts, suite)
+                if made is not None:
+                    self._done.append(made)
             elif depth == self._case_depth and self._part is not None:
                 self._end_part()
         elif tag == "testsuite":
