@@ -28,11 +28,11 @@ RENAMED_TOGETHER = 10
 """So many tests must have been renamed by one rule, or it may be chance."""
 RENAMED_SHARE = 0.8
 """So much of what a rule could concern must have been renamed by it."""
-MAX_REWORDED = 20_000
+MAX_REWORDED = 5_000
 """Tests whose names are compared word by word; beyond that only moves are looked for."""
 MAX_WORDS = 40
 """Words of a name that is compared word by word."""
-CONTEXT = 6
+CONTEXT = 4
 """Components next to the test's name by which a moved test may be told from others of its name."""
 
 WORD = re.compile(r"[^\W_]+")
@@ -265,10 +265,11 @@ def _moves(
 
 def _alone(tests: Mapping[str, tuple[Location, str]], context: int) -> dict[tuple[Location, str], str]:
     """Return the tests that are alone in having their name after the last `context` components of their location."""
-    found: dict[tuple[Location, str], list[str]] = defaultdict(list)
+    found: dict[tuple[Location, str], str] = {}
     for test, (location, name) in tests.items():
-        found[location[len(location) - min(context, len(location)) :], name].append(test)
-    return {key: named[0] for key, named in found.items() if len(named) == 1}
+        key = location[-context:] if context else (), name
+        found[key] = "" if key in found else test
+    return {key: test for key, test in found.items() if test}
 
 
 def _reworded(old: Mapping[str, tuple[Location, str]], fresh: Mapping[str, tuple[Location, str]]) -> dict[str, str]:

@@ -1,0 +1,159 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.results.identity import MAX_REWORDED, MAX_WORDS, RENAMED_TOGETHER, renames
+
+NAMES = [
+    f"test_{word}" for word in ("add", "bias", "conv", "dense", "erf", "floor", "gelu", "hash", "join", "kron", "log")
+]
+A, B = "tests/python/relay/test_a.py", "tests/python/relay/test_b.py"
+
+
+def at(location: str, names: list[str] = NAMES) -> list[str]:
+    return [f"{location}::{name}" for name in names]
+
+
+def each(pattern: str, words: list[str] = NAMES) -> list[str]:
+    return [pattern.format(word) for word in words]
+
+
+MOVES = [
+    # a file renamed, a class renamed, put in, and taken out
+    (at(A), at(B)),
+    (at(f"{A}::TestA"), at(f"{A}::TestB")),
+    (at(A), at(f"{A}::TestA")),
+    (at(f"{A}::TestA"), at(A)),
+    # a folder renamed, put in, taken out, before them all too
+    (at(A), at(A.replace("relay", "relax"))),
+    (at(A), at(A.replace("relay", "relay/op"))),
+    (at(A), at(A.replace("python/", ""))),
+    (at(A), at(f"cython/{A}")),
+    (at(f"etv/lib/{A}"), at(A)),
+    # a list of files that was not known, and then was
+    (at("ctypes.tests.python.relay.test_a.TestA"), at(f"{A}::TestA")),
+    # another prefix of names that are no paths
+    (at("IrFunctor/0"), at("Functor/0")),
+]
+REWORDINGS = [
+    (each(A + "::{}[llvm]"), each(A + "::{}[cuda]")),
+    (each(A + "::{}[llvm-float32]"), each(A + "::{}[llvm-float32-dynamic]")),
+    (each(A + "::{}[float32]"), each(A + "::{}[llvm-float32]")),
+    (each(A + "::{}[llvm-float32]"), each(A + "::{}[float32]")),
+    (each(A + "::{}"), each(A + "::{}[llvm]")),
+    (each(A + "::{}[llvm]"), each(A + "::{}")),
+    (each(A + "::test_x[{}]"), each(A + "::test_y[{}]")),
+    (each(A + "::test_tir_x[{}]"), each(A + "::test_tirx_x[{}]")),
+    (each(A + "::test_x[{}]"), each(A + "::test_x_twice[{}]")),
+    (each(A + "::x_test[{}]"), each(A + "::op_x_test[{}]")),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), MOVES + REWORDINGS)
+def test_one_rule_for_many_tests_is_found(before: list[str], after: list[str]) -> None:
+    assert renames(before, after) == dict(zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize(("before", "after"), MOVES + REWORDINGS)
+def test_too_few_are_chance(before: list[str], after: list[str]) -> None:
+    few = RENAMED_TOGETHER - 1
+    assert renames(before[:few], after[:few]) == {}
+    others = [f"tests/python/other/test_{index}.py::test_nothing_like_it" for index in range(20)]
+    assert renames([*before[:few], *others], after[:few]) == {}
+    assert renames(before[:few], [*after[:few], *others]) == {}
+
+
+@pytest.mark.parametrize(("before", "after"), MOVES + REWORDINGS)
+def test_a_rule_that_concerns_many_others_that_are_gone_is_none(before: list[str], after: list[str]) -> None:
+    location, _, last = before[0].rpartition("::")
+    gone = [f"{location}::{last.replace('add', f'gone{index}')}" for index in range(4)]
+    assert renames([*before, *gone], after) == {}
+
+
+def test_most_is_enough() -> None:
+    gone, new = at(A), at(B)
+    assert renames([*gone, f"{A}::test_gone"], [*new, f"{B}::test_new"]) == dict(zip(gone, new, strict=True))
+
+
+def test_a_folder_of_small_files_is_found_though_its_files_share_their_tests_names() -> None:
+    gone = [f"tests/old/test_{file}.py::{name}" for file in "abcd" for name in NAMES[:3]]
+    new = [test.replace("/old/", "/new/") for test in gone]
+    assert renames(gone, new) == dict(zip(gone, new, strict=True))
+
+
+def test_a_file_that_became_two_of_the_same_tests_is_no_rename() -> None:
+    assert renames(at(A), [*at(B), *at("tests/python/relay/test_c.py")]) == {}
+
+
+def test_a_test_that_runs_for_two_targets_now_is_no_rename() -> None:
+    assert renames(each(A + "::{}[x]"), [*each(A + "::{}[x-llvm]"), *each(A + "::{}[x-cuda]")]) == {}
+
+
+def test_two_files_that_became_one_are_no_rename() -> None:
+    assert renames([*at(A), *at(B)], at("tests/python/relay/test_c.py")) == {}
+
+
+def test_another_number_is_another_value() -> None:
+    assert renames(each(A + "::{}[16]"), each(A + "::{}[32]")) == {}
+
+
+def test_what_is_on_both_sides_is_not_renamed() -> None:
+    assert renames([*at(A), *at(B)], [*at(A), *at(B)]) == {}
+
+
+def test_two_rules_at_once_are_both_found() -> None:
+    gone = [*at(A), *each(B + "::{}[llvm]")]
+    new = [*at("tests/python/relax/test_z.py"), *each(B + "::{}[llvm-O3]")]
+    assert renames(gone, new) == dict(zip(gone, new, strict=True))
+
+
+def test_names_are_not_compared_word_by_word_where_there_are_too_many() -> None:
+    many = [f"{A}::test_{index}_x[llvm]" for index in range(MAX_REWORDED + 1)]
+    assert renames(many, [test.replace("llvm", "cuda") for test in many]) == {}
+
+
+def test_nor_are_endless_names_and_files() -> None:
+    endless = "-".join("w" for _ in range(MAX_WORDS))
+    assert renames(each(A + "::{}[llvm-" + endless + "]"), each(A + "::{}[cuda-" + endless + "]")) == {}
+    assert renames(each("tests/{}.py"), each("test/{}.py")) == {f"tests/{name}.py": f"test/{name}.py" for name in NAMES}
+    assert renames(each("tests/{}.py"), each("tests/{}_new.py")) == {}
+
+
+words = st.text("abcdef", min_size=1, max_size=4)
+tests = st.builds(
+    lambda folders, file, classes, name, params: (
+        "::".join(["/".join([*folders, f"test_{file}.py"]), *classes, f"test_{name}"]) + params
+    ),
+    st.lists(words, max_size=2),
+    words,
+    st.lists(words.map(str.title), max_size=1),
+    words,
+    st.sampled_from(["", "[llvm]", "[a::b]", "[../x-1]"]),
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(gone=st.sets(tests, min_size=RENAMED_TOGETHER, max_size=60), prefix=st.lists(words, min_size=1, max_size=3))
+def test_another_prefix_is_found_whole_whatever_the_tests_are_called(gone: set[str], prefix: list[str]) -> None:
+    new = {test: "/".join(["zz", *prefix, test]) for test in gone}
+    assert renames(gone, new.values()) == new
+    assert renames(new.values(), gone) == {after: before for before, after in new.items()}
+
+
+@settings(deadline=None, max_examples=150)
+@given(data=st.data())
+def test_unrelated_tests_are_never_paired(data: st.DataObject) -> None:
+    ours, theirs = st.text("abc", min_size=1, max_size=5), st.text("xyz", min_size=1, max_size=5)
+    gone = data.draw(st.sets(st.builds("tests/test_a.py::test_{}_{}[llvm]".format, ours, ours), max_size=50))
+    new = data.draw(st.sets(st.builds("tests/test_a.py::test_{}_{}[llvm]".format, theirs, theirs), max_size=50))
+    assert renames(gone, new) == {}
+
+
+@settings(deadline=None, max_examples=150)
+@given(gone=st.sets(tests, max_size=60), new=st.sets(tests, max_size=60))
+def test_pairs_are_one_to_one_and_of_tests_that_are_on_one_side_only(gone: set[str], new: set[str]) -> None:
+    pairs = renames(gone, new)
+    assert pairs.keys() <= gone - new
+    assert set(pairs.values()) <= new - gone
+    assert len(set(pairs.values())) == len(pairs)
+    assert len(pairs) == 0 or len(pairs) >= RENAMED_TOGETHER
