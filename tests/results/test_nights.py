@@ -1,0 +1,194 @@
+"""Two nights and a broken lab of Apache TVM: what we tell is what a count by the standard library's reader gives."""
+
+import gzip
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pytest
+
+from bot.results.collect import Reason, collect, split
+from bot.results.columns import is_flaky, status_of
+from bot.results.compare import MASS_COLLECTION, Comparison, compare
+from bot.results.formats import junit
+from bot.results.identity import Resolver
+from bot.results.model import Seen
+
+DATA = Path(__file__).parent.parent / "data" / "results" / "tvm"
+SUITES = ("arith", "ir", "target", "te", "tirx-transform")
+NIGHTS = [("night-1", suite) for suite in SUITES] + [("night-2", suite) for suite in (*SUITES, "relax")]
+GOOD = {"passed", "xfailed", "xpassed"}
+
+# passed, failed, errored, skipped, xfailed; as they were counted by hand once
+TOTALS = {
+    ("night-1", "arith"): (188, 1, 2, 1, 8),
+    ("night-1", "ir"): (38, 0, 7, 0, 0),
+    ("night-1", "target"): (10, 0, 5, 0, 0),
+    ("night-1", "te"): (63, 1, 0, 0, 0),
+    ("night-1", "tirx-transform"): (139, 0, 4, 0, 3),
+    ("night-2", "arith"): (1033, 0, 0, 4, 26),
+    ("night-2", "ir"): (59, 0, 5, 0, 0),
+    ("night-2", "target"): (138, 0, 0, 13, 0),
+    ("night-2", "te"): (62, 0, 3, 0, 0),
+    ("night-2", "tirx-transform"): (337, 0, 1, 0, 8),
+    ("night-2", "relax"): (189, 0, 22, 122, 2),
+}
+# new failures, still failing, fixed, new, gone, precluded, newly skipped
+CHANGES = {
+    "arith": (0, 0, 3, 865, 0, 0, 0),
+    "ir": (5, 0, 1, 35, 6, 9, 0),
+    "target": (0, 0, 4, 141, 1, 0, 0),
+    "te": (3, 0, 1, 1, 0, 0, 0),
+    "tirx-transform": (1, 0, 4, 208, 4, 0, 0),
+}
+
+
+def opened(night: str, suite: str) -> BinaryIO:
+    plain = DATA / night / f"{suite}.xml"
+    return plain.open("rb") if plain.exists() else cast("BinaryIO", gzip.open(f"{plain}.gz"))
+
+
+# The count by the standard library: nothing of ours below, up to the next line of this kind.
+
+
+@cache
+def counted(night: str, suite: str) -> dict[str, str]:
+    """Read a report's tests: ID to status; a test whose process died has the status `crashed`."""
+    with opened(night, suite) as file:
+        cases = list(ElementTree.parse(file).iter("testcase"))
+    return {id_of(case): status(case) for case in cases if "name" in case.keys()}  # noqa: SIM118
+
+
+def id_of(case: ElementTree.Element) -> str:
+    dotted = [part for part in (case.get("classname") or case.attrib["name"]).split(".") if part]
+    module = next((i + 1 for i, part in enumerate(dotted) if part.startswith("test_")), 0)
+    location = ["/".join(dotted[:module]) + ".py", *dotted[module:]] if module else dotted
+    return "::".join([*location, case.attrib["name"]] if case.get("classname") else location)
+
+
+def status(case: ElementTree.Element) -> str:
+    for child in case:
+        if child.tag == "failure":
+            return "failed"
+        if child.tag == "error":
+            return "crashed" if "crashed while running" in child.get("message", "") else "errored"
+        if child.tag == "skipped":
+            return "xfailed" if child.get("type") == "pytest.xfail" else "skipped"
+    return "passed"
+
+
+def file_of(test: str) -> str:
+    return test.split("::")[0]
+
+
+def changed(before: dict[str, str], now: dict[str, str]) -> dict[str, set[str]]:
+    """Sort the tests by what happened to them between two nights."""
+    bad = {"failed", "errored", "crashed"}
+    died = {file_of(test) for test in now if now[test] == "crashed"}
+    unread = {test for test in now if "::" not in test and now[test] == "errored"}
+    missing = set(before) - set(now)
+    read_again = {test for test in missing if "::" not in test and any(file_of(other) == test for other in now)}
+    unknown = {test for test in missing if file_of(test) in died | unread} - read_again
+    recovered = missing & {"pytest::internal"}
+    return {
+        "new_failures": {test for test in now if now[test] in bad and before.get(test) not in bad},
+        "still_failing": {test for test in now if now[test] in bad and before.get(test) in bad},
+        "fixed": {test for test in now if now[test] in GOOD and before.get(test) in bad} | read_again | recovered,
+        "new": set(now) - set(before),
+        "gone": missing - read_again - unknown - recovered,
+        "precluded": unknown,
+        "newly_skipped": {test for test in now if now[test] == "skipped" and before.get(test, "skipped") != "skipped"},
+    }
+
+
+# What we tell.
+
+
+@cache
+def resolver() -> Resolver:
+    files = {file_of(test) for night, suite in NIGHTS for test in counted(night, suite)} - {"pytest"}
+    others = {"python/tvm/te/tag.py", "tests/python/te/__init__.py", "tests/python/conftest.py", "src/ir/module.cc"}
+    return Resolver(files | others | {f"tests/python/{night}/conftest.py" for night, _ in NIGHTS})
+
+
+@cache
+def read(night: str, suite: str) -> dict[str, Seen]:
+    with opened(night, suite) as file:
+        columns = collect(junit.read(file), resolver().resolve)
+    whys = list(columns.whys)
+    return dict(seen_of(columns.tests, {test: whys[number] for test, number in columns.reasons.items()}))
+
+
+def seen_of(tests: dict[str, int], reasons: dict[str, Reason]) -> Iterator[tuple[str, Seen]]:
+    for test, packed in tests.items():
+        byte, why = split(packed)[0], reasons.get(test)
+        ended = status_of(byte)
+        assert ended is not None
+        yield test, Seen(ended, is_flaky(byte), why.trouble, why.message) if why else Seen(ended, is_flaky(byte))
+
+
+def told(suite: str) -> Comparison:
+    return compare(read("night-2", suite), read("night-1", suite), exit_status=None)
+
+
+@pytest.mark.parametrize(("night", "suite"), NIGHTS)
+def test_each_test_of_a_night_has_the_id_and_the_status_that_the_standard_library_counts(
+    night: str, suite: str
+) -> None:
+    words = {test: "errored" if word == "crashed" else word for test, word in counted(night, suite).items()}
+    assert {test: seen.status.value for test, seen in read(night, suite).items()} == words
+
+
+@pytest.mark.parametrize(("night", "suite"), NIGHTS)
+def test_a_night_comes_to_the_totals_that_were_counted_by_hand(night: str, suite: str) -> None:
+    counts = compare(read(night, suite), None, exit_status=1).counts
+    totals = (counts.passed, counts.failed, counts.errored, counts.skipped, counts.xfailed)
+    assert (totals, counts.xpassed, counts.flaky) == (TOTALS[night, suite], 0, 0)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_what_changed_between_the_nights_is_what_the_standard_library_counts(suite: str) -> None:
+    expected = changed(counted("night-1", suite), counted("night-2", suite))
+    assert {name: set(getattr(told(suite), name)) for name in expected} == expected
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_what_changed_comes_to_the_numbers_that_were_counted_by_hand(suite: str) -> None:
+    got = told(suite)
+    changes = (got.new_failures, got.still_failing, got.fixed, got.new, got.gone, got.precluded, got.newly_skipped)
+    assert tuple(len(tests) for tests in changes) == CHANGES[suite]
+    assert (got.renamed, got.flaky) == ((), ())
+
+
+@pytest.mark.parametrize(("night", "suite"), NIGHTS)
+def test_no_night_is_the_labs_fault_nor_a_mass_failure(night: str, suite: str) -> None:
+    before = read("night-1", suite) if (night, suite) in NIGHTS[len(SUITES) : -1] else None
+    got = compare(read(night, suite), before, exit_status=1)
+    assert (got.infra, got.mass) == ("", False)
+
+
+def test_a_file_that_could_be_collected_again_is_fixed_and_one_that_was_renamed_is_gone() -> None:
+    assert told("ir").fixed == ("tests/python/ir/test_roundtrip_runtime_module.py",)
+    assert "tests/python/ir/test_name_supply.py" in told("ir").gone
+
+
+def test_nobody_knows_of_the_tests_that_a_crashed_worker_took_with_it() -> None:
+    assert {test.partition("::")[0] for test in told("ir").precluded} == {"tests/python/ir/test_node_reflection.py"}
+
+
+def test_a_run_that_was_killed_says_of_no_missing_test_that_it_is_gone() -> None:
+    got = compare(read("night-2", "ir"), read("night-1", "ir"), exit_status=137)
+    assert (len(got.gone), len(got.precluded), got.fixed) == (0, 15, told("ir").fixed)
+
+
+@pytest.mark.parametrize(("suite", "files"), [("ir", 10), ("te", 4)])
+@pytest.mark.parametrize("before", [None, "night-1", "night-2"])
+def test_the_broken_lab_is_told_as_the_labs_and_has_no_new_failures(suite: str, files: int, before: str | None) -> None:
+    now = read("broken-lab", suite)
+    got = compare(now, read(before, suite) if before else None, exit_status=2)
+    assert got.infra == MASS_COLLECTION.format(broken=files, files=files)
+    assert "the lab's installation" in got.infra
+    assert (got.new_failures, got.new, got.gone, got.fixed, got.mass) == ((), (), (), (), False)
+    assert len(got.failing) == got.counts.errored == len(counted("broken-lab", suite)) == files
