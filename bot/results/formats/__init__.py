@@ -1,1 +1,76 @@
 """Readers of the formats that labs send, one file each: a stream of bytes in, `Case` after `Case` out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import BinaryIO, TypeAlias
+
+from bot.results.formats import ctrf, executorch, json_report, junit, reportlog
+from bot.results.formats.json_stream import UTF8_BOM, first_keys
+from bot.results.limits import MAX_CASES, Refused, TooMuch
+from bot.results.model import Case
+from bot.results.opening import inflated
+
+Reader: TypeAlias = Callable[[BinaryIO], Iterator[Case]]
+
+FORMATS: Mapping[str, Reader] = {
+    "junit": junit.read,
+    "pytest-reportlog": reportlog.read,
+    "pytest-json-report": json_report.read,
+    "executorch-csv": executorch.read,
+    "ctrf": ctrf.read,
+}
+"""Reader by the name that a manifest has for its format."""
+KNOWN = ", ".join(FORMATS)
+HEAD_BYTES = 1 << 14
+"""Looked at to guess a format."""
+
+UNKNOWN_FORMAT = f"{{name}}: there is no format {{format!r}}; known are {KNOWN}"
+UNKNOWN_CONTENT = f"The content is none of {KNOWN}. It begins {{head!r}}"
+TOO_MANY = f"{{name}} has more than {MAX_CASES:,} test cases. Split the run into shards"
+
+_XML = (b"<", "\ufeff<".encode("utf-16-le"), "\ufeff<".encode("utf-16-be"))
+_JSON_REPORT_KEYS = frozenset({"created", "exitcode", "root", "collectors", "tests"})
+
+
+def read(stream: BinaryIO, name: str, format: str | None = None) -> Iterator[Case]:
+    """Read the cases of a file, inflated if it is gzip or zstd; `format` None: guess it by the content.
+
+    Raises Refused, with `name` in the text, for what cannot be taken; TooMuch beyond a limit; nothing else that comes
+    of the content.
+    """
+    if format is not None and format not in FORMATS:
+        raise Refused(UNKNOWN_FORMAT.format(name=name, format=format))
+    opened = inflated(stream, name)
+    try:
+        reader = FORMATS[format or guess(opened.peek(HEAD_BYTES)[:HEAD_BYTES])]
+        for count, case in enumerate(reader(opened), 1):
+            if count > MAX_CASES:
+                raise TooMuch(TOO_MANY.format(name=name))
+            yield case
+    except Refused as refused:
+        if name in str(refused):
+            raise
+        raise type(refused)(f"{name}: {refused}") from refused
+
+
+def guess(head: bytes) -> str:
+    """Return the name of the format that begins with `head`, never by the name of a file.
+
+    Raises Refused, naming the formats, if it is none of them.
+    """
+    text = head.removeprefix(UTF8_BOM).lstrip()
+    if text.startswith(_XML):
+        return "junit"
+    if text.startswith(b"{"):
+        keys = first_keys(text)
+        if "$report_type" in keys[""]:
+            return "pytest-reportlog"
+        if "reportFormat" in keys[""] or keys["results"] & {"tool", "summary", "tests"}:
+            return "ctrf"
+        if len(_JSON_REPORT_KEYS & keys[""]) > 1:
+            return "pytest-json-report"
+    first_line = text.partition(b"\n")[0].decode("utf-8", "replace")
+    if set(executorch.REQUIRED) <= {column.strip().strip('"') for column in first_line.split(",")}:
+        return "executorch-csv"
+    raise Refused(UNKNOWN_CONTENT.format(head=head[:40]))

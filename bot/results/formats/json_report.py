@@ -1,0 +1,145 @@
+"""pytest-json-report: one JSON object for the whole session, with ExecuTorch's rows in the tests' metadata.
+
+The file has one entry a test, in which each attempt has overwritten the phases of the one before. `rerun` as a test's
+outcome means that an attempt failed and none failed for good: how it ended, the phases tell. `subtests passed` means
+nothing: it stands there too when another subtest failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+from bot.results.formats import executorch, values
+from bot.results.formats.json_stream import ITEMS, SCALAR, JsonReader, Shape
+from bot.results.formats.pytest_phases import (
+    CRASHED,
+    INTERNAL,
+    INTERNAL_ERROR,
+    Phase,
+    Verdict,
+    case_of,
+    collected,
+    itself,
+    last_line,
+    reason,
+    verdict_of,
+)
+from bot.results.limits import Refused
+from bot.results.model import BAD, Case, Status, Trouble
+
+WHAT = "pytest-json-report"
+NO_TESTS = f"{WHAT}: there is no list `tests`. Was it made with --json-report-summary? The tests are needed"
+NO_OUTCOME = f"{WHAT}: {{nodeid}} has neither phases nor an outcome that is known, but {{outcome!r}}"
+
+_PHASE: Shape = {"outcome": SCALAR, "duration": SCALAR, "longrepr": SCALAR, "crash": {"message": SCALAR}}
+PHASES = ("setup", "call", "teardown", CRASHED)
+_ROW: Shape = dict.fromkeys(executorch.ROW_COLUMNS, SCALAR)
+TEST: Shape = {
+    "nodeid": SCALAR,
+    "lineno": SCALAR,
+    "outcome": SCALAR,
+    "metadata": {"subtests": {ITEMS: _ROW}},
+    **dict.fromkeys(PHASES, _PHASE),
+}
+COLLECTOR: Shape = {"nodeid": SCALAR, "outcome": SCALAR, "longrepr": SCALAR}
+
+OUTCOMES = {
+    "passed": Verdict(Status.PASSED),
+    "failed": Verdict(Status.FAILED),
+    "subtests failed": Verdict(Status.FAILED),
+    "error": Verdict(Status.ERRORED),
+    "skipped": Verdict(Status.SKIPPED),
+    "xfailed": Verdict(Status.XFAILED),
+    "xpassed": Verdict(Status.XPASSED),
+}
+"""Where the phases say less than the outcome: `xfailed` and `xpassed` stand nowhere else."""
+
+
+def read(stream: BinaryIO) -> Iterator[Case]:
+    """Read the cases of a report: one for each test, and one for each file that could not be collected.
+
+    Raises Refused for what is no pytest-json-report, TooMuch beyond a limit.
+    """
+    json = JsonReader(stream, WHAT)
+    has_tests, exitcode = False, None
+    for key in json.members():
+        if key == "tests":
+            has_tests = True
+            for test in json.items(TEST):
+                yield _case(test, json)
+        elif key == "collectors":
+            for collector in json.items(COLLECTOR):
+                yield from _collected(collector)
+        elif key == "exitcode":
+            exitcode = values.number(json.value(SCALAR))
+        else:
+            json.skip()
+    json.end()
+    if not has_tests:
+        raise Refused(NO_TESTS)
+    if exitcode == INTERNAL_ERROR:
+        yield itself(Trouble.INTERNAL, INTERNAL)
+
+
+def _collected(collector: Any) -> Iterator[Case]:
+    found = values.mapping(collector)
+    case = collected(values.name(found.get("nodeid")), str(found.get("outcome")), values.text(found.get("longrepr")))
+    if case and case.nodeid:
+        yield case
+
+
+def _case(test: Any, json: JsonReader) -> Case:
+    found = values.mapping(test)
+    nodeid = values.name(found.get("nodeid"))
+    if not nodeid:
+        raise Refused(f"{WHAT}: a test without a nodeid {json.place()}")
+    phases = {when: _phase(found[when]) for when in PHASES if isinstance(found.get(when), dict)}
+    reran = found.get("outcome") == "rerun" or any(phase.outcome == "rerun" for phase in phases.values())
+    line = values.line(found.get("lineno"), first=0)
+    case = case_of(nodeid, line, phases, _verdict(nodeid, found.get("outcome"), phases), flaky=reran)
+    rows = values.sequence(values.mapping(found.get("metadata")).get("subtests"))
+    return _with_rows(case, [row for row in rows if isinstance(row, dict)])
+
+
+def _verdict(nodeid: str, outcome: Any, phases: Mapping[str, Phase]) -> Verdict:
+    """Tell by the phases how a test ended, and by its outcome what they do not say."""
+    stated = OUTCOMES.get(outcome) if isinstance(outcome, str) else None
+    if not phases:
+        if stated is None:
+            raise Refused(NO_OUTCOME.format(nodeid=nodeid, outcome=outcome))
+        return stated
+    verdict = verdict_of(phases)
+    if verdict.status in BAD or stated is None:
+        return verdict
+    if stated.status in BAD or stated.status in (Status.XFAILED, Status.XPASSED):
+        return verdict._replace(status=stated.status)
+    return verdict
+
+
+def _phase(phase: Mapping[str, Any]) -> Phase:
+    outcome, text = str(phase.get("outcome")), values.text(phase.get("longrepr"))
+    if outcome == "passed":
+        told, text = "", ""
+    elif outcome == "skipped":
+        # Of an expected failure there is what it raised, and not why it was expected.
+        told, text = reason(text), ""
+    else:
+        told = values.mapping(phase.get("crash")).get("message") or last_line(text)
+    return Phase(outcome, values.seconds(phase.get("duration")), values.message(told), text)
+
+
+def _with_rows(case: Case, rows: list[Mapping[str, Any]]) -> Case:
+    """Add what ExecuTorch's rows say: what was measured, and of a failure the stage and the error."""
+    if not rows:
+        return case
+    case = case._replace(measures=executorch.measured(rows))
+    status, row = executorch.worst(rows)
+    if case.status not in BAD or status not in BAD:
+        return case
+    message, text = executorch.told(row)
+    return case._replace(
+        trouble=case.trouble if case.trouble is not Trouble.NONE else executorch.trouble_of(row),
+        message=message or case.message,
+        text=case.text or text,
+    )

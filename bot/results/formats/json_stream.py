@@ -1,0 +1,268 @@
+"""JSON of any length read in constant memory: what a reader asks for is made into values, the rest is passed over."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import Any, BinaryIO, TypeAlias
+
+import ijson  # type: ignore[import-untyped]
+
+from bot.results.formats.fields import cut
+from bot.results.limits import MAX_JSON_DEPTH, MAX_KEPT_CHARACTERS, MAX_STRING_BYTES, Refused, TooMuch
+
+CHUNK = 1 << 16
+UTF8_BOM, UTF16_BOMS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
+
+Shape: TypeAlias = Mapping[str, "Shape"]
+"""The members of an object that are kept, each with its own shape, and under ITEMS the shape of an array's items.
+Whatever the shape, a scalar is kept as it is: reports say now `null`, now an object, now a text, in one place."""
+ITEMS = "[]"
+SCALAR: Shape = {}
+_VALUE_COST = 64
+"""What a kept value counts besides its characters, so that a million empty ones are too much as well."""
+
+_OPENING = frozenset({"start_map", "start_array"})
+_CLOSING = frozenset({"end_map", "end_array"})
+
+# What Python's json module writes for floats that JSON has no word for, and reads again.
+_NOT_A_NUMBER = re.compile(rb"NaN|Infinity")
+_STRING_OR_NOT_A_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*+"?|NaN|-?Infinity', re.DOTALL)
+_UNDECIDED = re.compile(rb"\\+\Z|[-NaInfity]{1,8}\Z")
+"""The end of a chunk whose meaning the next one decides: an escape, or part of a word."""
+
+
+class EndsEarly(Refused):
+    """The file ends within a value."""
+
+
+class JsonReader:
+    """A place in a JSON text, or in several ones after each other; every method takes the value that comes next.
+
+    Values that `value` returns have at most MAX_KEPT_CHARACTERS in all, long texts within them are cut in the middle,
+    and of members with one name the last counts. Floats that are no numbers are None. Raises Refused where the text is
+    no JSON, or not what was asked for; EndsEarly where it is cut off; TooMuch beyond a limit.
+    """
+
+    def __init__(self, stream: BinaryIO, what: str, *, several: bool = False) -> None:
+        self._what = what
+        self._several = several
+        self._events = self._parsed(stream)
+        self._kept = 0
+        self._byte = 0
+        self.values_read = 0
+
+    def members(self) -> Iterator[str]:
+        """Give the names of an object's members; each one's value must be taken before the next name."""
+        event, _ = self._next()
+        if event != "start_map":
+            raise Refused(f"{self._what}: an object is expected {self.place()}, not {_WORDS.get(event, event)}")
+        for event, value in self._events:
+            if event == "end_map":
+                return
+            yield value
+
+    def items(self, shape: Shape) -> Iterator[Any]:
+        """Give an array's items, as `value` does; nothing for null."""
+        event, value = self._next()
+        if event == "null":
+            return
+        if event != "start_array":
+            raise Refused(f"{self._what}: an array is expected {self.place()}, not {_WORDS.get(event, event)}")
+        for event, value in self._events:
+            if event == "end_array":
+                return
+            self._kept = 0
+            yield self._built(event, value, shape)
+
+    def each(self, shape: Shape) -> Iterator[Any]:
+        """Give the values of a text that holds several after each other."""
+        for event, value in self._events:
+            self._kept = 0
+            yield self._built(event, value, shape)
+            self.values_read += 1
+
+    def value(self, shape: Shape) -> Any:
+        """Return the next value, as much of it as the shape names."""
+        event, value = self._next()
+        self._kept = 0
+        return self._built(event, value, shape)
+
+    def skip(self) -> None:
+        """Pass over the next value."""
+        event, _ = self._next()
+        self._skip(event)
+
+    def end(self) -> None:
+        """Read on to the end of the file, where nothing may be left."""
+        for event, _ in self._events:
+            raise Refused(f"{self._what}: nothing is expected {self.place()}, but there is {_WORDS.get(event, event)}")
+
+    def place(self) -> str:
+        """Say how far it was read."""
+        if self._several:
+            return f"in line {self.values_read + 1}"
+        return f"in the {CHUNK >> 10} KiB behind byte {self._byte}"
+
+    def _next(self) -> tuple[str, Any]:
+        if (event := next(self._events, None)) is not None:
+            return event
+        raise EndsEarly(f"{self._what}: the file ends too early")
+
+    def _built(self, event: str, value: Any, shape: Shape) -> Any:
+        self._kept += _VALUE_COST
+        if event == "string":
+            value = cut(value)
+            self._kept += len(value)
+        if self._kept > MAX_KEPT_CHARACTERS:
+            raise TooMuch(f"{self._what}: one entry says more than {MAX_KEPT_CHARACTERS} characters {self.place()}")
+        if event == "start_map":
+            return self._object(shape)
+        if event == "start_array":
+            return self._array(shape)
+        return value
+
+    def _object(self, shape: Shape) -> dict[str, Any]:
+        built: dict[str, Any] = {}
+        for event, key in self._events:
+            if event == "end_map":
+                break
+            event, value = self._next()
+            if key in shape:
+                built[key] = self._built(event, value, shape[key])
+            else:
+                self._skip(event)
+        return built
+
+    def _array(self, shape: Shape) -> list[Any]:
+        built: list[Any] = []
+        inner = shape.get(ITEMS)
+        for event, value in self._events:
+            if event == "end_array":
+                break
+            if inner is None:
+                self._skip(event)
+            else:
+                built.append(self._built(event, value, inner))
+        return built
+
+    def _skip(self, event: str) -> None:
+        if event not in _OPENING:
+            return
+        depth = 1
+        for event, _ in self._events:
+            if event in _OPENING:
+                depth += 1
+            elif event in _CLOSING:
+                depth -= 1
+                if not depth:
+                    return
+
+    def _parsed(self, stream: BinaryIO) -> Generator[tuple[str, Any], None, None]:
+        """Give the parser's events, and watch over how deep they go and how long none comes."""
+        found = ijson.sendable_list()
+        parser = ijson.basic_parse_coro(found, multiple_values=self._several)
+        depth = silent = 0
+        for chunk in _without_bom(_numbers_only(iter(lambda: stream.read(CHUNK), b"")), self._what):
+            error = _error_of(parser.send, chunk)
+            silent = 0 if found else silent + len(chunk)
+            if silent > MAX_STRING_BYTES:
+                raise TooMuch(f"{self._what}: a text is longer than {MAX_STRING_BYTES >> 20} MiB {self.place()}")
+            for event in found:
+                if event[0] in _OPENING:
+                    depth += 1
+                    if depth > MAX_JSON_DEPTH:
+                        raise TooMuch(
+                            f"{self._what}: objects and arrays go deeper than {MAX_JSON_DEPTH} {self.place()}"
+                        )
+                elif event[0] in _CLOSING:
+                    depth -= 1
+                yield event
+            del found[:]
+            if error:
+                raise Refused(f"{self._what}: this is no JSON {self.place()}: {error}")
+            self._byte += len(chunk)
+        error = _error_of(parser.close)
+        yield from found
+        if error:
+            raise EndsEarly(f"{self._what}: the file ends too early, after {self._byte} bytes")
+
+
+def _error_of(parse: Callable[..., object], *given: bytes) -> str | None:
+    """Let the parser go on, and return what it finds wrong."""
+    try:
+        parse(*given)
+    except ijson.JSONError as error:
+        told = error.args[0] if error.args else ""
+        return (told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)).partition("\n")[0].strip()
+    except UnicodeDecodeError:
+        return "bytes that are no UTF-8"
+    except (ValueError, ArithmeticError, SystemError):
+        # An exponent beyond what Decimal holds; an integer of more than 4,300 digits (SystemError by ijson's C code).
+        return "a number that is too large"
+    return None
+
+
+def first_keys(head: bytes) -> Mapping[str, set[str]]:
+    """Return the names of the members in the beginning of a JSON text.
+
+    Under "" are those of its first object, under each of them those of the object that it holds.
+    """
+    found = ijson.sendable_list()
+    _error_of(ijson.basic_parse_coro(found, multiple_values=True).send, head)
+    keys: dict[str, set[str]] = defaultdict(set)
+    depth, outer = 0, ""
+    for event, value in found:
+        depth += (event in _OPENING) - (event in _CLOSING)
+        if event == "map_key" and depth == 1:
+            outer = value
+            keys[""].add(outer)
+        elif event == "map_key" and depth == 2:
+            keys[outer].add(value)
+        if not depth:
+            break
+    return keys
+
+
+_WORDS = {
+    "start_map": "an object",
+    "start_array": "an array",
+    "string": "a text",
+    "number": "a number",
+    "boolean": "true or false",
+}
+
+
+def _without_bom(chunks: Iterator[bytes], what: str) -> Iterator[bytes]:
+    first = next(chunks, b"")
+    if first.startswith(UTF16_BOMS):
+        raise Refused(f"{what}: the file is UTF-16. Write it as UTF-8, as JSON asks for")
+    yield first.removeprefix(UTF8_BOM)
+    yield from chunks
+
+
+def _numbers_only(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Put null for NaN and the infinities, outside of strings."""
+    held, within_string = b"", False
+    for read in chunks:
+        chunk = held + read
+        undecided = _UNDECIDED.search(chunk)
+        held = chunk[undecided.start() :] if undecided else b""
+        chunk = chunk[: len(chunk) - len(held)]
+        ends_within = within_string ^ bool(_unescaped_quotes(chunk) % 2)
+        if _NOT_A_NUMBER.search(chunk):
+            opened = b'"' if within_string else b""
+            chunk = _STRING_OR_NOT_A_NUMBER.sub(_null_for_word, opened + chunk)[len(opened) :]
+        within_string = ends_within
+        yield chunk
+    if held:
+        yield held if within_string else _STRING_OR_NOT_A_NUMBER.sub(_null_for_word, held)
+
+
+def _unescaped_quotes(chunk: bytes) -> int:
+    return chunk.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"')
+
+
+def _null_for_word(found: re.Match[bytes]) -> bytes:
+    return found[0] if found[0].startswith(b'"') else b"null"

@@ -1,0 +1,100 @@
+"""Real reports, opened as a lab's are, and the ways in which they can be broken."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import strategies as st
+
+from bot.results.formats import read
+from bot.results.limits import Refused
+from bot.results.model import Case
+from bot.results.opening import inflated
+
+DATA = Path(__file__).parents[2] / "data" / "results"
+
+KINDS = DATA / "pytest" / "kinds.py.txt"
+"""One of each kind of ending, with `--reruns 1`; beside it what pytest and its plugins wrote of it."""
+
+
+def plain(path: str) -> bytes:
+    """Return a report of the data folder, inflated."""
+    with (DATA / path).open("rb") as file:
+        return inflated(file, path).read()
+
+
+def cases(path: str) -> list[Case]:
+    with (DATA / path).open("rb") as file:
+        return list(read(file, path))
+
+
+def cases_of(content: bytes | str, form: str | None = None) -> list[Case]:
+    raw = content.encode() if isinstance(content, str) else content
+    return list(read(io.BytesIO(raw), "report", form))
+
+
+def one(content: bytes | str, form: str | None = None) -> Case:
+    (case,) = cases_of(content, form)
+    return case
+
+
+def refusal(content: bytes | str, form: str | None = None, kind: type[Refused] = Refused) -> str:
+    with pytest.raises(kind) as caught:
+        cases_of(content, form)
+    return str(caught.value)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, whole: bytes) -> bytes:
+    """Return a report with bytes of it overwritten, left out, said twice, or cut off."""
+    content = bytearray(whole)
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(content)))
+        end = min(len(content), start + draw(st.integers(0, 60)))
+        content[start:end] = draw(
+            st.binary(max_size=20) | st.sampled_from(BAD_TOKENS) | st.just(content[start:end] * 2)
+        )
+    if draw(st.booleans()):
+        del content[draw(st.integers(0, len(content))) :]
+    return bytes(content)
+
+
+BAD_TOKENS = [b"\0", b"\xff", b'"', b"\\", b"\\ud800", b"{", b"[", b"]", b"}", b",", b"\n", b"\r\r\n", b"\xef\xbb\xbf",
+              b"NaN", b"-Infinity", b"null", b"1e999", b"1e99999999999999999999", b"9" * 5000]  # fmt: skip
+
+
+class Cost(NamedTuple):
+    """What it cost a process of its own to read a file."""
+
+    said: str
+    seconds: float
+    megabytes: int
+
+
+def cost_of(path: Path, form: str) -> Cost:
+    """Read a file in a process that does nothing else, and return what it said, how long it took, and its peak."""
+    done = subprocess.run([sys.executable, "-c", ALONE, path, form], capture_output=True, text=True, check=True)
+    said, seconds, kilobytes = done.stdout.rstrip("\n").rsplit("\n", 2)
+    return Cost(said, float(seconds), int(kilobytes) >> 10)
+
+
+# VmHWM and not ru_maxrss, which a process takes over from the one that started it.
+ALONE = """
+import pathlib, re, sys, time
+from bot.results.formats import read
+from bot.results.limits import Refused
+path, form = sys.argv[1:]
+before = time.perf_counter()
+with open(path, "rb") as file:
+    try:
+        print("taken:", sum(1 for _ in read(file, "report", form)))
+    except Refused as refused:
+        print(type(refused).__name__, refused)
+print(time.perf_counter() - before)
+print(re.search(r"VmHWM:\\s+(\\d+) kB", pathlib.Path("/proc/self/status").read_text())[1])
+"""

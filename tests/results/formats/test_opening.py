@@ -1,0 +1,191 @@
+"""A result file is read as what it holds, compressed or not, and nothing that it claims can cost much."""
+
+import gzip
+import io
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.results.limits import MAX_RATIO, RATIO_FREE_BYTES, Refused, TooMuch
+from bot.results.opening import inflated
+from tests.results.formats.samples import cost_of
+
+TEXT = b"<testsuites>" + bytes(range(256)) * 40 + b"</testsuites>"
+SKIPPABLE = b"\x50\x2a\x4d\x18\x04\x00\x00\x00abcd"
+
+Compress = Callable[[bytes], bytes]
+
+
+def zstd(content: bytes) -> bytes:
+    return zstandard.ZstdCompressor().compress(content)
+
+
+class Trickle(io.RawIOBase):
+    """A stream that gives less than it is asked for, as a socket does."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = io.BytesIO(content)
+
+    def read(self, size: int = -1) -> bytes:
+        return self._content.read(min(size, 7) if size >= 0 else 7)
+
+
+def opened(content: bytes) -> bytes:
+    return inflated(io.BytesIO(content), "te.xml.gz").read()
+
+
+def refusal(content: bytes, kind: type[Refused] = Refused) -> str:
+    with pytest.raises(kind) as caught:
+        opened(content)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstd])
+def test_the_content_is_read_whatever_the_name_says(compress: Compress) -> None:
+    assert opened(compress(TEXT)) == TEXT
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstd])
+def test_a_stream_may_give_little_at_a_time(compress: Compress) -> None:
+    assert inflated(Trickle(compress(TEXT)), "te.xml").read() == TEXT  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstd])
+def test_all_members_and_frames_are_read(compress: Compress) -> None:
+    assert opened(compress(TEXT) + compress(b"") + compress(b"more")) == TEXT + b"more"
+
+
+def test_zstd_frames_that_hold_no_data_are_passed_over() -> None:
+    assert opened(SKIPPABLE + zstd(TEXT) + SKIPPABLE + zstd(b"more")) == TEXT + b"more"
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstd])
+@settings(deadline=None, max_examples=30)
+@given(parts=st.lists(st.binary(min_size=1, max_size=3000), min_size=1, max_size=4), cut=st.integers(1, 3000))
+def test_every_cut_is_told(compress: Compress, parts: list[bytes], cut: int) -> None:
+    members = [compress(part) for part in parts]
+    assert opened(b"".join(members)) == b"".join(parts)
+    last = members[-1]
+    remainder = last[: max(4, len(last) - cut)]
+    with pytest.raises(Refused):
+        opened(b"".join(members[:-1]) + remainder)
+
+
+def test_a_cut_off_file_says_where_it_ends() -> None:
+    whole = gzip.compress(TEXT)
+    assert "te.xml.gz ends too early: its compressed data is cut off after 100 bytes" in refusal(whole[:100])
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstd])
+@pytest.mark.parametrize("behind", [b"x", b"\0" * 512, b"<html>504 Gateway Time-out</html>", b"\x1f"])
+def test_nothing_may_stand_behind_the_end(compress: Compress, behind: bytes) -> None:
+    assert "something behind the end of its compressed data" in refusal(compress(TEXT) + behind)
+
+
+def test_gzip_and_zstd_are_not_mixed_in_one_file() -> None:
+    assert "behind the end" in refusal(gzip.compress(TEXT) + zstd(TEXT))
+
+
+def test_damaged_data_is_told_apart_from_a_cut() -> None:
+    content = bytearray(gzip.compress(TEXT))
+    content[-8] ^= 1
+    assert "cannot be inflated" in refusal(bytes(content))
+    assert "incorrect data check" in refusal(bytes(content))
+
+
+@pytest.mark.parametrize("outer", [gzip.compress, zstd])
+@pytest.mark.parametrize("inner", [gzip.compress, zstd])
+def test_one_compression_is_enough(outer: Compress, inner: Compress) -> None:
+    assert "compressed twice" in refusal(outer(inner(TEXT)))
+
+
+@pytest.mark.parametrize(
+    ("head", "what"),
+    [
+        (b"PK\x03\x04rest", "a zip archive"),
+        (b"te.xml" + b"\0" * 251 + b"ustar\0" + b"\0" * 300, "a tar archive"),
+        (b"BZh91AY&SY", "compressed with bzip2"),
+        (b"\xfd7zXZ\x00\x00", "compressed with xz"),
+        (b"7z\xbc\xaf\x27\x1c\x00", "a 7z archive"),
+    ],
+)
+def test_archives_are_refused_with_what_is_taken_instead(head: bytes, what: str) -> None:
+    assert refusal(head) == f"te.xml.gz is {what}, which is not taken. Send it as it is, or compressed as .gz or .zst"
+    assert f"What te.xml.gz holds is {what}" in refusal(gzip.compress(head))
+
+
+def test_an_empty_file_is_told() -> None:
+    assert "te.xml.gz is empty" in refusal(b"")
+    assert "holds nothing once it is inflated" in refusal(gzip.compress(b""))
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstd])
+def test_a_bomb_is_refused_by_its_ratio(compress: Compress) -> None:
+    assert f"more than {MAX_RATIO} times its size" in refusal(compress(bytes(4 << 20)), TooMuch)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstd])
+def test_what_is_short_may_repeat_itself(compress: Compress) -> None:
+    assert opened(compress(bytes(RATIO_FREE_BYTES))) == bytes(RATIO_FREE_BYTES)
+
+
+def test_a_file_that_is_not_compressed_has_the_same_limit() -> None:
+    class Endless(io.RawIOBase):
+        def read(self, size: int = -1) -> bytes:
+            return b" " * size
+
+    stream = inflated(Endless(), "te.xml")  # type: ignore[arg-type]
+    with pytest.raises(TooMuch, match="longer than 512 MiB"):
+        deque(iter(lambda: stream.read(1 << 20), b""), maxlen=0)
+
+
+def test_a_zstd_frame_may_not_ask_for_much_memory() -> None:
+    parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=27)
+    content = zstandard.ZstdCompressor(compression_params=parameters).compress(bytes(1 << 27))
+    assert "zstd up to level 19" in refusal(content)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.sampled_from([b"", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", SKIPPABLE]), st.binary(max_size=300))
+def test_any_bytes_are_read_or_refused(head: bytes, rest: bytes) -> None:
+    with suppress(Refused):
+        opened(head + rest)
+
+
+def gzip_bomb(path: Path) -> None:
+    with gzip.open(path, "wb", 1) as file:
+        file.write(b"<testsuites>")
+        for _ in range(1 << 8):
+            file.write(b" " * (1 << 20))
+
+
+def zstd_bomb(path: Path) -> None:
+    with zstandard.open(path, "wb") as file:
+        file.write(b"<testsuites>")
+        for _ in range(1 << 9):
+            file.write(b" " * (1 << 20))
+
+
+def bomb_of_many_frames(path: Path) -> None:
+    path.write_bytes(zstd(b"<testsuites>") + zstd(b" " * (1 << 21)) * 2000)
+
+
+def bomb_in_gzip(path: Path) -> None:
+    gzip_bomb(path)
+    path.write_bytes(gzip.compress(path.read_bytes()))
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("bomb", [gzip_bomb, zstd_bomb, bomb_of_many_frames, bomb_in_gzip])
+def test_a_bomb_costs_neither_time_nor_memory(bomb: Callable[[Path], None], tmp_path: Path) -> None:
+    bomb(tmp_path / "bomb")
+    cost = cost_of(tmp_path / "bomb", "junit")
+    assert cost.said.startswith(("TooMuch", "Refused"))
+    assert cost.seconds < 1
+    assert cost.megabytes < 100
