@@ -23,6 +23,9 @@ ASSERTED = 1
 """The rank of all other troubles: the test ran, and what came out was wrong."""
 
 
+_NOTHING = Detail()
+
+
 @dataclass(frozen=True, slots=True)
 class Baseline:
     """The commit that a suite was compared with; `url` is its page as GitHub names it."""
@@ -49,30 +52,29 @@ class Ignored:
     tests: frozenset[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Failure:
-    """One new failure with all that is known of it."""
+    """One new failure with all that is known of it. Its details may take a query, so few of them are looked at."""
 
     suite: str
     test: str
     seen: Seen
-    detail: Detail
+    details: Mapping[str, Detail]
+
+    @cached_property
+    def detail(self) -> Detail:
+        """What is kept of it besides its status."""
+        return self.details.get(self.test, _NOTHING)
 
     @property
     def path(self) -> str:
-        """The file it stands in, as far as its ID or its lab tells."""
+        """The file it stands in, as far as its lab or its ID tells."""
         return self.detail.path or self.test.partition("::")[0]
-
-    @property
-    def trouble(self) -> Trouble:
-        """Where it went wrong."""
-        return self.seen.trouble or self.detail.trouble
 
     @property
     def message(self) -> str:
         """Its message in one line."""
-        message = self.seen.message or self.detail.message
-        return next((line.strip() for line in message.splitlines() if line.strip()), "")
+        return next((line.strip() for line in self.seen.message.splitlines() if line.strip()), "")
 
 
 @dataclass(frozen=True)
@@ -145,8 +147,8 @@ class Findings:
 
 
 def _failure(suite: SuiteState, test: str) -> Failure:
-    return Failure(suite.suite, test, suite.seen.get(test, Seen(Status.FAILED)), suite.details.get(test, Detail()))
+    return Failure(suite.suite, test, suite.seen.get(test, Seen(Status.FAILED)), suite.details)
 
 
 def _evidence(failure: Failure) -> tuple[int, bool, str, str]:
-    return RANK.get(failure.trouble, ASSERTED), not failure.message, failure.suite, failure.test
+    return RANK.get(failure.seen.trouble, ASSERTED), not failure.seen.message, failure.suite, failure.test

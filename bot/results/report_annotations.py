@@ -14,6 +14,8 @@ TITLE = "New failure on {lab}/{target}"
 MESSAGE_BYTES = 2_000
 DETAILS_CHARACTERS = 6_000
 """Of the end of a failure's text: at most 24 kB for one annotation, and 1.3 MB in one request with fifty of them."""
+MOST_LOOKED_AT = 500
+"""New failures; reading the text of one may take a query, and those after so many would not be missed."""
 LAST_LINE = 1_000_000
 """No file has more; GitHub refuses the whole check run for a line that it cannot store."""
 FOREIGN = ("site-packages/", "dist-packages/")
@@ -24,7 +26,7 @@ def annotations_of(findings: Findings) -> tuple[Annotation, ...]:
     about = findings.state.about
     title = shortened(plain(TITLE.format(lab=about.lab, target=about.target)), TITLE_LIMIT)
     found = []
-    for failure in findings.new_failures:
+    for failure in findings.new_failures[:MOST_LOOKED_AT]:
         line = line_of(failure, findings.files or ())
         if line is not None:
             found.append(Annotation(failure.path, line, title, _message(failure), _details(failure)))

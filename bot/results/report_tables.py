@@ -8,7 +8,6 @@ from itertools import islice
 from bot.docs import table
 from bot.github.markdown import code
 from bot.results.findings import Baseline, Compared, Findings
-from bot.results.model import Detail
 from bot.results.report_words import happened
 from bot.results.state import Run, SuiteState
 
@@ -77,8 +76,7 @@ def changed(findings: Findings, name: str, attribute: str, *, message: bool = Fa
 
     def said(suite: SuiteState, test: str) -> Sequence[str]:
         seen = suite.seen.get(test)
-        text = (seen.message if seen else "") or suite.details.get(test, Detail()).message
-        return (_code(text, SHOWN_MESSAGE),) if message else ()
+        return (_code(seen.message if seen else "", SHOWN_MESSAGE),) if message else ()
 
     rows = (_row(findings, suite.suite, test, *said(suite, test)) for suite, test in tests[:MOST_ROWS])
     return _titled(findings, name, ("message",) if message else (), rows, len(tests))

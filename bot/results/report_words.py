@@ -63,7 +63,7 @@ def counted(number: int, one: str, many: str = "") -> str:
 def happened(failure: Failure) -> str:
     """Say in a few words what happened to a test."""
     ended = "errored" if failure.seen.status is Status.ERRORED else "failed"
-    return HAPPENED.get(failure.trouble, ended)
+    return HAPPENED.get(failure.seen.trouble, ended)
 
 
 def ending(text: str, limit: int) -> str:
