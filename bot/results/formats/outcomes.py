@@ -1,4 +1,4 @@
-"""How a test case of any JUnit dialect becomes a `Case`: what its parts say together, and its values made safe.
+"""How a test case of any JUnit dialect becomes a `Case`: what its parts say together, and what its values are worth.
 
 All of it runs once for each of 300,000 cases, so what nearly every case needs is done without a call to spare.
 """
@@ -49,8 +49,6 @@ def build(
     if len(name) + len(classname) > MAX_NAME:
         long = f"{classname}.{name}"
         raise TooMuch(LONG_NAME.format(count=len(long) - 1, limit=MAX_NAME, head=long[:SHOWN]))
-    if not name.isprintable() or not classname.isprintable():
-        name, classname = values.name(name), values.name(classname)
     status, flaky, trouble, message, text = outcome
     time: float | None
     try:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from bot.results.formats.fields import one_line
-from bot.results.formats.outcomes import PASSED, Outcome, build, named, of, outcome, place, skip
+from bot.results.formats.outcomes import PASSED, Outcome, build, named, of, outcome, place, skip, told
 from bot.results.formats.xml import Part, Suite
 from bot.results.model import Case, Status, Trouble
 
@@ -66,16 +66,20 @@ def _ended(attributes: dict[str, str], classname: str, parts: Sequence[Part]) ->
         return found._replace(trouble=Trouble.TIMEOUT) if _TIMEOUT.match(found.message) else found
     if found.status is not Status.ERRORED:
         return found
+    error = of(parts, "error")[0]
     if (classname, attributes.get("name")) == INTERNAL:
-        return found._replace(trouble=Trouble.INTERNAL)
-    message = of(parts, "error")[0].attributes.get("message", "")
+        return found._replace(trouble=Trouble.INTERNAL, message=_last_line(error))
+    message = error.attributes.get("message", "")
     if message == "collection failure" and not classname:
-        # The message says nothing, and the last line of the traceback what went wrong.
-        last = found.text.strip().rpartition("\n")[2].removeprefix("E ")
-        return found._replace(trouble=Trouble.COLLECTION, message=one_line(last) or message)
+        return found._replace(trouble=Trouble.COLLECTION, message=_last_line(error))
     if phase := _PHASE.fullmatch(_COLOUR.sub("", message)):
         return found._replace(trouble=_trouble(phase[1], phase[2]), message=one_line(phase[2]))
     return found
+
+
+def _last_line(error: Part) -> str:
+    """Tell what went wrong where the message only says that something did: by the traceback's last line."""
+    return one_line(_COLOUR.sub("", error.text).strip().rpartition("\n")[2].removeprefix("E ")) or told(error)
 
 
 def _trouble(phase: str, message: str) -> Trouble:

@@ -38,8 +38,13 @@ def _ended(parts: Sequence[Part]) -> Outcome:
     found = outcome(parts)
     if found.status is not Status.PASSED:
         return found
-    if flaky := of(parts, *FLAKY):
+    if flaky := _attempts(parts, *FLAKY):
         return bad(Status.PASSED, flaky)._replace(flaky=True)
-    if rerun := of(parts, *RERUN):
+    if rerun := _attempts(parts, *RERUN):
         return bad(Status.ERRORED if rerun[0].tag == "rerunError" else Status.FAILED, rerun)
     return found
+
+
+def _attempts(parts: Sequence[Part], *tags: str) -> list[Part]:
+    """Pick the attempts of these tags; their text stands in a `<stackTrace>`, with white space around it."""
+    return [part._replace(text=part.text.strip()) for part in of(parts, *tags)]
