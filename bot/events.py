@@ -205,6 +205,15 @@ def remark_of(delivery: Delivery) -> Remark | None:
     return None
 
 
+ASKED_OF_US = ("rerequested", "requested_action")
+"""What people ask of a check run: only the App that made it is told."""
+
+
+def check_lock(repository_id: object, name: object) -> str:
+    """Name what everything about the check runs of one name is handled in order with, on whichever commits."""
+    return f"check:{repository_id}:{name}"
+
+
 def lock_key(event: str, body: Json) -> str:
     """Name what a delivery must be handled in order with: its pull request, branch, commit, or repository.
 
@@ -216,6 +225,8 @@ def lock_key(event: str, body: Json) -> str:
         return f"pr:{repository}#{number}"
     if event == "push":
         return f"ref:{repository}:{_get(body, 'ref')}"
+    if event == "check_run" and _get(body, "action") in ASKED_OF_US:
+        return check_lock(repository, _get(body, "check_run", "name"))
     sha = _get(body, "sha") if event == "status" else _get(body, event, "head_sha")
     if isinstance(sha, str):
         return f"sha:{repository}:{sha}"

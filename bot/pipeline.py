@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bot.engine.records import Records
     from bot.github.app import GitHubApp
     from bot.github.client import GitHub
+    from bot.results.service import ResultsService
     from bot.settings import Settings
 
 NOBODY = "no handler wants {event}"
@@ -41,6 +42,7 @@ class Pipeline:
     settings: Settings
     app: GitHubApp
     records: Records
+    results: ResultsService
     http: aiohttp.ClientSession
     router: Router
 
@@ -86,6 +88,7 @@ class Pipeline:
             github=await self._github(job.repository),
             me=await self.app.identity(),
             records=self.records,
+            results=self.results,
             http=self.http,
             siblings=job.siblings,
         )
@@ -117,6 +120,7 @@ class Pipeline:
             github=await self._github(repository, dry_run=True),
             me=await self.app.identity(),
             records=self.records,
+            results=self.results,
         )
 
     async def _github(self, repository: Repository, *, dry_run: bool = False) -> GitHub:

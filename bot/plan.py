@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from bot.events import Delivery, Repository
     from bot.github.app import AppIdentity
     from bot.github.client import GitHub
+    from bot.results.service import ResultsService
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Context:
     github: GitHub
     me: AppIdentity
     records: Records
+    results: ResultsService
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,14 +30,19 @@ NEEDS = (
     Permission("issues", "Issues", "write", "comments, reactions"),
     Permission("statuses", "Commit statuses", "write", "`ci/slow-tests`; reading what Jenkins reported"),
     Permission("actions", "Actions", "write", "finding and rerunning workflows"),
-    Permission("checks", "Checks", "read", "finding a job by its name"),
-    Permission("contents", "Contents", "read", "hearing of pushes; no file is read"),
+    Permission("checks", "Checks", "write", "advisory check runs of hardware labs; finding a job by its name"),
+    Permission(
+        "contents",
+        "Contents",
+        "read",
+        "hearing of pushes; which commits are on a branch, and the names of files, never what is in them",
+    ),
     Permission(
         "members", "Members, of the organization", "read", "`cc @octo-org/hexagon`; may be left out without teams"
     ),
 )
 PERMISSIONS = {need.key: need.access for need in NEEDS}
-EVENTS = ("issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment", "push")
+EVENTS = ("check_run", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment", "push")
 
 NEW_APP = "https://github.com/settings/apps/new"
 TEXT = """\

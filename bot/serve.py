@@ -6,7 +6,8 @@ import asyncio
 import math
 import os
 import signal
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -30,6 +31,8 @@ from bot.metrics import Metrics
 from bot.missed import CRON, MissedDeliveries
 from bot.pipeline import Pipeline
 from bot.plan import joined
+from bot.results.parts import ResultsParts, open_results
+from bot.results.watch import TICK
 from bot.settings import DatabaseSettings, Settings
 from bot.texts import help_text
 from bot.web.app import Parts, create_app, create_runner
@@ -68,6 +71,7 @@ class Bot:
     engine: Engine
     github: GitHubApp
     missed: MissedDeliveries
+    results: ResultsParts
     commands: Registry
 
 
@@ -78,11 +82,14 @@ def start_logging(settings: DatabaseSettings, environ: Mapping[str, str] = os.en
 
 
 @asynccontextmanager
-async def open_bot(config: Config, settings: Settings, allowance: Allowance | None = None) -> AsyncIterator[Bot]:
+async def open_bot(
+    config: Config, settings: Settings, allowance: Allowance | None = None, now: Callable[[], float] = time.time
+) -> AsyncIterator[Bot]:
     """Build the parts of a process and close them in the end.
 
-    `allowance` is for a GitHub that has other limits than github.com. Raises DatabaseError, or `StartError` for a key
-    that the GitHub client cannot use.
+    `allowance` is for a GitHub that has other limits than github.com, `now` what the watch over results goes by.
+    Raises DatabaseError, `SettingsError` for `AWS_*` variables that results cannot be read with, or `StartError` for a
+    key that the GitHub client cannot use.
     """
     # What people ask in a text comes first: what it changes is then known to the handlers of the same delivery.
     dialogue = Dialogue(COMMANDS, Permissions())
@@ -103,19 +110,27 @@ async def open_bot(config: Config, settings: Settings, allowance: Allowance | No
             )
         except ValueError as error:
             raise StartError(str(error)) from None
-        engine.use(
-            Pipeline(
-                config=config,
-                settings=settings,
-                app=github,
-                records=engine.records,
-                http=session,
-                router=router,
-            )
-        )
         missed = MissedDeliveries(github.as_app(), engine.records, engine.journal.known, metrics)
         engine.every("missed-deliveries", CRON, missed.sweep, at_start=True)
-        yield Bot(config, settings, metrics, engine, github, missed, dialogue.registry)
+
+        async def reading(repository: str) -> GitHub:
+            return github.installation(await github.installation_for(repository), dry_run=True)
+
+        async with open_results(config, settings.database_url.get_secret_value(), engine, reading, now) as results:
+            engine.use(
+                Pipeline(
+                    config=config,
+                    settings=settings,
+                    app=github,
+                    records=engine.records,
+                    results=results.service,
+                    http=session,
+                    router=router,
+                )
+            )
+            if results.watch.repositories:
+                engine.every("hardware-results", TICK, results.watch.tick, at_start=True)
+            yield Bot(config, settings, metrics, engine, github, missed, results, dialogue.registry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +144,22 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    config: Config, settings: Settings, address: Address | None, allowance: Allowance | None = None
+    config: Config,
+    settings: Settings,
+    address: Address | None,
+    allowance: Allowance | None = None,
+    now: Callable[[], float] = time.time,
 ) -> AsyncIterator[Running]:
     """Work, and serve webhooks where an address is given, while the block runs.
 
     In the order of a stop: no new requests, those in flight answered, no new jobs, those in progress ended or left to
     be done again, everything closed. Raises DatabaseError and `StartError`.
     """
-    async with open_bot(config, settings, allowance) as bot:
+    async with open_bot(config, settings, allowance, now) as bot:
         await bot.engine.recover()
         runner = await _listen(bot, address) if address is not None else None
         worker = asyncio.create_task(bot.engine.run(), name="engine")
+        listening = [asyncio.create_task(queue.run(bot.results.watch.heard)) for queue in bot.results.queues]
         if runner is None:
             log.info("working", version=VERSION, database=bot.engine.database.name)
         try:
@@ -148,6 +168,9 @@ async def running(
             log.info("stopping")
             if runner is not None:
                 await runner.cleanup()
+            for task in listening:
+                task.cancel()
+            await asyncio.gather(*listening, return_exceptions=True)
             await end(bot.engine, worker)
 
 

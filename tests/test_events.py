@@ -45,6 +45,11 @@ def comment_body(**changes: Any) -> dict[str, Any]:
         ("issue_comment", {"repository": {"id": 1}, "issue": {"number": 42}}, "pr:1#42"),
         ("status", {"repository": {"id": 1}, "sha": "abc"}, "sha:1:abc"),
         ("check_run", {"repository": {"id": 1}, "check_run": {"head_sha": "abc"}}, "sha:1:abc"),
+        (
+            "check_run",
+            {"action": "rerequested", "repository": {"id": 1}, "check_run": {"head_sha": "abc", "name": "a/b"}},
+            "check:1:a/b",
+        ),
         ("workflow_run", {"repository": {"id": 1}, "workflow_run": {"head_sha": "abc"}}, "sha:1:abc"),
         ("push", {"repository": {"id": 1}, "ref": "refs/heads/main"}, "ref:1:refs/heads/main"),
         ("star", {"repository": {"id": 1}}, "repo:1"),

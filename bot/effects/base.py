@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bot.events import Repository
     from bot.github.app import AppIdentity
     from bot.github.client import GitHub
+    from bot.results.service import ResultsService
     from bot.settings import Settings
 
 
@@ -47,6 +48,7 @@ class EffectContext:
     github: GitHub
     me: AppIdentity
     records: Records
+    results: ResultsService
     http: aiohttp.ClientSession
     siblings: Callable[[], Awaitable[Sequence[Sibling]]]
 

@@ -15,6 +15,7 @@ from bot.effects.jenkins import JenkinsBuild
 from bot.effects.reactions import React
 from bot.effects.remember import Remember
 from bot.effects.reviewers import RequestReviewers, TellOfReviewers
+from bot.effects.runs import TakeRun
 from bot.effects.statuses import SetStatus
 from bot.payload import Json
 
@@ -31,6 +32,7 @@ KINDS: dict[str, type[Effect]] = {
         RerunJob,
         RerunWorkflow,
         SetStatus,
+        TakeRun,
         TellOfReviewers,
         UpsertSection,
     )

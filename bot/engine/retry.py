@@ -15,6 +15,7 @@ from procrastinate import BaseRetryStrategy, RetryDecision
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 from procrastinate.types import JSONDict
+from sqlalchemy import exc as database
 
 from bot.errors import PayloadError, TryAgain, UserError
 from bot.github.errors import is_refusal
@@ -41,7 +42,17 @@ LONGEST_NAMED_WAIT = 3 * 3600.0
 MAX_LOST = 8
 """How often a job may go down with its worker before the job itself is taken for the cause."""
 
-PASSING = (TryAgain, GitHubBroken, ConnectorException, aiohttp.ClientError, OSError, TimeoutError)
+PASSING = (
+    TryAgain,
+    GitHubBroken,
+    ConnectorException,
+    database.OperationalError,
+    database.InterfaceError,
+    database.TimeoutError,
+    aiohttp.ClientError,
+    OSError,
+    TimeoutError,
+)
 
 LOST = "it took its worker down {count} times"
 

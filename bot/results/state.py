@@ -106,3 +106,17 @@ class TargetState:
     def complete(self) -> bool:
         """Whether all suites that were begun are complete."""
         return all(suite.complete for suite in self.suites.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A check run that is to be written: for which state of the results, and whether more of them is waited for.
+
+    `revision` counts the changes of what is known of the commit on the target. `over`: everything has arrived, or
+    nothing more is waited for.
+    """
+
+    about: TargetKey
+    sha: str
+    revision: int
+    over: bool

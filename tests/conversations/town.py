@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -78,10 +79,12 @@ async def town(
     environment: Mapping[str, str] | None = None,
     permissions: Mapping[str, str] = PERMISSIONS,
     teams: Mapping[str, Sequence[str]] | None = None,
+    now: Callable[[], float] = time.time,
 ) -> AsyncIterator[Town]:
     """Start everything; at the end the bot has broken none of GitHub's rules.
 
-    `permissions` are the App's; with `teams` the owner of the repository is an organization that has them.
+    `now` is what the watch over results goes by. `permissions` are the App's; with `teams` the
+    owner of the repository is an organization that has them.
     """
     github = GitHubSandbox()
     async with github.serve() as api_url:
@@ -99,7 +102,7 @@ async def town(
             }
         )
         address = Address("127.0.0.1", 0)
-        async with running(parse_config(config.encode(), "app.yaml"), settings, address, UNHURRIED) as at_work:
+        async with running(parse_config(config.encode(), "app.yaml"), settings, address, UNHURRIED, now) as at_work:
             url = f"http://127.0.0.1:{at_work.port}"
             app.webhook_url = f"{url}/webhook"
             yield Town(github, app, repo, at_work.bot, url)

@@ -18,16 +18,18 @@ from bot.config import parse_config
 from bot.dialogue import Dialogue
 from bot.effects.base import Effect, Sibling
 from bot.effects.codec import encode
-from bot.engine.database import Database
 from bot.engine.processor import AppliedEffect, EffectJob, PlannedEffect
 from bot.engine.records import Records
+from bot.engine.service import Engine
 from bot.errors import TryAgain
 from bot.events import Delivery, Repository, intent_key
 from bot.github.app import GitHubApp
+from bot.github.client import GitHub
 from bot.github.permissions import Permissions
 from bot.payload import Payload
 from bot.pipeline import Pipeline
 from bot.plan import joined
+from bot.results.parts import open_results
 from bot.settings import Settings
 from handlers import COMMANDS, ROUTER
 from sandbox.apps import DEFAULT_PERMISSIONS
@@ -163,17 +165,17 @@ async def a_world(
             **({"JENKINS_USER": jenkins.user, "JENKINS_TOKEN": jenkins.token} if credentials else {}),
         }
         settings = Settings.from_environment(environment)
-        database = Database(f"sqlite:///{folder / 'nightjar.db'}")
-        await database.open()
-        try:
-            records = Records(database.connector)
-            # The governor leaves a second between two writes; nothing here is about that.
-            timing = JumpingTime().timing()
-            bot = GitHubApp(session, app_id=app.id, private_key=app.private_key, api_url=url, timing=timing)
+        # The governor leaves a second between two writes; nothing here is about that.
+        timing = JumpingTime().timing()
+        bot = GitHubApp(session, app_id=app.id, private_key=app.private_key, api_url=url, timing=timing)
+
+        async def reading(name: str) -> GitHub:
+            return bot.installation(await bot.installation_for(name), dry_run=True)
+
+        database = f"sqlite:///{folder / 'nightjar.db'}"
+        async with Engine(database) as engine, open_results(config, database, engine, reading) as results:
             router = joined([Dialogue(COMMANDS, Permissions()).router, ROUTER])
-            pipeline = Pipeline(config, settings, bot, records, session, router)
-            world = World(github, jenkins, repository, pipeline, records)
+            pipeline = Pipeline(config, settings, bot, engine.records, results.service, session, router)
+            world = World(github, jenkins, repository, pipeline, engine.records)
             await world.happen()
             yield world
-        finally:
-            await database.close()

@@ -1,0 +1,30 @@
+"""Runs of hardware labs, from the bucket into our own store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.effects.base import Applied, EffectContext
+from bot.results.state import RunState
+from bot.storage import Arrival
+
+
+@dataclass(frozen=True, slots=True)
+class TakeRun:
+    """Read a run out of the bucket and store its results, or the reason why it was not taken."""
+
+    bucket: str
+    key: str
+    version: str
+
+    @property
+    def target(self) -> str:
+        """The manifest."""
+        return f"run:{self.bucket}:{self.key}:{self.version}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Take the run; one that was taken before is left as it is."""
+        arrival = Arrival(self.bucket, self.key, self.version)
+        run = await context.results.take(arrival, context.github, context.repository, context.config)
+        text = f"{run.key.folder} {run.state}" + (f": {run.reason}" if run.reason else "")
+        return Applied(text, changed=run.state is not RunState.WAITING)

@@ -1,0 +1,169 @@
+"""Take a run: from its manifest in the bucket to its results in the store, or the reason why not.
+
+Everything here may happen again at any time, for a crash, a second notification or a rebuild: a run that is stored is
+left alone, and what is not can only be decided the same way again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+import structlog
+
+from bot.config.types import seconds
+from bot.errors import UserError
+from bot.results import formats
+from bot.results.admission import Admissions, check_quota, lab_of
+from bot.results.collect import Columns, collect, merge
+from bot.results.files import FileLists
+from bot.results.identity import Resolver
+from bot.results.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES, Refused, TooMuch
+from bot.results.manifest import FileEntry, Manifest, read_manifest
+from bot.results.model import RunKey
+from bot.results.state import Admission, Run, RunState
+from bot.storage import Arrival, NotThere, Source
+
+if TYPE_CHECKING:
+    from bot.config.results import Results
+    from bot.github.client import GitHub
+    from bot.results.store import ResultsStore
+
+GONE = "{key} is not there any more"
+MISSING = "{name} has not arrived"
+OTHER_SIZE = "{name} has {found:,} bytes, and manifest.json says {expected:,}"
+OTHER_CONTENT = "{name} is not the file that manifest.json describes: its SHA-256 is {found}"
+TOO_LARGE = f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB, the most that are read; split it, or compress it"
+UNREADABLE = "{name}: {why}"
+NEVER_CAME = "{missing}; it was waited for in vain, upload the run again under another run ID"
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Incomplete(Exception):
+    """A file is missing, or is not the one that the manifest describes; the text is for the lab."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """One run that is to be taken: where it lies, whose it is, and whom to ask about its commit."""
+
+    source: Source
+    arrival: Arrival
+    key: RunKey
+    config: Results
+    github: GitHub
+    repository_id: int
+
+    def file_key(self, name: str) -> str:
+        """Return the key of a file beside the manifest."""
+        return self.arrival.key.rpartition("/")[0] + "/" + name
+
+
+class Intake:
+    """Takes runs, one after the other or several at once; `now` is the time in seconds since 1970."""
+
+    def __init__(
+        self, store: ResultsStore, admissions: Admissions, files: FileLists, now: Callable[[], float] = time.time
+    ) -> None:
+        self._store = store
+        self._admissions = admissions
+        self._files = files
+        self._now = now
+
+    async def take(self, taking: Taking, *, again: bool = False) -> Run:
+        """Take a run, and return what became of it. With `again`, one that is stored already is read once more.
+
+        Raises `TryAgain` or `UserError` where the bucket or GitHub could not be asked; then nothing has changed.
+        """
+        before = await asyncio.to_thread(self._store.run, taking.key)
+        if before is not None and before.state in (RunState.STORED, RunState.REFUSED) and not again:
+            return before
+        since = before.received_at if before is not None else self._now()
+        run = Run(taking.key, taking.arrival.version, RunState.REFUSED, "", since)
+        try:
+            lab_of(taking.key, taking.config)
+            small = await taking.source.read_small(taking.arrival.key, MAX_MANIFEST_BYTES)
+            manifest = read_manifest(small.body, taking.key)
+            run = replace(run, version=small.version, claims=manifest.claims, bytes=manifest.bytes)
+            run = replace(run, admission=await self._admit(taking, manifest, before))
+        except NotThere:
+            raise UserError(GONE.format(key=taking.arrival.key)) from None
+        except Refused as error:
+            return await self._note(replace(run, reason=str(error)))
+        return await self._read(taking, run, manifest, again=again)
+
+    async def _admit(self, taking: Taking, manifest: Manifest, before: Run | None) -> Admission:
+        """Return what is known of the run's commit; what was found out once stands, though branches and heads move."""
+        if before is not None and before.admission is not None:
+            return before.admission
+        key, claimed = taking.key, manifest.claims.pull_request
+        lab = lab_of(key, taking.config)
+        today = datetime.fromtimestamp(self._now(), UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        usage = partial(self._store.usage, key.repository, key.lab, today.timestamp())
+        runs, sent = await asyncio.to_thread(usage)
+        check_quota(lab, runs, sent, manifest.bytes)
+        return await self._admissions.admit(taking.github, key, taking.repository_id, taking.config, claimed)
+
+    async def _read(self, taking: Taking, run: Run, manifest: Manifest, *, again: bool) -> Run:
+        try:
+            with ExitStack() as folder:
+                files = [await self._fetch(taking, entry, folder) for entry in manifest.files]
+                listed = await self._files.of(taking.github, taking.key.repository, taking.key.sha)
+                columns = await asyncio.to_thread(_parsed, manifest.files, files, listed)
+        except Incomplete as error:
+            return await self._wait(run, str(error), seconds(taking.config.deadline))
+        except Refused as error:
+            # The lab's results exist, and nobody can read them: that is to be seen, not passed over.
+            return await self._note(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
+        run = replace(run, state=RunState.STORED)
+        await asyncio.to_thread(partial(self._store.put, run, columns, replace=again))
+        log.info("run stored", run=run.key.folder, suite=manifest.claims.suite, tests=len(columns))
+        return run
+
+    async def _fetch(self, taking: Taking, entry: FileEntry, folder: ExitStack) -> BinaryIO:
+        """Return a file of the run, verified, before any of it is parsed."""
+        if entry.bytes > MAX_FILE_BYTES:
+            raise TooMuch(TOO_LARGE.format(name=entry.name))
+        file = cast("BinaryIO", folder.enter_context(tempfile.TemporaryFile()))  # noqa: SIM115  # the stack closes it
+        try:
+            got = await taking.source.download(taking.file_key(entry.name), file, limit=MAX_FILE_BYTES)
+        except NotThere:
+            raise Incomplete(MISSING.format(name=entry.name)) from None
+        except TooMuch:
+            raise TooMuch(TOO_LARGE.format(name=entry.name)) from None
+        if got.bytes != entry.bytes:
+            raise Incomplete(OTHER_SIZE.format(name=entry.name, found=got.bytes, expected=entry.bytes))
+        if got.sha256 != entry.sha256:
+            raise Incomplete(OTHER_CONTENT.format(name=entry.name, found=got.sha256))
+        file.seek(0)
+        return file
+
+    async def _wait(self, run: Run, missing: str, deadline: float) -> Run:
+        if self._now() - run.received_at < deadline:
+            return await self._note(replace(run, state=RunState.WAITING, reason=missing))
+        reason = NEVER_CAME.format(missing=missing)
+        return await self._note(replace(run, state=RunState.INCOMPLETE, reason=reason))
+
+    async def _note(self, run: Run) -> Run:
+        await asyncio.to_thread(self._store.note, run)
+        log.info("run not stored", run=run.key.folder, state=run.state.value, reason=run.reason)
+        return run
+
+
+def _parsed(entries: Sequence[FileEntry], files: Sequence[BinaryIO], listed: frozenset[str]) -> Columns:
+    resolve = Resolver(listed).resolve
+    parts = []
+    for entry, file in zip(entries, files, strict=True):
+        try:
+            parts.append(collect(formats.read(file, entry.name, entry.format), resolve))
+        except Refused as error:
+            raise Refused(UNREADABLE.format(name=entry.name, why=error)) from error
+    return merge(parts)

@@ -1,0 +1,69 @@
+"""The parts that deal with results, built and joined: for the server, and for commands that do its work by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.aws import Aws, check_environment
+from bot.notifications import Notifications
+from bot.results.service import ResultsService
+from bot.results.store import ResultsStore
+from bot.results.watch import Watch
+from bot.storage import Bucket
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.engine.service import Engine
+    from bot.github.client import GitHub
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsParts:
+    """What there is for results in one process."""
+
+    service: ResultsService
+    watch: Watch
+    store: ResultsStore
+    queues: tuple[Notifications, ...]
+
+
+@asynccontextmanager
+async def open_results(
+    config: Config,
+    url: str,
+    engine: Engine,
+    github_for: Callable[[str], Awaitable[GitHub]],
+    now: Callable[[], float] = time.time,
+) -> AsyncIterator[ResultsParts]:
+    """Open the store of results in the engine's database, and close it in the end.
+
+    `github_for` gives a client for `owner/name` that refuses to write, `now` seconds since 1970. Raises DatabaseError,
+    and `SettingsError` for `AWS_*` variables that cannot be used, where a repository has labs.
+    """
+    store = ResultsStore(url, now=now)
+    await asyncio.to_thread(store.open)
+    aws = Aws()
+    try:
+        watch = Watch(
+            config,
+            store,
+            engine.records,
+            engine.journal,
+            accept=engine.accept,
+            github_for=github_for,
+            source_for=lambda bucket: Bucket(aws, bucket),
+            now=now,
+        )
+        if any(repository.results is not None for repository in config.repositories.values()):
+            await asyncio.to_thread(check_environment, list(watch.queues))
+        service = ResultsService(store, engine.records, watch, now)
+        queues = tuple(Notifications(aws, queue, places) for queue, places in watch.queues.items())
+        yield ResultsParts(service, watch, store, queues)
+    finally:
+        aws.close()
+        store.close()

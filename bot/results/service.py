@@ -1,0 +1,93 @@
+"""Results in one process: what handlers and effects ask of them, and what a clock and a queue set going.
+
+What happens (a run that has appeared, a check that is due) becomes a delivery of the engine, so that it is durable,
+handled in order, and seen in `nightjar deliveries`. The store blocks, so every call of it goes to a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from bot.errors import UserError
+from bot.results.admission import Admissions
+from bot.results.files import FileLists
+from bot.results.intake import Intake, Taking
+from bot.results.manifest import run_key
+from bot.results.model import Seen, TargetKey
+from bot.results.state import Run, RunState, TargetState
+from bot.storage import Arrival, Source
+
+if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
+    from bot.engine.records import Records
+    from bot.events import Repository
+    from bot.github.client import GitHub
+    from bot.results.store import ResultsStore
+    from bot.results.watch import Watch
+
+SWITCHED_OFF = "app.yaml has no results for {repository} any more"
+NO_RUN = "{key} is not laid out as a run below {prefix}"
+
+
+class ResultsService:
+    """The results of all repositories that have labs."""
+
+    def __init__(
+        self, store: ResultsStore, records: Records, watch: Watch, now: Callable[[], float] = time.time
+    ) -> None:
+        self._store = store
+        self._watch = watch
+        self._files = FileLists()
+        self._intake = Intake(store, Admissions(records), self._files, now)
+
+    # What handlers ask
+
+    async def state(self, about: TargetKey, sha: str) -> TargetState:
+        """Return what is known of a commit on a target."""
+        return await asyncio.to_thread(self._store.state, about, sha)
+
+    async def baseline_candidates(self, about: TargetKey, suite: str) -> list[str]:
+        """Return the commits that another one may be compared with: complete, and no run that says nothing."""
+        return await asyncio.to_thread(self._store.baselines, about, suite)
+
+    async def seen(self, about: TargetKey, suite: str, sha: str) -> Mapping[str, Seen]:
+        """Return the verdict of every test of a suite at a commit."""
+        return await asyncio.to_thread(self._store.seen, about, suite, sha)
+
+    async def files(self, github: GitHub, repository: str, sha: str) -> frozenset[str]:
+        """Return the paths of all files at a commit."""
+        return await self._files.of(github, repository, sha)
+
+    # What effects do
+
+    async def take(
+        self,
+        arrival: Arrival,
+        github: GitHub,
+        repository: Repository,
+        config: RepositoryConfig,
+        *,
+        source: Source | None = None,
+        again: bool = False,
+    ) -> Run:
+        """Take a run out of its bucket, or another source, and announce its check where nothing more is expected.
+
+        With `again` one that is stored already is read once more. Raises `UserError` for what is no run.
+        """
+        if config.results is None:
+            raise UserError(SWITCHED_OFF.format(repository=repository.full_name))
+        found = run_key(arrival.key, config.results.prefix)
+        if found is None:
+            raise UserError(NO_RUN.format(key=arrival.key, prefix=config.results.prefix))
+        key = found[0]
+        source = source or self._watch.source_for(arrival.bucket)
+        taking = Taking(source, arrival, key, config.results, github, repository.id)
+        run = await self._intake.take(taking, again=again)
+        if run.state is RunState.STORED:
+            due = await asyncio.to_thread(self._store.whole, key.about, key.sha)
+            if due is not None:
+                await self._watch.announce_check(due)
+        return run

@@ -1,0 +1,193 @@
+"""What a clock and a queue set going: runs that have appeared, runs that still wait, checks that are due.
+
+All of it becomes deliveries of the engine, each under a name that says what it is about. So it may be noticed any
+number of times, by any replica, and happens once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import structlog
+from gidgethub import GitHubException
+
+from bot.config.types import seconds
+from bot.errors import TryAgain, UserError
+from bot.heads import repository_id_of, repository_key
+from bot.payload import Payload
+from bot.results.events import check_due, run_arrived
+from bot.results.manifest import MANIFEST, run_key
+from bot.results.model import RunKey
+from bot.results.state import Due
+from bot.storage import Arrival, Place, Source, pause_after
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.config.results import Results
+    from bot.engine.journal import Journal
+    from bot.engine.records import Records
+    from bot.github.client import GitHub
+    from bot.results.store import ResultsStore
+
+TICK = "* * * * * */15"
+"""When it is looked what there is to do; the last field counts seconds."""
+FIRST_LOOK = 30.0
+"""Seconds after which a run whose files are missing is looked at again, then after twice as long, and so on."""
+ONCE_MORE = 3600.0
+"""Seconds between two attempts at a run of which every try has failed."""
+
+NOT_DONE = "results could not be looked after"
+
+Accept = Callable[[str, str, str, str], Awaitable[bool]]
+"""The engine's `accept`."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Watch:
+    """Notices what happens to the results of all repositories that have labs.
+
+    `github_for` gives a client for `owner/name`, `source_for` the bucket of a name, `now` seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        store: ResultsStore,
+        records: Records,
+        journal: Journal,
+        *,
+        accept: Accept,
+        github_for: Callable[[str], Awaitable[GitHub]],
+        source_for: Callable[[str], Source],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._watched = {
+            name: repository.results
+            for name, repository in config.repositories.items()
+            if repository.results is not None
+        }
+        self._store = store
+        self._records = records
+        self._journal = journal
+        self._accept = accept
+        self._github_for = github_for
+        self.source_for = source_for
+        self._now = now
+
+    @property
+    def repositories(self) -> list[str]:
+        """Return the repositories that have labs."""
+        return list(self._watched)
+
+    @property
+    def queues(self) -> dict[str, list[Place]]:
+        """Return the queues that are to be listened to, each with the places that it may tell of."""
+        queues: dict[str, list[Place]] = {}
+        for results in self._watched.values():
+            if results.queue is not None:
+                queues.setdefault(results.queue, []).append(Place(results.bucket, results.prefix))
+        return queues
+
+    async def heard(self, arrival: Arrival) -> None:
+        """Take in a manifest of which a queue tells. Raises what keeps it from being durable."""
+        for repository, results in self._watched.items():
+            if arrival.lies_in(Place(results.bucket, results.prefix)):
+                found = run_key(arrival.key, results.prefix)
+                if found is not None and found[0].repository == repository:
+                    await self._announce_run(arrival, found[0])
+                    return
+        log.warning("a run of nobody", bucket=arrival.bucket, key=arrival.key)
+
+    async def tick(self) -> str:
+        """Do what is due. What fails for one repository is logged, and keeps nothing else from being done."""
+        announced = 0
+        for repository, results in self._watched.items():
+            for work in (self._list, self._look_again, self._announce_checks):
+                try:
+                    announced += await work(repository, results)
+                except (TryAgain, UserError, GitHubException) as error:
+                    log.warning(NOT_DONE, repository=repository, bucket=results.bucket, reason=str(error))
+        return f"announced {announced}"
+
+    async def list_now(self, repository: str) -> int:
+        """List all runs of a repository, whenever that was done last; return how many were not known."""
+        return await self._list(repository, self._watched[repository], at_once=True)
+
+    async def _list(self, repository: str, results: Results, *, at_once: bool = False) -> int:
+        record = f"results-listed:{repository.lower()}"
+        due = float((await self._records.get(record) or {}).get("next", 0))
+        if self._now() < due and not at_once:
+            return 0
+        pages = announced = 0
+        source = self.source_for(results.bucket)
+        async with aclosing(source.manifests(f"{results.prefix}{repository}/")) as listing:  # type: ignore[type-var]
+            async for page in listing:
+                pages += 1
+                announced += await self._announce_new(page, results)
+        listed = self._now()
+        await self._records.put(record, {"at": listed, "next": listed + pause_after(pages, results.poll_seconds)})
+        return announced
+
+    async def _announce_new(self, page: Sequence[Arrival], results: Results) -> int:
+        found = [(arrival, run[0]) for arrival in page if (run := run_key(arrival.key, results.prefix))]
+        known = await asyncio.to_thread(self._store.known, [key for _, key in found])
+        new = [(arrival, key) for arrival, key in found if key not in known]
+        for arrival, key in new:
+            await self._announce_run(arrival, key)
+        return len(new)
+
+    async def _announce_run(self, arrival: Arrival, key: RunKey) -> None:
+        repository_id = await self._repository_id(key.repository)
+        announcement = run_arrived(arrival, key, repository_id)
+        if not await self._accept(*announcement):
+            # It was announced before. Where all that came of that has failed, it gets a new chance now and then.
+            record = await self._journal.delivery(announcement.guid)
+            if record is not None and record.settled:
+                again = run_arrived(arrival, key, repository_id, time=f"{self._now() // ONCE_MORE:.0f}")
+                await self._accept(*again)
+
+    async def _look_again(self, repository: str, results: Results) -> int:
+        waiting = await asyncio.to_thread(self._store.waiting, repository)
+        looks = 0
+        for run in waiting:
+            if time_of_look := _look(self._now() - run.received_at, seconds(results.deadline)):
+                key = f"{results.prefix}{run.key.folder}{MANIFEST}"
+                arrival = Arrival(results.bucket, key, run.version)
+                repository_id = await self._repository_id(repository)
+                looks += await self._accept(*run_arrived(arrival, run.key, repository_id, time=time_of_look))
+        return looks
+
+    async def _announce_checks(self, repository: str, results: Results) -> int:
+        due = await asyncio.to_thread(
+            self._store.due, repository, self._now(), seconds(results.settle), seconds(results.deadline)
+        )
+        for one in due:
+            await self.announce_check(one)
+        return len(due)
+
+    async def announce_check(self, due: Due) -> None:
+        """Have the check run of a commit written, once for each revision of its results, and once more when over."""
+        await self._accept(*check_due(due, await self._repository_id(due.about.repository)))
+        await asyncio.to_thread(self._store.announced, due)
+
+    async def _repository_id(self, repository: str) -> int:
+        known = await repository_id_of(self._records, repository)
+        if known is not None:
+            return known
+        github = await self._github_for(repository)
+        found = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository})).integer("id")
+        await self._records.put(repository_key(repository), {"id": found})
+        return found
+
+
+def _look(waited: float, deadline: float) -> str:
+    """Name the look that is due after so many seconds of waiting, empty before the first one."""
+    if waited >= deadline:
+        return "deadline"
+    return f"look-{math.floor(math.log2(waited / FIRST_LOOK))}" if waited >= FIRST_LOOK else ""

@@ -1,0 +1,136 @@
+"""A lab in a town: it uploads what it tested to a bucket, and the bot looks there when the test says so."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr  # it only writes
+
+from sandbox.checks import CheckRun
+from tests.bucket import World
+from tests.conversations.town import REPOSITORY, Town, town
+
+LAB, TARGET = "example-lab", "hexagon-v73"
+CHECK = f"hardware/{LAB}/{TARGET}"
+CONFIG = """
+repositories:
+  octocat/compiler:
+    results:
+      bucket: {bucket}
+      settle: {settle}
+      deadline: {deadline}
+      labs:
+        example-lab:
+          targets: [hexagon-v73, adreno]
+          contacts: ["@example-lab-ci"]
+          reproduce: pytest {{test}}
+"""
+TEST_FILE = "tests/python/test_ops.py"
+FILES: Mapping[str, str | None] = {TEST_FILE: "def test_add(): ...\n"}
+
+
+def junit(**verdicts: str) -> bytes:
+    """Return a JUnit file of pytest's with these tests of TEST_FILE: passed, skipped, failed or a failure's text."""
+    classname = TEST_FILE.removesuffix(".py").replace("/", ".")
+    cases = []
+    for name, verdict in verdicts.items():
+        inner = {"passed": "", "skipped": '<skipped type="pytest.skip" message="no device">x</skipped>'}.get(verdict)
+        if inner is None:
+            inner = f"<failure message={quoteattr(verdict)}>{escape(f'{TEST_FILE}:1: {verdict}')}</failure>"
+        cases.append(f'<testcase classname="{classname}" name="{name}" time="0.010">{inner}</testcase>')
+    body = "".join(cases)
+    return f'<?xml version="1.0"?><testsuites><testsuite name="pytest">{body}</testsuite></testsuites>'.encode()
+
+
+@dataclass
+class Moments:
+    """The time by which the bot watches: the real one, put forward by hand."""
+
+    ahead: float = 0.0
+
+    def __call__(self) -> float:
+        """Return seconds since 1970."""
+        return time.time() + self.ahead
+
+
+@dataclass
+class LabTown:
+    """A town whose repository has a nightly branch and a lab."""
+
+    town: Town
+    bucket: World
+    time: Moments
+    nights: int = 0
+    runs: int = 0
+
+    def night(self, files: Mapping[str, str | None] = FILES) -> str:
+        """Move the nightly branch on by one commit; returns its SHA."""
+        self.town.github.clock.advance(seconds=20)
+        self.nights += 1
+        marker = {"night.txt": f"night {self.nights}\n"}
+        return self.town.repo.push("nightly", {**files, **marker}, by="octocat").sha
+
+    def upload(
+        self,
+        sha: str,
+        files: Mapping[str, bytes],
+        *,
+        suite: str = "operators",
+        target: str = TARGET,
+        without: tuple[str, ...] = (),
+        manifest: bool = True,
+        **claims: Any,
+    ) -> str:
+        """Upload a run as a lab does, `without` some of its files; returns its folder."""
+        self.runs += 1
+        folder = f"results/{REPOSITORY}/{LAB}/{target}/{sha}/run-{self.runs}/"
+        for name, content in files.items():
+            if name not in without:
+                self.bucket.put(folder + name, content)
+        entries = [
+            {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            for name, content in files.items()
+        ]
+        document = {"schema": 1, "sha": sha, "suite": suite, "files": entries, **claims}
+        if manifest:
+            self.bucket.put(f"{folder}manifest.json", json.dumps(document).encode())
+        return folder
+
+    async def look(self, later: float = 60.0) -> None:
+        """Let some seconds pass and the bot look around, and wait until it has done what comes of it."""
+        self.time.ahead += later
+        await self.town.bot.results.watch.tick()
+        await self.town.quiet()
+
+    async def settle(self) -> None:
+        """Let the bot take what has been uploaded, and after a quiet minute write the checks that are due."""
+        await self.look()
+        await self.look()
+
+    def checks(self, sha: str, name: str = CHECK) -> list[CheckRun]:
+        """Return the check runs of a name on a commit, the oldest first."""
+        return self.town.repo.check_runs(sha, name)
+
+    def check(self, sha: str) -> CheckRun:
+        """Return the one check run on a commit."""
+        (run,) = self.checks(sha)
+        return run
+
+
+@asynccontextmanager
+async def lab_town(
+    database_url: str, bucket: World, *, settle: str = "60s", deadline: str = "6h", **options: Any
+) -> AsyncIterator[LabTown]:
+    """Start a town with a lab; the bot looks around when a test says so."""
+    bucket.create()
+    config = CONFIG.format(bucket=bucket.name, settle=settle, deadline=deadline)
+    moments = Moments()
+    async with town(database_url, config=config, now=moments, **options) as place:
+        place.repo.push("nightly", {**FILES}, by="octocat")
+        await place.quiet()
+        yield LabTown(place, bucket, moments)

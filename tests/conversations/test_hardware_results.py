@@ -1,0 +1,175 @@
+"""A lab uploads what it tested, and people see what changed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.bucket import World
+from tests.conversations.lab import CHECK, TEST_FILE, LabTown, junit, lab_town
+
+FIRST = "First run, nothing to compare with"
+GIVEN_UP = "It is waited for no longer"
+GOOD = {"test_add": "passed", "test_mul": "passed"}
+BAD = {"test_add": "passed", "test_mul": "AssertionError: 3 != 4"}
+
+
+@pytest.fixture
+async def place(tmp_path: Path, aws_world: World) -> AsyncIterator[LabTown]:
+    async with lab_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as place:
+        yield place
+
+
+async def test_two_nights_tell_what_changed_between_them(place: LabTown) -> None:
+    first, second = place.night(), place.night()
+    place.upload(first, {"ops.xml": junit(**GOOD)})
+    await place.settle()
+    place.upload(second, {"ops.xml": junit(**BAD)})
+    await place.look()
+
+    before, now = place.check(first), place.check(second)
+    assert (before.conclusion, now.conclusion) == ("success", "neutral")
+    assert now.title == "1 new failure · 1 passed"
+    assert first[:10] in now.summary
+    assert now.external_id == "run-2"
+    assert [(a["path"], a["start_line"], a["annotation_level"]) for a in now.annotations] == [(TEST_FILE, 1, "warning")]
+    assert "@example-lab-ci" not in now.summary.replace("`@example-lab-ci`", "")
+
+
+async def test_a_check_is_written_once_though_a_lab_sends_five_suites(place: LabTown) -> None:
+    nights = [place.night(), place.night()]
+    for sha in nights:
+        for suite in ("arith", "ir", "relax", "target", "te"):
+            place.upload(sha, {"a.xml": junit(**GOOD)}, suite=suite)
+        await place.settle()
+    assert [len(place.checks(sha)) for sha in nights] == [1, 1]
+    writes = [str(request) for request in place.town.github.requests.writes]
+    assert len([write for write in writes if "/check-runs" in write]) == 2, writes
+
+
+async def test_a_run_without_a_manifest_is_not_read(place: LabTown) -> None:
+    sha = place.night()
+    place.upload(sha, {"ops.xml": junit(**GOOD)}, manifest=False)
+    await place.settle()
+    assert place.checks(sha) == []
+
+
+async def test_shards_that_are_missing_are_seen_and_never_green(place: LabTown) -> None:
+    sha = place.night()
+    place.upload(sha, {"a.xml": junit(test_add="passed")}, shard={"index": 1, "total": 2})
+    await place.settle()
+    waiting = place.check(sha)
+    assert waiting.conclusion == "neutral"
+    assert str(waiting.title).startswith("Incomplete: 1 of 2 shards of operators")
+    assert GIVEN_UP not in str(waiting.summary)
+    await place.look(later=7 * 3600)
+    assert GIVEN_UP in str(place.check(sha).summary)
+    place.upload(sha, {"b.xml": junit(test_mul="passed")}, shard={"index": 2, "total": 2})
+    await place.settle()
+    whole = place.checks(sha)[-1]
+    assert (whole.conclusion, whole.title) == ("success", f"{FIRST} · 2 passed")
+
+
+async def test_a_file_that_comes_late_is_waited_for(place: LabTown) -> None:
+    sha, ops = place.night(), junit(**GOOD)
+    folder = place.upload(sha, {"ops.xml": ops}, without=("ops.xml",))
+    await place.settle()
+    assert "ops.xml has not arrived" in str(place.check(sha).summary)
+    assert place.check(sha).conclusion == "neutral"
+    place.bucket.put(f"{folder}ops.xml", ops)
+    await place.settle()
+    assert place.checks(sha)[-1].conclusion == "success"
+
+
+async def test_a_file_that_is_not_the_one_described_is_never_green(place: LabTown) -> None:
+    sha = place.night()
+    folder = place.upload(sha, {"ops.xml": junit(**GOOD)})
+    place.bucket.put(f"{folder}ops.xml", junit(**BAD))
+    await place.settle()
+    await place.look(later=7 * 3600)
+    run = place.checks(sha)[-1]
+    assert run.conclusion == "neutral"
+    assert "ops.xml has" in str(run.summary)
+
+
+@pytest.mark.parametrize("verdict", ["passed", "AssertionError"])
+async def test_a_lab_that_is_not_in_app_yaml_gets_no_check(place: LabTown, verdict: str) -> None:
+    sha = place.night()
+    place.upload(sha, {"a.xml": junit(test_add=verdict)}, target="unheard-of")
+    await place.settle()
+    assert place.town.repo.check_runs(sha) == []
+    (run,) = place.town.bot.results.store.runs("octocat/compiler")
+    assert (run.state, run.reason) == (
+        "refused",
+        "app.yaml has no target unheard-of for the lab example-lab; it has hexagon-v73, adreno",
+    )
+
+
+async def test_a_commit_that_nobody_asked_to_test_gets_no_check(place: LabTown) -> None:
+    sha = place.town.repo.push("main", by="octocat").sha
+    place.upload(sha, {"a.xml": junit(**GOOD)})
+    await place.settle()
+    assert place.town.repo.check_runs(sha) == []
+    (run,) = place.town.bot.results.store.runs("octocat/compiler")
+    assert "neither on nightly nor the head of a pull request" in run.reason
+
+
+async def test_earlier_results_that_come_later_change_what_is_told(place: LabTown) -> None:
+    first, second = place.night(), place.night()
+    place.upload(second, {"ops.xml": junit(**BAD)})
+    await place.settle()
+    assert place.check(second).title == f"{FIRST}, 1 failing · 1 passed"
+    place.upload(first, {"ops.xml": junit(**GOOD)})
+    await place.settle()
+    assert place.checks(second)[-1].title == "1 new failure · 1 passed"
+
+
+async def test_a_pull_request_is_compared_with_the_nearest_ancestor_and_can_be_ignored(place: LabTown) -> None:
+    night = place.night()
+    place.upload(night, {"ops.xml": junit(**GOOD)})
+    await place.settle()
+    place.town.repo.push("main", onto=night, by="octocat")
+    place.town.github.clock.advance(seconds=20)
+    pull = place.town.repo.open_pull_request("octocat")
+    place.upload(pull.head_sha, {"ops.xml": junit(**BAD)}, pull_request=pull.number)
+    await place.look()
+    run = place.check(pull.head_sha)
+    assert (run.conclusion, run.title) == ("neutral", "1 new failure · 1 passed")
+
+    run.press("reader", "ignore")
+    await place.town.quiet()
+    told = place.checks(pull.head_sha)[-1]
+    assert told.conclusion == "neutral"
+    assert "write" in str(told.summary)
+
+    told.press("hubot", "ignore")
+    await place.town.quiet()
+    ignored = place.checks(pull.head_sha)[-1]
+    assert ignored.conclusion == "success"
+    assert "`hubot`" in str(ignored.summary)
+
+
+async def test_a_person_may_have_it_computed_again(place: LabTown) -> None:
+    sha = place.night()
+    place.upload(sha, {"ops.xml": junit(**GOOD)})
+    await place.settle()
+    run = place.check(sha)
+    run.rerequest("hubot")
+    await place.town.quiet()
+    run.press("hubot", "re-check")
+    await place.town.quiet()
+    assert place.checks(sha)[-1].conclusion == "success"
+    writes = [str(request) for request in place.town.github.requests.writes if "/check-runs" in str(request)]
+    assert len(writes) == 3
+
+
+async def test_the_same_run_heard_of_many_times_is_taken_once(place: LabTown) -> None:
+    sha = place.night()
+    place.upload(sha, {"ops.xml": junit(**GOOD)})
+    for _ in range(3):
+        await place.settle()
+    assert len(place.checks(sha)) == 1
+    assert CHECK in {run.name for run in place.town.repo.check_runs(sha)}
+    assert await place.town.failures() == []
