@@ -186,7 +186,8 @@ def _unseen(
     unseen = baseline.keys() - now.keys()
     if not unseen:
         return precluded, skipped, returned, gone
-    inside = {place for test in now if "::" in test for place in _places(test)}
+    files = {test for test in unseen if "::" not in test}
+    inside = {place for test in now if files and "::" in test for place in _places(test)}
     stopped = {place for test, seen in now.items() if (place := _stopped(test, seen))}
     left_out = {test for test, seen in now.items() if _left_out(test, seen)}
     ended = _ended_early(now, exit_status)

@@ -57,7 +57,7 @@ class Resolver:
             self._by_name[parts[-1]].append(parts)
         self._classes: dict[str, tuple[str, str]] = {}
         self._placed: dict[tuple[str, str], tuple[str, str]] = {}
-        self._heads: dict[str, tuple[str, str]] = {}
+        self._heads: dict[tuple[str, str], tuple[str, str]] = {}
 
     def resolve(self, case: Case) -> tuple[str, str]:
         """Return a case's test ID, and the path in the repository that its line belongs to, or "".
@@ -67,7 +67,9 @@ class Resolver:
         """
         name = case.name
         classname = case.classname
-        if case.nodeid or not classname or case.trouble is Trouble.COLLECTION:
+        if case.nodeid:
+            test, path = self._noded(case)
+        elif not classname or case.trouble is Trouble.COLLECTION:
             test, path = self._unusual(case)
         elif case.path:
             key = (classname, case.path)
@@ -103,29 +105,33 @@ class Resolver:
             head = _visible(file) + "::" + head
         return head, self._files.get(file, found)
 
+    def _noded(self, case: Case) -> tuple[str, str]:
+        """Return ID and path of a case that has pytest's node ID."""
+        file, separator, rest = case.nodeid.partition("::")
+        key = (file, case.path)
+        head, path = self._heads.get(key) or self._heads.setdefault(key, self._head(*key))
+        if "[" in file and file not in self._files:  # the `::` stands in the parameters, and there is no path
+            return _visible(case.nodeid), path
+        if case.trouble is Trouble.COLLECTION:
+            return head, path
+        return head + separator + (rest if rest.isprintable() else _visible(rest)), path
+
     def _unusual(self, case: Case) -> tuple[str, str]:
-        """Return ID and path of a case that has a node ID or no classname, or stands for a whole file."""
-        where = self._files.get(self._file(case.path), "")
-        if case.nodeid:
-            head, separator, rest = case.nodeid.partition("::")
-            if "[" in head and head not in self._files:  # the `::` stands in the parameters, and there is no path
-                return _visible(case.nodeid), where
-            file, path = self._heads.get(head) or self._heads.setdefault(head, self._head(head))
-            if case.trouble is Trouble.COLLECTION:
-                return file, path
-            return file + separator + _visible(rest), where or path
+        """Return ID and path of a case that has no classname, or stands for a whole file."""
         if case.trouble is Trouble.COLLECTION and case.path:
             return self._head(case.path)
-        dotted = case.name if not case.classname else case.classname
+        dotted = case.classname or case.name
         if case.trouble is Trouble.COLLECTION or ("." in dotted and not case.path):
             file, classes = self._module(dotted)
             if file and (not classes or case.trouble is Trouble.COLLECTION):
                 return _visible(file), self._files[file]
-        return (f"{_visible(where)}::" if where else "") + _visible(dotted), where
+        where = self._file(case.path)
+        return (f"{_visible(where)}::" if where else "") + _visible(dotted), self._files.get(where, "")
 
-    def _head(self, path: str) -> tuple[str, str]:
+    def _head(self, path: str, other: str = "") -> tuple[str, str]:
+        """Return a path as IDs begin with it, and the file that lines belong to, of which a case may have another."""
         file = self._file(path)
-        return _visible(file or _spelled(path)), self._files.get(file, "")
+        return _visible(file or _spelled(path)), self._files.get(self._file(other) or file, "")
 
     def _file(self, path: str) -> str:
         """Return the file of the repository that a lab's path names, in NFC, or ""."""

@@ -154,6 +154,7 @@ def test_a_collection_error_of_an_unknown_file_keeps_its_name() -> None:
 
 def test_what_no_path_begins_keeps_its_name() -> None:
     assert resolved(case(nodeid="test_x[a::b]")) == ("test_x[a::b]", "")
+    assert resolved(case(nodeid="test_x[./a::b]", path=TAG)) == ("test_x[./a::b]", TAG)
     assert resolved(case("internal", "pytest")) == ("pytest::internal", "")
 
 
