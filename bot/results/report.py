@@ -19,6 +19,7 @@ COMPARED = (
     "Compared with {commit}: the nearest earlier commit with complete results of this lab for the same target and "
     "suite."
 )
+COMPARED_BUT = "There are none of {suites}."
 COMPARED_EACH = (
     "Each suite is compared with the nearest earlier commit that has complete results of this lab for the same "
     "target and suite; the table names it."
@@ -63,12 +64,13 @@ def _summary(findings: Findings, why: str) -> Iterator[Block]:
 
 
 def _text(findings: Findings) -> Iterator[Block]:
+    yield Block("failing tests", tables.unjudged(findings))
     yield Block("fixed tests", tables.changed(findings, "Fixed", "fixed"))
     yield Block("newly skipped tests", tables.changed(findings, "Newly skipped", "newly_skipped", message=True))
     yield Block("flaky tests", tables.changed(findings, "Flaky: failed, then passed", "flaky", message=True))
     yield Block("tests that are gone", tables.changed(findings, "Gone", "gone"))
-    name = "Could not run, for their file could not be collected"
-    yield Block("tests that could not run", tables.changed(findings, name, "precluded"))
+    name = "Did not run, for their file or the whole run ended early"
+    yield Block("tests that did not run", tables.changed(findings, name, "precluded"))
     yield Block("renamed tests", tables.renamed(findings))
     yield Block("runs", tables.runs(findings))
     for failure in findings.new_failures[:MOST_TEXTS]:
@@ -76,10 +78,14 @@ def _text(findings: Findings) -> Iterator[Block]:
 
 
 def _compared(findings: Findings) -> str:
-    baselines = {told.baseline for _, told in findings.telling}
-    if len(baselines) == 1 and (baseline := baselines.pop()):
-        return COMPARED.format(commit=tables.commit_link(baseline))
-    return COMPARED_EACH if any(baselines) else COMPARED_NONE if findings.telling else ""
+    baselines = {told.baseline for _, told in findings.telling if told.baseline}
+    if len(baselines) > 1:
+        return COMPARED_EACH
+    if not baselines:
+        return COMPARED_NONE if findings.telling else ""
+    alone = [code(suite.suite) for suite, told in findings.telling if not told.baseline]
+    compared = COMPARED.format(commit=tables.commit_link(baselines.pop()))
+    return f"{compared} {COMPARED_BUT.format(suites=', '.join(alone[: words.MOST_LINES]))}" if alone else compared
 
 
 def _ignored(findings: Findings) -> str:
@@ -101,7 +107,8 @@ def _mass(findings: Findings) -> str:
 
 
 def _said(failure: Failure) -> str:
-    text = words.ending(failure.detail.text.strip(), FAILURE_CHARACTERS)
+    said = failure.detail.text.strip()
+    text = "" if said == failure.seen.message.strip() else words.ending(said, FAILURE_CHARACTERS)
     return f"What {code(tables.middle_cut(failure.test, tables.SHOWN_ID))} said:\n\n{fenced(text)}" if text else ""
 
 

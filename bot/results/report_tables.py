@@ -70,10 +70,20 @@ def new_failures(findings: Findings) -> str:
     return _titled(findings, "New failures", ("what happened", "message"), rows, len(failures))
 
 
-def changed(findings: Findings, name: str, attribute: str, *, message: bool = False) -> str:
-    """Return the tests of one attribute of the comparisons, perhaps with the first line that each said."""
-    tests = [(suite, test) for suite, told in findings.telling for test in getattr(told.comparison, attribute)]
+def unjudged(findings: Findings) -> str:
+    """Return the failing tests of suites that there is nothing to compare with."""
+    alone = [(suite, told) for suite, told in findings.telling if not told.comparison.has_baseline]
+    tests = [(suite, test) for suite, told in alone for test in told.comparison.failing]
+    return _tests(findings, "Failing, with nothing earlier to compare with", tests, message=True)
 
+
+def changed(findings: Findings, name: str, attribute: str, *, message: bool = False) -> str:
+    """Return the tests of one attribute of the comparisons, perhaps with what each said."""
+    tests = [(suite, test) for suite, told in findings.telling for test in getattr(told.comparison, attribute)]
+    return _tests(findings, name, tests, message=message)
+
+
+def _tests(findings: Findings, name: str, tests: Sequence[tuple[SuiteState, str]], *, message: bool) -> str:
     def said(suite: SuiteState, test: str) -> Sequence[str]:
         seen = suite.seen.get(test)
         return (_code(seen.message if seen else "", SHOWN_MESSAGE),) if message else ()

@@ -108,7 +108,7 @@ def _changes(findings: Findings) -> str:
     changes += [f"{fixed:,} fixed"] if fixed else []
     changes += [f"{skipped:,} newly skipped"] if skipped else []
     changes += [f"{gone:,} gone"] if gone else []
-    changes += [f"{precluded:,} could not run"] if precluded else []
+    changes += [f"{precluded:,} did not run"] if precluded else []
     changes += [counted(added, "new test")] if added else []
     still = sum(len(c.still_failing) for c in compared)
     return ", ".join([*(changes or [TITLE_SAME]), *([f"{still:,} still failing"] if still else [])])

@@ -6,7 +6,7 @@ import pytest
 
 from bot.github.check_runs import TEXT_LIMIT, size
 from bot.results.compare import Counts
-from bot.results.findings import Compared, Findings, Ignored
+from bot.results.findings import Baseline, Compared, Findings, Ignored
 from bot.results.model import Detail, Trouble
 from bot.results.report import report
 from tests.results.reported import BASE, SHA, a_run, a_suite, compared, findings
@@ -58,7 +58,7 @@ def one_broken_suite() -> Findings:
         ),
         (
             findings((a_suite(), compared(gone=3, newly_skipped=2, new=1200, precluded=7))),
-            "2 newly skipped, 3 gone, 7 could not run, 1,200 new tests · 576 passed, 1,267 skipped",
+            "2 newly skipped, 3 gone, 7 did not run, 1,200 new tests · 576 passed, 1,267 skipped",
             "success",
         ),
         (incomplete(), "Incomplete: 3 of 4 shards of operators · 1 fixed · 576 passed, 1,267 skipped", "neutral"),
@@ -128,9 +128,32 @@ def test_what_it_is_compared_with_is_named_by_sha_and_link() -> None:
     assert f"Compared with {link}: the nearest earlier commit" in report(both()).summary
     two = findings((a_suite(), compared()), (a_suite(name="codegen"), compared(baseline=None)))
     summary = report(two).summary
-    assert "the table names it" in summary
+    assert f"Compared with {link}: " in summary
+    assert "There are none of `codegen`." in summary
     assert f"| {link} |" in summary
     assert "| nothing earlier |" in summary
+
+
+def test_suites_with_several_baselines_have_them_in_the_table() -> None:
+    other = Baseline("d" * 40, "https://github.example/d")
+    known = findings((a_suite(), compared()), (a_suite(name="codegen"), compared(baseline=other)))
+    summary = report(known).summary
+    assert "Each suite is compared with the nearest earlier commit" in summary
+    assert "| [`dddddddddd`](https://github.example/d) |" in summary
+
+
+def test_what_fails_with_nothing_to_compare_with_is_listed_apart() -> None:
+    content = report(without_baseline(3))
+    assert "There are no earlier complete results to compare with" in content.summary
+    assert "### Failing, with nothing earlier to compare with: 3" in content.text
+    assert "New failures" not in content.summary
+
+
+def test_a_text_that_only_repeats_the_message_is_shown_once() -> None:
+    tests = {"a": Detail(message="worker died", text="worker died\n"), "b": Detail(message="x", text="trace\nx")}
+    text = report(findings((a_suite(tests), compared(*tests)))).text
+    assert "What `b` said:\n\n```text\ntrace\nx\n```" in text
+    assert "What `a` said" not in text
 
 
 def test_tables_have_ten_rows_and_then_say_how_many_more() -> None:

@@ -1,0 +1,230 @@
+"""What hardware labs found, as advisory check runs: one for each target of a lab on a commit, over all its suites.
+
+It is computed anew from the stored results each time: when they changed, and when somebody presses a button of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from bot.config.types import seconds
+from bot.effects.base import Effect
+from bot.effects.checks import PutCheckRun
+from bot.effects.remember import Remember
+from bot.events import ASKED_OF_US, Person, person_or_ghost
+from bot.github.markdown import code
+from bot.github.permissions import ROLES, Permissions
+from bot.payload import Payload
+from bot.plan import NOTHING, Context, Plan, Router
+from bot.results.compare import compare
+from bot.results.events import CHECK_DUE, due_of
+from bot.results.findings import Baseline, Compared, Findings, Ignored
+from bot.results.model import Seen, TargetKey
+from bot.results.report import IGNORE, report
+from bot.results.state import SuiteState, TargetState
+
+if TYPE_CHECKING:
+    from bot.config.results import Results
+    from bot.events import Delivery
+
+NAME = "hardware-results"
+FEATURE = "results"
+CHECK_RUN = "check_run"
+COMMITS = "/repos/{+repo}/commits{?sha}"
+MOST_COMMITS = 1_000
+"""Commits that are looked through for one to compare with: ten requests, where one is the rule."""
+MOST_IGNORED = 2_000
+"""Tests that are kept as ignored for one pull request and target."""
+
+NEEDS_WRITE = (
+    "> {login} asked to ignore these failures for this pull request. That takes write permission in this "
+    "repository: somebody who has it can press the button."
+)
+NOTHING_TO_IGNORE = "> {login} asked to ignore new failures, and there are none here that could be ignored."
+TOO_MANY = "> {login} asked to ignore more than {most:,} failures: that many tell of one cause, not of tests."
+NOT_KNOWN = "no results of {target} are known for {sha}"
+
+router = Router()
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """Somebody pressed a button of a check run: `button` is its identifier, empty for GitHub's own *Re-run*."""
+
+    button: str
+    by: Person
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which check run is to be written, and why: a press, or results that changed. `over`: enough was waited."""
+
+    about: TargetKey
+    sha: str
+    press: Press | None = None
+    over: bool = False
+
+
+@router.on(CHECK_DUE, name=NAME, feature=FEATURE)
+@router.on(CHECK_RUN, *ASKED_OF_US, name=NAME, feature=FEATURE)
+async def show(context: Context) -> Plan:
+    """Say on a commit what is known of it on a target."""
+    as_of = time.time()
+    results, asked = context.config.results, asked_of(context.delivery, context.me.app_id)
+    if results is None or asked is None:
+        return NOTHING
+    state = await context.results.state(asked.about, asked.sha)
+    if not state.suites:
+        return Plan(why=NOT_KNOWN.format(target=asked.about.check_name, sha=asked.sha))
+    key = ignored_key(context.repository.id, state)
+    record = await context.records.get(key) if key else None
+    findings = await _findings(context, results, asked, state, read_ignored(record))
+    may = False
+    if asked.press and asked.press.button == IGNORE.identifier:
+        role = await Permissions().role(context.github, context.repository.full_name, asked.press.by)
+        may = ROLES.index(role) >= ROLES.index("write")
+    return await asyncio.to_thread(decide, findings, asked, key, as_of, may=may)
+
+
+def decide(findings: Findings, asked: Asked, key: str, as_of: float, *, may: bool) -> Plan:
+    """Return what is written: the check run, and before it what somebody chose to ignore, if they may.
+
+    `key` names the record of that, empty where there is no pull request; `as_of` is when the findings were read.
+    """
+    press, remembered = asked.press, list[Effect]()
+    if press and press.button == IGNORE.identifier:
+        findings, remembered = _ignore(findings, press, key, may=may)
+    again = press.at if press and press.button != IGNORE.identifier else ""
+    content = report(findings)
+    check = PutCheckRun(asked.about.check_name, asked.sha, findings.external_id, content, as_of, again)
+    return Plan((*remembered, check), why=content.title)
+
+
+def _ignore(findings: Findings, press: Press, key: str, *, may: bool) -> tuple[Findings, list[Effect]]:
+    login = code(press.by.login)
+    if not may:
+        return replace(findings, notice=NEEDS_WRITE.format(login=login)), []
+    if not key or not findings.new_failures:
+        return replace(findings, notice=NOTHING_TO_IGNORE.format(login=login)), []
+    before = findings.ignored.tests if findings.ignored else frozenset()
+    tests = before | {(failure.suite, failure.test) for failure in findings.new_failures}
+    if len(tests) > MOST_IGNORED:
+        return replace(findings, notice=TOO_MANY.format(login=login, most=MOST_IGNORED)), []
+    ignored = Ignored(press.by.login, findings.state.sha, press.at, tests)
+    return replace(findings, ignored=ignored), [Remember(key, as_record(ignored, press.by))]
+
+
+def asked_of(delivery: Delivery, app_id: int) -> Asked | None:
+    """Read which check run is to be written; None for a check run that is not one of these, or not ours."""
+    payload = delivery.payload
+    if delivery.event != CHECK_RUN:
+        due = due_of(payload)
+        return Asked(due.about, due.sha, over=due.over)
+    run = payload.at("check_run")
+    parts = run.string("name").split("/")
+    if len(parts) != 3 or run.integer("app", "id") != app_id:
+        return None
+    about = TargetKey(payload.string("repository", "full_name"), parts[1], parts[2])
+    if run.string("name") != about.check_name:
+        return None
+    at = f"{datetime.fromtimestamp(delivery.received_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    press = Press(payload.text("requested_action", "identifier"), person_or_ghost(payload, "sender"), at)
+    return Asked(about, run.string("head_sha"), press)
+
+
+def ignored_key(repository_id: int, state: TargetState) -> str:
+    """Return the key of the record of what is ignored; empty where the commit is no pull request's."""
+    if state.pull_request is None:
+        return ""
+    return f"hardware-ignored:{repository_id}#{state.pull_request}:{state.about.lab}/{state.about.target}"
+
+
+def as_record(ignored: Ignored, by: Person) -> dict[str, Any]:
+    """Return what was chosen to be ignored as JSON values."""
+    tests: dict[str, list[str]] = {}
+    for suite, test in sorted(ignored.tests):
+        tests.setdefault(suite, []).append(test)
+    return {"by": ignored.by, "by_id": by.id, "sha": ignored.sha, "at": ignored.at, "tests": tests}
+
+
+def read_ignored(record: Mapping[str, Any] | None) -> Ignored | None:
+    """Read it back out of its record."""
+    if record is None:
+        return None
+    stored = Payload(record, "hardware-ignored record")
+    tests = frozenset((suite, test) for suite, tests in stored.at("tests").raw.items() for test in tests)
+    return Ignored(stored.string("by"), stored.string("sha"), stored.string("at"), tests)
+
+
+async def _findings(
+    context: Context, results: Results, asked: Asked, state: TargetState, ignored: Ignored | None
+) -> Findings:
+    name, about = context.repository.full_name, asked.about
+    candidates = {s: set(await context.results.baseline_candidates(about, s)) - {asked.sha} for s in state.suites}
+    baselines = await nearest(context, asked.sha, candidates)
+    compared = {}
+    for suite, found in state.suites.items():
+        baseline = baselines.get(suite)
+        before = await context.results.seen(about, suite, baseline.sha) if baseline else None
+        compared[suite] = await asyncio.to_thread(compared_with, found, baseline, before)
+    lab = results.labs.get(about.lab)
+    return Findings(
+        state=state,
+        compared=compared,
+        files=await context.results.files(context.github, name, asked.sha),
+        contacts=lab.contacts if lab else (),
+        reproduce=(lab.reproduce or "") if lab else "",
+        ignored=ignored,
+        over=asked.over or is_over(state, seconds(results.deadline), time.time()),
+    )
+
+
+def is_over(state: TargetState, deadline: float, now: float) -> bool:
+    """Say whether what has not come of a commit has been waited for long enough; times are in seconds."""
+    runs = [run for suite in state.suites.values() for run in (*suite.runs, *suite.waiting, *suite.broken)]
+    return not state.complete and all(run.received_at + deadline < now for run in runs)
+
+
+def compared_with(suite: SuiteState, baseline: Baseline | None, before: Mapping[str, Seen] | None) -> Compared:
+    """Compare a suite with its baseline. Of what may still come, nothing is told as gone."""
+    comparison = compare(suite.seen, before, exit_status=exit_status(suite))
+    if not suite.complete:
+        comparison = replace(comparison, gone=())
+    return Compared(comparison, baseline)
+
+
+def exit_status(suite: SuiteState) -> int | None:
+    """Return the worst exit status of a suite's shards, each as its last run told it; None where none told."""
+    last = {run.claims.shard_index: run.claims.exit_status for run in suite.runs if run.claims is not None}
+    return max((status for status in last.values() if status is not None), default=None)
+
+
+async def nearest(context: Context, sha: str, candidates: Mapping[str, Collection[str]]) -> dict[str, Baseline]:
+    """Return for each suite the nearest ancestor among its candidates; suites without one are missing.
+
+    The commits come newest first (https://docs.github.com/en/rest/commits/commits#list-commits), a hundred a request.
+    """
+    wanted = {suite: found for suite, found in candidates.items() if found}
+    baselines: dict[str, Baseline] = {}
+    if not wanted:
+        return baselines
+    url_vars = {"repo": context.repository.full_name, "sha": sha}
+    async with aclosing(context.github.getiter(COMMITS, url_vars=url_vars)) as commits:
+        looked_at = 0
+        async for item in commits:
+            commit = Payload(item, "commit")
+            ancestor = commit.string("sha")
+            for suite in [s for s, found in wanted.items() if ancestor in found and ancestor != sha]:
+                baselines[suite] = Baseline(ancestor, commit.string("html_url"))
+                del wanted[suite]
+            looked_at += 1
+            if not wanted or looked_at == MOST_COMMITS:
+                break
+    return baselines
