@@ -13,6 +13,8 @@ from functools import partial
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
+from bot.results.model import TargetKey
+
 OTHER = "other"
 ALWAYS_KNOWN = frozenset({"ping", "installation", "installation_repositories"})
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
@@ -51,6 +53,15 @@ class Metrics:
         self._missing = gauge("nightjar_missed_deliveries", "Deliveries that have not reached us.")
         self._asked = counter("nightjar_missed_deliveries_asked", "Missed deliveries that GitHub was asked for.")
         self._recovered = counter("nightjar_missed_deliveries_recovered", "Missed deliveries that arrived after all.")
+
+        self._listed = gauge("nightjar_results_listed_age_seconds", "Since a bucket was last listed.", ["repository"])
+        self._heard = gauge("nightjar_results_queue_heard_age_seconds", "Since SQS last answered.", ["queue"])
+        self._waiting_runs = gauge("nightjar_results_waiting_runs", "Runs whose files are missing.", ["repository"])
+        self._newest = gauge(
+            "nightjar_results_newest_run_age_seconds",
+            "Since a target's last run was stored.",
+            ["repository", "lab", "target"],
+        )
 
     def webhook_answered(self, status: int) -> None:
         """Count an answer to a webhook."""
@@ -97,6 +108,22 @@ class Metrics:
             self._waiting.labels(task).set(count)
         self._oldest.set(oldest_seconds)
         self._missing.set(missing)
+
+    def results(
+        self,
+        listed: Mapping[str, float],
+        heard: Mapping[str, float],
+        waiting: Mapping[str, int],
+        newest: Mapping[TargetKey, float],
+    ) -> None:
+        """Note how long ago, in seconds, buckets were listed, queues heard and runs stored; and the runs that wait."""
+        for gauge, values in ((self._listed, listed), (self._heard, heard), (self._waiting_runs, waiting)):
+            gauge.clear()
+            for name, value in values.items():
+                gauge.labels(name).set(value)
+        self._newest.clear()
+        for about, seconds in newest.items():
+            self._newest.labels(about.repository, about.lab, about.target).set(seconds)
 
     def _event(self, name: str) -> str:
         return name if name in self._events else OTHER

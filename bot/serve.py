@@ -16,6 +16,7 @@ import aiohttp
 import structlog
 from aiohttp import web
 from procrastinate.exceptions import ConnectorException
+from sqlalchemy.exc import OperationalError
 
 from bot import logs
 from bot.aside import give_way_sooner
@@ -224,13 +225,18 @@ def _parts(bot: Bot) -> Parts:
         return bot.github.installation(await bot.github.installation_for(repository))
 
     async def refresh() -> None:
+        queues, now = bot.results.queues, time.time()
+        heard = {queue.queue_url: now - queue.heard if queue.heard else math.nan for queue in queues}
         try:
             backlog, missing = await bot.engine.backlog(), await bot.missed.missing()
-        except ConnectorException:
+            health = await bot.results.watch.health()
+        except (ConnectorException, OperationalError):
             # The rest of the measurements are wanted most when the database is away.
             bot.metrics.queue({}, math.nan, math.nan)
+            bot.metrics.results({}, heard, {}, {})
         else:
             bot.metrics.queue(backlog.waiting, backlog.oldest_seconds, missing)
+            bot.metrics.results(health.listed, heard, health.waiting, health.newest)
 
     return Parts(
         inbox=bot.engine,

@@ -120,6 +120,19 @@ class ResultsStore:
             oldest = statement.order_by(schema.runs.c.received_at, schema.runs.c.id)
             return [runs.read(row) for row in connection.execute(oldest).mappings()]
 
+    def newest(self, repository: str) -> dict[TargetKey, float]:
+        """Return when the last run of each target was heard of that is stored, in seconds since 1970."""
+        table, targets = schema.runs, schema.targets
+        statement = (
+            sa.select(targets.c.lab, targets.c.target, sa.func.max(table.c.received_at).label("at"))
+            .select_from(table.join(targets))
+            .where(targets.c.repository == repository, table.c.state == RunState.STORED.value)
+            .group_by(targets.c.lab, targets.c.target)
+        )
+        with self._database.reading() as connection:
+            rows = connection.execute(statement).all()
+        return {TargetKey(repository, row.lab, row.target): row.at for row in rows}
+
     def usage(self, repository: str, lab: str, since: float) -> tuple[int, int]:
         """Return how many runs of a lab were taken since a moment, and the bytes of their files."""
         table, targets = schema.runs, schema.targets

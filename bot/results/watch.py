@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import structlog
@@ -22,7 +23,7 @@ from bot.heads import repository_id_of, repository_key
 from bot.payload import Payload
 from bot.results.events import check_due, run_arrived
 from bot.results.manifest import MANIFEST, run_key
-from bot.results.model import RunKey
+from bot.results.model import RunKey, TargetKey
 from bot.results.state import Due
 from bot.storage import Arrival, Place, Source, pause_after
 
@@ -47,6 +48,15 @@ Accept = Callable[[str, str, str, str], Awaitable[bool]]
 """The engine's `accept`."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Seconds since buckets were listed and runs stored (NaN: never), and how many runs wait for their files."""
+
+    listed: dict[str, float] = field(default_factory=dict)
+    waiting: dict[str, int] = field(default_factory=dict)
+    newest: dict[TargetKey, float] = field(default_factory=dict)
 
 
 class Watch:
@@ -94,6 +104,20 @@ class Watch:
                 queues.setdefault(results.queue, []).append(Place(results.bucket, results.prefix))
         return queues
 
+    async def health(self) -> Health:
+        """Tell how well the results of each repository are looked after."""
+        now, health = self._now(), Health()
+        for repository in self._watched:
+            listed = (await self._records.get(_listed(repository)) or {}).get("at")
+            health.listed[repository] = now - float(listed) if listed is not None else math.nan
+            waiting, newest = await asyncio.to_thread(self._standing, repository)
+            health.waiting[repository] = waiting
+            health.newest.update({about: now - at for about, at in newest.items()})
+        return health
+
+    def _standing(self, repository: str) -> tuple[int, dict[TargetKey, float]]:
+        return len(self._store.waiting(repository)), self._store.newest(repository)
+
     async def heard(self, arrival: Arrival) -> None:
         """Take in a manifest of which a queue tells. Raises what keeps it from being durable."""
         for repository, results in self._watched.items():
@@ -120,7 +144,7 @@ class Watch:
         return await self._list(repository, self._watched[repository], at_once=True)
 
     async def _list(self, repository: str, results: Results, *, at_once: bool = False) -> int:
-        record = f"results-listed:{repository.lower()}"
+        record = _listed(repository)
         due = float((await self._records.get(record) or {}).get("next", 0))
         if self._now() < due and not at_once:
             return 0
@@ -184,6 +208,10 @@ class Watch:
         found = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository})).integer("id")
         await self._records.put(repository_key(repository), {"id": found})
         return found
+
+
+def _listed(repository: str) -> str:
+    return f"results-listed:{repository.lower()}"
 
 
 def _look(waited: float, deadline: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from tests.bucket import World
@@ -173,3 +174,17 @@ async def test_the_same_run_heard_of_many_times_is_taken_once(place: LabTown) ->
     assert len(place.checks(sha)) == 1
     assert CHECK in {run.name for run in place.town.repo.check_runs(sha)}
     assert await place.town.failures() == []
+
+
+async def test_an_operator_sees_how_old_everything_is(place: LabTown) -> None:
+    sha = place.night()
+    place.upload(sha, {"ops.xml": junit(**GOOD)})
+    place.upload(sha, {"more.xml": junit(**GOOD)}, suite="more", without=("more.xml",))
+    await place.settle()
+    async with aiohttp.ClientSession() as session, session.get(f"{place.town.url}/metrics") as response:
+        told = dict(line.rsplit(" ", 1) for line in (await response.text()).splitlines() if "nightjar_results" in line)
+    where = '{repository="octocat/compiler"}'
+    assert 0 <= float(told[f"nightjar_results_listed_age_seconds{where}"]) < 60
+    assert told[f"nightjar_results_waiting_runs{where}"] == "1.0"
+    target = '{lab="example-lab",repository="octocat/compiler",target="hexagon-v73"}'
+    assert 0 <= float(told[f"nightjar_results_newest_run_age_seconds{target}"]) < 600
