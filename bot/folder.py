@@ -55,16 +55,18 @@ class LocalFolder:
 
         Links to folders are not followed. Raises `UserError` for a folder that may not be read.
         """
-        keys = self._keys(prefix)
-        while names := await in_thread(lambda: list(islice(keys, PAGE))):
-            yield [arrival for key in names if (arrival := await self._arrival(key)) is not None]
+        found = self._found(prefix)
+        while page := await in_thread(lambda: list(islice(found, PAGE))):
+            yield page
 
-    async def _arrival(self, key: str) -> Arrival | None:
-        try:
-            return Arrival(self.name, key, (await self.head(key)).version)
-        except (NotThere, UserError) as error:  # one bad link does not hide the other runs
-            log.warning("manifest is left out", key=key, reason=str(error))
-            return None
+    def _found(self, prefix: str) -> Iterator[Arrival]:
+        for key in self._keys(prefix):
+            try:
+                arrival = Arrival(self.name, key, self._head(key).version)
+            except (NotThere, UserError) as error:  # one bad link does not hide the other runs
+                log.warning("manifest is left out", key=key, reason=str(error))
+            else:
+                yield arrival
 
     def _keys(self, prefix: str) -> Iterator[str]:
         for folder, folders, files in os.walk(self._root, onerror=_unreadable_folder):
@@ -76,12 +78,11 @@ class LocalFolder:
 
     async def head(self, key: str) -> Head:
         """Return a file's size and version. Raises `NotThere`, and `UserError` for what may not be read."""
+        return await in_thread(lambda: self._head(key))
 
-        def ask() -> Head:
-            with self._open(key) as file:
-                return Head(_size(file), hashlib.file_digest(file, _md5).hexdigest())
-
-        return await in_thread(ask)
+    def _head(self, key: str) -> Head:
+        with self._open(key) as file:
+            return Head(_size(file), hashlib.file_digest(file, _md5).hexdigest())
 
     async def read_small(self, key: str, limit: int) -> Small:
         """Return the content of a file of at most `limit` bytes. Raises `NotThere`, `TooMuch` and `UserError`."""

@@ -25,7 +25,7 @@ from bot.storage import Arrival, Place, is_manifest
 WAIT, BATCH = 20, 10
 """Seconds that SQS keeps a poll waiting, and messages that it hands out at once: the most that it offers."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-"""Seconds before the next poll after a failure, doubled each time."""
+"""Seconds before the next poll after a failure, doubled each time; the first also after a poll that brought nothing."""
 MAJOR_VERSION = "2"
 CREATED = ("ObjectCreated:", "s3:ObjectCreated:")
 
@@ -94,14 +94,15 @@ def _arrival(bucket: str, key: str, etag: str) -> Arrival:
 class Notifications:
     """Listens to a queue. `heard` is when SQS last answered, in seconds since the epoch; None before the first time.
 
-    `places` are where runs may lie: what a message tells of any other is not ours.
+    `places` are where runs may lie: what a message tells of any other is not ours. `pause` is in seconds.
     """
 
-    def __init__(self, aws: Aws, queue_url: str, places: Collection[Place]) -> None:
+    def __init__(self, aws: Aws, queue_url: str, places: Collection[Place], *, pause: float = FIRST_PAUSE) -> None:
         self.queue_url = queue_url
         self.heard: float | None = None
         self._aws = aws
         self._places = tuple(places)
+        self._pause = pause
         self._trouble = ""
 
     async def run(self, deliver: Deliver) -> None:
@@ -116,7 +117,7 @@ class Notifications:
             try:
                 await self._once(deliver)
             except Exception as error:  # whatever it is: without us the bot would be deaf, and nobody would know
-                pause = min(max(2 * pause, FIRST_PAUSE), LONGEST_PAUSE)
+                pause = min(max(2 * pause, self._pause), LONGEST_PAUSE)
                 self._tell(error)
                 await asyncio.sleep(pause)
             else:
@@ -127,6 +128,8 @@ class Notifications:
         """Take what the queue holds, up to ten messages; raise `TryAgain` where one of them was not delivered."""
         messages = await in_thread(self._receive)
         self.heard = time.time()
+        if not messages:  # also for services that know no long polls, or are no queue at all
+            await asyncio.sleep(self._pause)
         outcomes = await asyncio.gather(
             *(self._deliver(message["Body"], deliver) for message in messages), return_exceptions=True
         )

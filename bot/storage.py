@@ -47,6 +47,10 @@ class NotThere(Exception):
     """There is no object under the key: not yet, or not any more."""
 
 
+class AlreadyThere(UserError):
+    """There is an object under the key, and these credentials may not see whether it is the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where runs lie: a bucket, and the folder in it below which they are, with its slash at the end or empty."""
@@ -229,7 +233,7 @@ class Bucket:
     def put_once(self, key: str, source: BinaryIO, *, sha256: str) -> bool:
         """Write an object that nobody may write twice; return whether it was written now. Blocks.
 
-        The same content there already is as good, and False. Raises `UserError` for other content, and where
+        The same content there already is as good, and False. Raises `UserError` for other content, `AlreadyThere` where
         the credentials may not read what is there. S3 compares `sha256` (in hexadecimal digits) with what it got.
         https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
         """
@@ -259,7 +263,7 @@ class Bucket:
         except NotThere:
             raise TryAgain(AWAY.format(place=self._place, reason=f"{key} came and went")) from None
         except UserError:
-            raise UserError(UNKNOWN_CONTENT.format(key=key)) from None
+            raise AlreadyThere(UNKNOWN_CONTENT.format(key=key)) from None
         if there.sha256 != sha256:
             raise UserError(OTHER_CONTENT.format(key=key))
 

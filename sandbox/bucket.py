@@ -30,6 +30,12 @@ ENVIRONMENT = {
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     "AWS_EC2_METADATA_DISABLED": "true",
 }
+NOTHING_OF_THE_PERSONS = {
+    "profile": (None, None, None, None),
+    "config_file": (None, None, os.devnull, None),
+    "credentials_file": (None, None, os.devnull, None),
+}
+"""The same for botocore in this process: settings by their key in a file, variable, value and type."""
 
 
 class BucketServer:
@@ -93,9 +99,11 @@ class BucketServer:
     def client(self, service: str) -> Any:
         """Return a boto3 client of `s3` or `sqs`, as whoever owns the account."""
         import boto3
+        import botocore.session
 
         if service not in self._clients:
             session = boto3.Session(
+                botocore_session=botocore.session.Session(session_vars=NOTHING_OF_THE_PERSONS),
                 aws_access_key_id=ENVIRONMENT["AWS_ACCESS_KEY_ID"],
                 aws_secret_access_key=ENVIRONMENT["AWS_SECRET_ACCESS_KEY"],
                 region_name=REGION,
@@ -109,7 +117,7 @@ class BucketServer:
         self.client("s3").create_bucket(Bucket=name)
 
     def create_queue(self, bucket: str, name: str, *, visibility: int = 30, suffix: str = "manifest.json") -> str:
-        """Create a queue that is told of every object of the bucket that ends so; returns its URL.
+        """Create a queue that is told of every object of the bucket whose key ends so; returns its URL.
 
         `visibility` is in seconds: after that long a message that was received and not deleted comes again.
         """
@@ -117,11 +125,9 @@ class BucketServer:
         attributes: Mapping[str, str] = {"VisibilityTimeout": str(visibility)}
         url = str(sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"])
         arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-        told = {
-            "QueueArn": arn,
-            "Events": ["s3:ObjectCreated:*"],
-            "Filter": {"Key": {"FilterRules": [{"Name": "suffix", "Value": suffix}]}},
-        }
+        told: dict[str, Any] = {"QueueArn": arn, "Events": ["s3:ObjectCreated:*"]}
+        if suffix:
+            told["Filter"] = {"Key": {"FilterRules": [{"Name": "suffix", "Value": suffix}]}}
         self.client("s3").put_bucket_notification_configuration(
             Bucket=bucket, NotificationConfiguration={"QueueConfigurations": [told]}
         )

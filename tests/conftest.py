@@ -2,7 +2,7 @@
 
 from hypothesis import settings
 
-pytest_plugins = ["tests.postgres"]
+pytest_plugins = ["tests.postgres", "tests.bucket"]
 
 # How long one example takes says nothing about it on a machine that does other things too.
 settings.register_profile("any-machine", deadline=None)

@@ -1,0 +1,155 @@
+"""S3 and SQS for tests: a stand-in for the session with a fresh bucket for each test, and a service by script.
+
+The stand-in keeps what it is given. The service by script says what no stand-in says when asked: that it is busy, less
+than it promised, or nothing. It answers from the test's own event loop, so that a call that blocks it fails.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from bot.aws import Aws
+from sandbox.bucket import ENVIRONMENT, BucketServer
+
+_NUMBERS = itertools.count(1)
+
+
+@dataclass
+class World:
+    """A bucket of a running stand-in, its owner's hands, and our clients, which know of it by the environment."""
+
+    server: BucketServer
+    aws: Aws
+    name: str = field(default_factory=lambda: f"bucket-{next(_NUMBERS)}")
+
+    def create(self) -> None:
+        """Create the bucket."""
+        self.server.create_bucket(self.name)
+
+    def put(self, key: str, body: bytes = b"{}") -> str:
+        """Upload as somebody else would; returns the ETag without quotes."""
+        return str(self.s3.put_object(Bucket=self.name, Key=key, Body=body)["ETag"]).strip('"')
+
+    def queue(self, **how: Any) -> str:
+        """Create a queue that is told of new objects; returns its URL."""
+        return self.server.create_queue(self.name, f"queue-{next(_NUMBERS)}", **how)
+
+    def send(self, queue_url: str, *bodies: str) -> None:
+        """Put messages into a queue."""
+        for body in bodies:
+            self.server.client("sqs").send_message(QueueUrl=queue_url, MessageBody=body)
+
+    def waiting(self, queue_url: str) -> int:
+        """Return how many messages a queue holds, also those that were handed out and not deleted."""
+        names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+        told = self.server.client("sqs").get_queue_attributes(QueueUrl=queue_url, AttributeNames=names)["Attributes"]
+        return sum(int(told[name]) for name in names)
+
+    @property
+    def s3(self) -> Any:
+        """The owner's client."""
+        return self.server.client("s3")
+
+
+def point_to(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have boto3 find a service, and nothing of what the person who runs the tests has set up."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in {**ENVIRONMENT, "AWS_ENDPOINT_URL": url}.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(scope="session")
+def bucket_server() -> Iterator[BucketServer]:
+    """Return the session's stand-in; a test that stops it has one of its own instead."""
+    with BucketServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def bucket_aws() -> Iterator[Aws]:
+    """Return our clients for the session's stand-in: making them takes longer than most tests."""
+    aws = Aws()
+    yield aws
+    aws.close()
+
+
+@pytest.fixture
+def aws_world(bucket_server: BucketServer, bucket_aws: Aws, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Return a fresh bucket of the session's stand-in."""
+    return _world(bucket_server, bucket_aws, monkeypatch)
+
+
+@pytest.fixture
+def own_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """Return a fresh bucket of a stand-in of the test's own, which it may stop and start."""
+    aws = Aws()
+    with BucketServer() as server:
+        yield _world(server, aws, monkeypatch)
+    aws.close()
+
+
+def _world(server: BucketServer, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> World:
+    point_to(server.url, monkeypatch)
+    world = World(server, aws)
+    world.create()
+    return world
+
+
+Answer = web.StreamResponse | Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def fault(status: int, code: str) -> web.Response:
+    """Return an error as S3 words it (https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html)."""
+    text = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>In AWS's own words</Message></Error>"
+    return web.Response(status=status, text=text, content_type="application/xml")
+
+
+@dataclass
+class Script:
+    """A service that gives the answers of its list in turn, and the last one for ever."""
+
+    answers: list[Answer] = field(default_factory=list)
+    requests: list[web.Request] = field(default_factory=list)
+    url: str = ""
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Answer a request."""
+        await request.read()
+        self.requests.append(request)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if not isinstance(answer, web.StreamResponse):
+            return await answer(request)
+        assert isinstance(answer, web.Response)
+        # A response is sent once; the next request gets a copy.
+        return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
+
+
+@pytest.fixture
+async def script(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Script]:
+    """Return a service that answers as the test says, and to which the environment points."""
+    script = Script()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", script.answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    script.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    point_to(script.url, monkeypatch)
+    yield script
+    await runner.cleanup()
+
+
+@pytest.fixture
+def aws() -> Iterator[Aws]:
+    """Return clients that find what the environment names, and try once."""
+    aws = Aws(attempts=1)
+    yield aws
+    aws.close()

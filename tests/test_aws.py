@@ -1,0 +1,210 @@
+"""The way to AWS: what the environment must hold, what its errors become, and that nobody waits for a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from bot.aws import Aws, check_environment, in_thread, region_of
+from bot.errors import TryAgain, UserError
+from bot.settings import SettingsError
+from bot.storage import Bucket
+from sandbox.bucket import ENVIRONMENT
+from tests.bucket import Script, fault, point_to
+
+QUEUE = "https://sqs.us-west-2.amazonaws.com/123456789012/arrivals"
+ELSEWHERE = "http://queues.example.org/123456789012/arrivals"
+SECRET = "wJalrXUtnFEMIK7MDENG"
+
+
+@pytest.fixture
+def blank(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """An environment in which AWS is not set up at all, and which has no files of a person's own."""
+    point_to("", monkeypatch)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name)
+    return monkeypatch
+
+
+@pytest.mark.parametrize(
+    ("environment", "queues", "line"),
+    [
+        ({}, [ELSEWHERE], f"AWS_DEFAULT_REGION is not set; it is needed: the region of the queue {ELSEWHERE}"),
+        ({"AWS_ACCESS_KEY_ID": "AKIA"}, [], "AWS_SECRET_ACCESS_KEY is not set, but AWS_ACCESS_KEY_ID is"),
+        ({"AWS_SECRET_ACCESS_KEY": SECRET}, [], "AWS_ACCESS_KEY_ID is not set, but AWS_SECRET_ACCESS_KEY is"),
+        ({"AWS_ENDPOINT_URL": f"minio:{SECRET}@store"}, [], "AWS_ENDPOINT_URL must be a web address"),
+        ({"AWS_ENDPOINT_URL_SQS": f"http://u:{SECRET}@q.example.org"}, [], "AWS_ENDPOINT_URL_SQS must not hold a user"),
+        ({"AWS_PROFILE": "labs"}, [], "AWS_PROFILE names a profile that is in none of AWS's configuration files"),
+    ],
+)
+def test_what_is_missing_or_malformed_is_named_in_one_line_without_its_value(
+    blank: pytest.MonkeyPatch, environment: dict[str, str], queues: list[str], line: str
+) -> None:
+    for name, value in environment.items():
+        blank.setenv(name, value)
+    with pytest.raises(SettingsError) as refused:
+        check_environment(queues)
+    (problem,) = refused.value.problems
+    assert problem.startswith(line)
+    assert SECRET not in problem
+    assert "\n" not in problem
+
+
+@pytest.mark.parametrize(
+    ("environment", "queues"),
+    [
+        ({}, []),  # the machine's role gives credentials, and S3 finds a bucket's region itself
+        ({}, [QUEUE]),
+        ({"AWS_DEFAULT_REGION": "eu-west-1"}, [ELSEWHERE]),
+        ({"AWS_REGION": "eu-west-1"}, [ELSEWHERE]),  # which is what containers are given, and boto3 does not read
+        (ENVIRONMENT | {"AWS_ENDPOINT_URL": "http://127.0.0.1:9000"}, [ELSEWHERE]),
+    ],
+)
+def test_what_is_enough_is_accepted(blank: pytest.MonkeyPatch, environment: dict[str, str], queues: list[str]) -> None:
+    for name, value in environment.items():
+        blank.setenv(name, value)
+    check_environment(queues)
+    aws = Aws()
+    regions = [aws.sqs(url).meta.region_name for url in queues]
+    assert regions == [
+        region_of(url) or "eu-west-1" if "AWS_ENDPOINT_URL" not in environment else "us-east-1" for url in queues
+    ]
+    aws.s3()
+    aws.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "region"),
+    [
+        (QUEUE, "us-west-2"),
+        ("https://sqs.cn-north-1.amazonaws.com.cn/1/q", "cn-north-1"),
+        ("https://sqs.eu-west-1.api.aws/1/q", "eu-west-1"),
+        ("https://us-west-2.queue.amazonaws.com/1/q", None),
+        ("https://sqs.us-west-2.amazonaws.com.example.org/1/q", None),
+        (ELSEWHERE, None),
+    ],
+)
+def test_a_queue_of_aws_names_its_region(url: str, region: str | None) -> None:
+    assert region_of(url) == region
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "remedy"),
+    [
+        (403, "AccessDenied", "s3:ListBucket is denied to these AWS credentials; allow it"),
+        (404, "NoSuchBucket", "does not exist where AWS_* points; create it"),
+        (403, "InvalidAccessKeyId", "renew AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+        (403, "SignatureDoesNotMatch", "renew AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+        (400, "ExpiredToken", "renew AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+        (403, "RequestTimeTooSkewed", "this machine's clock is wrong"),
+        (400, "InvalidRequest", "s3:ListBucket was refused (InvalidRequest); correct the AWS_* variables"),
+    ],
+)
+async def test_what_does_not_pass_by_itself_is_told_with_its_remedy(
+    script: Script, aws: Aws, status: int, code: str, remedy: str
+) -> None:
+    script.answers = [fault(status, code)]
+    with pytest.raises(UserError) as refused:
+        await anext(Bucket(aws, "device-results").manifests(""))
+    assert str(refused.value).startswith("bucket device-results")
+    assert remedy in str(refused.value)
+    assert ENVIRONMENT["AWS_SECRET_ACCESS_KEY"] not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (503, "SlowDown"),
+        (500, "InternalError"),
+        (429, "TooManyRequests"),
+        (400, "RequestTimeout"),
+        (400, "ThrottlingException"),
+        (502, "the words of a proxy"),
+    ],
+)
+async def test_what_passes_is_tried_again_later(script: Script, aws: Aws, status: int, code: str) -> None:
+    script.answers = [fault(status, code)]
+    with pytest.raises(TryAgain, match="bucket device-results cannot be reached now"):
+        await anext(Bucket(aws, "device-results").manifests(""))
+
+
+async def test_a_service_that_is_busy_for_a_moment_is_asked_once_more(script: Script) -> None:
+    aws = Aws(attempts=2)
+    script.answers = [fault(503, "SlowDown"), fault(404, "NoSuchBucket")]
+    with pytest.raises(UserError, match="does not exist"):
+        await anext(Bucket(aws, "device-results").manifests(""))
+    assert len(script.requests) == 2
+    aws.close()
+
+
+async def test_that_nobody_listens_is_told_without_the_address(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    point_to("http://127.0.0.1:9", monkeypatch)  # the discard port
+    with pytest.raises(TryAgain) as away:
+        await Bucket(aws, "device-results").head("results/manifest.json")
+    assert str(away.value) == "bucket device-results cannot be reached now: EndpointConnectionError"
+
+
+async def test_missing_credentials_are_told_with_the_names_of_the_variables(
+    aws: Aws, blank: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UserError, match="no AWS credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET"):
+        await Bucket(aws, "device-results").head("results/manifest.json")
+
+
+async def test_a_profile_that_is_gone_is_told(aws: Aws, blank: pytest.MonkeyPatch) -> None:
+    blank.setenv("AWS_PROFILE", "labs")
+    with pytest.raises(UserError, match="AWS_PROFILE names a profile"):
+        await Bucket(aws, "device-results").head("results/manifest.json")
+
+
+async def test_a_name_that_no_bucket_can_have_is_refused(script: Script, aws: Aws) -> None:
+    with pytest.raises(UserError, match="correct the AWS_"):
+        await Bucket(aws, "no bucket").head("results/manifest.json")
+    assert script.requests == []
+
+
+async def test_a_thread_brings_what_the_call_returned_or_raised() -> None:
+    def refuse() -> None:
+        raise LookupError("not here")
+
+    assert await in_thread(threading.current_thread) is not threading.current_thread()
+    with pytest.raises(LookupError, match="not here"):
+        await in_thread(refuse)
+
+
+async def test_who_is_cancelled_does_not_wait_for_its_thread() -> None:
+    started, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def block() -> None:
+        started.set()
+        go_on.wait()
+        ended.set()
+
+    waiting = asyncio.create_task(in_thread(block))
+    await in_thread(started.wait)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not ended.is_set()
+    go_on.set()
+    await in_thread(ended.wait)
+
+
+def test_a_loop_that_is_closed_is_not_told_any_more() -> None:
+    go_on, threads = threading.Event(), list[threading.Thread]()
+
+    def block() -> None:
+        threads.append(threading.current_thread())
+        go_on.wait()
+
+    async def leave() -> None:
+        task = asyncio.create_task(in_thread(block))
+        await in_thread(lambda: None)
+        task.cancel()
+
+    asyncio.run(leave())
+    go_on.set()
+    for thread in threads:
+        thread.join()

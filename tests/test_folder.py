@@ -1,0 +1,118 @@
+"""A folder of this machine as a source of runs, and nothing of the machine beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from bot.errors import UserError
+from bot.folder import LocalFolder
+from bot.results.limits import TooMuch
+from bot.storage import Arrival, Bucket, Head, NotThere, Source
+from tests.bucket import World
+
+RUN = "octocat/compiler/example-lab/adreno/run"
+
+
+async def listed(source: Source, prefix: str = "") -> list[Arrival]:
+    return [arrival async for page in source.manifests(prefix) for arrival in page]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder with one run in it, beside something that is nobody's business."""
+    folder = tmp_path / "results"
+    (folder / RUN).mkdir(parents=True)
+    (folder / RUN / "manifest.json").write_bytes(b'{"schema": 1}')
+    (folder / RUN / "te.xml").write_bytes(b"<xml/>")
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "manifest.json").write_bytes(b"secret")
+    return folder
+
+
+async def test_a_folder_and_a_bucket_of_the_same_content_say_the_same(root: Path, aws_world: World) -> None:
+    folder, bucket = LocalFolder(root), Bucket(aws_world.aws, aws_world.name)
+    for name in ("manifest.json", "te.xml"):
+        aws_world.put(f"{RUN}/{name}", (root / RUN / name).read_bytes())
+    answers: list[object] = []
+    for source in (folder, bucket):
+        into = io.BytesIO()
+        answers.append(
+            [
+                [(arrival.key, arrival.version) for arrival in await listed(source, "octocat/")],
+                await source.head(f"{RUN}/te.xml"),
+                await source.read_small(f"{RUN}/manifest.json", 100),
+                await source.download(f"{RUN}/te.xml", into, limit=100),
+                into.getvalue(),
+            ]
+        )
+    assert answers[0] == answers[1]
+
+
+async def test_a_folder_is_listed_in_pages(root: Path) -> None:
+    for number in range(1001):
+        (root / f"{number:04}").mkdir()
+        (root / f"{number:04}" / "manifest.json").touch()
+    pages = [page async for page in LocalFolder(root).manifests("")]
+    assert [len(page) for page in pages] == [1000, 2]
+    assert [page async for page in LocalFolder(root).manifests("octocat/llvm")] == []
+
+
+async def test_a_file_beyond_the_limit_is_not_read(root: Path) -> None:
+    into = io.BytesIO()
+    with pytest.raises(TooMuch, match=r"te\.xml has 6 bytes; at most 5 are read"):
+        await LocalFolder(root).download(f"{RUN}/te.xml", into, limit=5)
+    assert into.getvalue() == b""
+
+
+@pytest.mark.parametrize("key", ["../secret/manifest.json", "a/../../secret/manifest.json", "link/manifest.json"])
+async def test_nothing_outside_of_the_folder_is_read(root: Path, key: str) -> None:
+    (root / "link").symlink_to(root.parent / "secret")
+    with pytest.raises(UserError, match="leads out of"):
+        await LocalFolder(root).read_small(key, 100)
+
+
+async def test_an_absolute_path_is_no_key(root: Path) -> None:
+    with pytest.raises(UserError, match="leads out of"):
+        await LocalFolder(root).head(str(root.parent / "secret" / "manifest.json"))
+
+
+async def test_a_manifest_that_is_a_link_to_elsewhere_is_left_out_of_the_list(root: Path) -> None:
+    (root / "run").mkdir()
+    (root / "run" / "manifest.json").symlink_to(root.parent / "secret" / "manifest.json")
+    (root / "link").symlink_to(root.parent / "secret")
+    assert [arrival.key for arrival in await listed(LocalFolder(root))] == [f"{RUN}/manifest.json"]
+
+
+async def test_a_link_within_the_folder_is_as_good_as_what_it_leads_to(root: Path) -> None:
+    (root / "te.xml").symlink_to(root / RUN / "te.xml")
+    assert await LocalFolder(root).head("te.xml") == Head(6, hashlib.md5(b"<xml/>").hexdigest())
+
+
+@pytest.mark.parametrize("key", ["none", "none/te.xml", f"{RUN}/te.xml/more"])
+async def test_what_is_not_there_is_told_so(root: Path, key: str) -> None:
+    with pytest.raises(NotThere):
+        await LocalFolder(root).head(key)
+
+
+async def test_a_pipe_and_a_folder_are_no_files(root: Path) -> None:
+    os.mkfifo(root / "pipe")
+    for key in ("pipe", RUN):
+        with pytest.raises(UserError, match="is no file"):
+            await LocalFolder(root).head(key)
+
+
+@pytest.mark.parametrize("key", ["circle", "a\0b", "x" * 5000])
+async def test_what_no_system_can_open_is_told(root: Path, key: str) -> None:
+    (root / "circle").symlink_to(root / "circle")
+    with pytest.raises(UserError, match="cannot be read"):
+        await LocalFolder(root).head(key)
+
+
+def test_what_is_no_folder_is_told_at_once(root: Path) -> None:
+    with pytest.raises(UserError, match="is no folder"):
+        LocalFolder(root / RUN / "te.xml")

@@ -1,0 +1,300 @@
+"""The bucket that labs upload to, over S3's real protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import http.client
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.aws import Aws
+from bot.errors import TryAgain, UserError
+from bot.results.limits import TooMuch
+from bot.storage import CHUNK, Arrival, Bucket, Head, NotThere, Place, Small, is_manifest, pause_after
+from tests.bucket import Script, World, fault
+
+ODD = [
+    "results/octocat/compiler/example lab/c++/run/manifest.json",
+    "results/octocat/compiler/100%/%2F/run/manifest.json",
+    "results/octocat/compiler/Prüfstand/測試/run/manifest.json",
+    "results/octocat/compiler/a&b<c>/'\"/run/manifest.json",
+    "results/octocat/compiler/?x=1#y/😀/run/manifest.json",
+]
+
+
+async def listed(bucket: Bucket, prefix: str = "") -> list[str]:
+    return [arrival.key async for page in bucket.manifests(prefix) for arrival in page]
+
+
+def sha256(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+# Listing
+
+
+async def test_manifests_are_listed_with_their_versions_and_nothing_else_is(aws_world: World) -> None:
+    version = aws_world.put("results/a/manifest.json", b'{"schema": 1}')
+    for key in ("results/a/te.xml", "results/a/manifest.json.gz", "results/a/my-manifest.json", "other/manifest.json"):
+        aws_world.put(key)
+    pages = [page async for page in Bucket(aws_world.aws, aws_world.name).manifests("results/")]
+    assert pages == [[Arrival(aws_world.name, "results/a/manifest.json", version)]]
+
+
+def put_many(world: World, keys: Iterable[str]) -> None:
+    """Upload without signatures, over one connection: a thousand in seconds."""
+    for key in keys:
+        connection = http.client.HTTPConnection("127.0.0.1", world.server.port)
+        connection.request("PUT", f"/{world.name}/{key}", body=b"{}")
+        assert connection.getresponse().status == 200
+        connection.close()
+
+
+async def test_more_than_a_thousand_objects_are_listed_page_by_page(aws_world: World) -> None:
+    keys = [f"results/{number:04}/manifest.json" for number in range(1001)]
+    put_many(aws_world, keys)
+    pages = [page async for page in Bucket(aws_world.aws, aws_world.name).manifests("results/")]
+    assert [len(page) for page in pages] == [1000, 1]
+    assert [arrival.key for page in pages for arrival in page] == keys
+
+
+async def test_odd_keys_are_listed_and_read_as_they_are(aws_world: World) -> None:
+    for number, key in enumerate(ODD):
+        aws_world.put(key, b"%d" % number)
+    bucket = Bucket(aws_world.aws, aws_world.name)
+    assert sorted(await listed(bucket, "results/")) == sorted(ODD)
+    assert [(await bucket.read_small(key, 10)).body for key in ODD] == [b"0", b"1", b"2", b"3", b"4"]
+
+
+async def test_runs_may_lie_at_the_root_of_a_bucket(aws_world: World) -> None:
+    aws_world.put("octocat/compiler/example-lab/adreno/run/manifest.json")
+    bucket = Bucket(aws_world.aws, aws_world.name)
+    assert await listed(bucket) == ["octocat/compiler/example-lab/adreno/run/manifest.json"]
+    assert await listed(bucket, "octocat/compiler/") == await listed(bucket)
+    assert await listed(bucket, "octocat/comp/") == []
+
+
+async def test_an_empty_bucket_is_one_empty_page(aws_world: World) -> None:
+    assert [page async for page in Bucket(aws_world.aws, aws_world.name).manifests("")] == [[]]
+
+
+async def test_a_bucket_that_is_not_there_is_told(aws_world: World) -> None:
+    with pytest.raises(UserError, match="bucket no-such-bucket does not exist"):
+        await listed(Bucket(aws_world.aws, "no-such-bucket"))
+
+
+async def test_a_key_that_nobody_could_read_is_left_out(aws_world: World) -> None:
+    aws_world.put("results/a\u202eb/manifest.json")
+    aws_world.put("results/c/manifest.json")
+    assert await listed(Bucket(aws_world.aws, aws_world.name)) == ["results/c/manifest.json"]
+
+
+@given(st.text() | st.text().map(lambda text: f"{text}/manifest.json"))
+def test_every_database_can_keep_the_key_of_a_manifest(key: str) -> None:
+    if is_manifest(key):
+        assert len(key.encode()) <= 1024
+        assert not {"\0", "\n", "\x1b", "\u202e"} & set(key)
+
+
+def test_an_arrival_lies_in_the_place_whose_folder_its_key_begins_with() -> None:
+    arrival = Arrival("device-results", "results/octocat/manifest.json", "e")
+    assert arrival.lies_in(Place("device-results", "results/"))
+    assert arrival.lies_in(Place("device-results", ""))
+    assert not arrival.lies_in(Place("other", "results/"))
+    assert not arrival.lies_in(Place("device-results", "old-results/"))
+
+
+def test_a_large_bucket_is_listed_more_seldom_so_that_it_costs_no_more() -> None:
+    assert pause_after(1, 30.0) == 30.0
+    assert pause_after(10, 30.0) == 30.0
+    assert pause_after(200, 30.0) == 600.0
+    assert pause_after(200, 3600.0) == 3600.0
+
+
+# Reading
+
+
+async def test_an_object_is_downloaded_with_its_hash(aws_world: World) -> None:
+    body = bytes(range(256)) * (2 * CHUNK // 256) + b"end"
+    version = aws_world.put("te.xml", body)
+    into = io.BytesIO()
+    bucket = Bucket(aws_world.aws, aws_world.name)
+    assert await bucket.head("te.xml") == Head(len(body), version)
+    assert await bucket.download("te.xml", into, limit=len(body)) == (len(body), sha256(body), version)
+    assert into.getvalue() == body
+
+
+async def test_of_an_object_beyond_the_limit_nothing_is_read(aws_world: World) -> None:
+    aws_world.put("te.xml", b"12345")
+    into = io.BytesIO()
+    with pytest.raises(TooMuch, match=r"te\.xml has 5 bytes; at most 4 are read"):
+        await Bucket(aws_world.aws, aws_world.name).download("te.xml", into, limit=4)
+    assert into.getvalue() == b""
+
+
+async def test_an_object_that_does_not_tell_its_size_is_read_up_to_the_limit(script: Script, aws: Aws) -> None:
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"ETag": '"e"'})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        while request.transport is not None:
+            await response.write(bytes(CHUNK))
+        return response
+
+    script.answers = [endless]
+    into = io.BytesIO()
+    with pytest.raises(TooMuch, match=r"te\.xml has more than 3,000,000 bytes"):
+        await Bucket(aws, "device-results").download("te.xml", into, limit=3_000_000)
+    assert len(into.getvalue()) <= 3_000_000
+
+
+async def test_an_object_of_which_a_part_is_lost_on_the_way_is_tried_again_later(script: Script, aws: Aws) -> None:
+    async def short(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"ETag": '"e"', "Content-Length": "100"})
+        await response.prepare(request)
+        await response.write(b"only this")
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    script.answers = [short]
+    with pytest.raises(TryAgain, match="bucket device-results cannot be reached now"):
+        await Bucket(aws, "device-results").download("te.xml", io.BytesIO(), limit=100)
+
+
+async def test_a_compressed_object_stays_so_whatever_its_headers_say(aws_world: World) -> None:
+    aws_world.s3.put_object(Bucket=aws_world.name, Key="te.xml.gz", Body=b"\x1f\x8b no gzip", ContentEncoding="gzip")
+    read = await Bucket(aws_world.aws, aws_world.name).read_small("te.xml.gz", 100)
+    assert read.body == b"\x1f\x8b no gzip"
+
+
+async def test_an_object_that_was_replaced_after_it_was_listed_tells_the_version_that_was_read(
+    aws_world: World,
+) -> None:
+    bucket = Bucket(aws_world.aws, aws_world.name)
+    listed_version = aws_world.put("results/a/manifest.json", b"first")
+    version = aws_world.put("results/a/manifest.json", b"second")
+    read = await bucket.read_small("results/a/manifest.json", 100)
+    assert read == Small(b"second", version)
+    assert version != listed_version
+    assert [page async for page in bucket.manifests("")] == [
+        [Arrival(aws_world.name, "results/a/manifest.json", version)]
+    ]
+
+
+async def test_an_object_that_is_gone_is_not_there(aws_world: World) -> None:
+    bucket = Bucket(aws_world.aws, aws_world.name)
+    with pytest.raises(NotThere, match=r"te\.xml is not in the bucket"):
+        await bucket.read_small("te.xml", 100)
+    with pytest.raises(NotThere):
+        await bucket.head("te.xml")
+
+
+async def test_what_we_may_not_read_is_told_with_the_action_to_allow(aws_world: World) -> None:
+    aws_world.put("te.xml")
+    aws_world.server.forbid(aws_world.name, "s3:GetObject")
+    with pytest.raises(UserError, match="s3:GetObject is denied to these AWS credentials; allow it"):
+        await Bucket(aws_world.aws, aws_world.name).read_small("te.xml", 100)
+
+
+async def test_a_read_that_is_cancelled_stops_reading(script: Script, aws: Aws) -> None:
+    written, gone = asyncio.Event(), asyncio.Event()
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"ETag": '"e"', "Content-Length": str(1 << 40)})
+        await response.prepare(request)
+        try:
+            while True:
+                await response.write(bytes(CHUNK))
+                written.set()
+        except ConnectionError:
+            gone.set()
+        return response
+
+    script.answers = [endless]
+    into = io.BytesIO()
+    reading = asyncio.create_task(Bucket(aws, "device-results").download("te.xml", into, limit=1 << 41))
+    await written.wait()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    await gone.wait()
+
+
+async def test_a_server_that_is_away_is_tried_again_later_and_serves_when_it_is_back(own_world: World) -> None:
+    bucket = Bucket(own_world.aws, own_world.name)
+    own_world.put("results/a/manifest.json")
+    assert await listed(bucket) == ["results/a/manifest.json"]
+    own_world.server.stop()
+    with pytest.raises(TryAgain, match="cannot be reached now"):
+        await listed(bucket)
+    own_world.server.start()
+    own_world.create()
+    own_world.put("results/b/manifest.json")
+    assert await listed(bucket) == ["results/b/manifest.json"]
+
+
+# Writing once
+
+
+async def test_what_is_written_once_is_there(aws_world: World) -> None:
+    bucket = Bucket(aws_world.aws, aws_world.name)
+    assert bucket.put_once("te.xml", io.BytesIO(b"<xml/>"), sha256=sha256(b"<xml/>")) is True
+    assert (await bucket.read_small("te.xml", 10)).body == b"<xml/>"
+
+
+async def test_a_file_is_written_from_where_it_lies(aws_world: World, tmp_path: Path) -> None:
+    (tmp_path / "te.xml").write_bytes(b"<xml/>")
+    bucket = Bucket(aws_world.aws, aws_world.name)
+    with (tmp_path / "te.xml").open("rb") as file:
+        assert bucket.put_once("te.xml", file, sha256=sha256(b"<xml/>"))
+    assert (await bucket.read_small("te.xml", 10)).body == b"<xml/>"
+
+
+async def test_the_same_content_again_is_fine_and_not_written(aws_world: World) -> None:
+    bucket = Bucket(aws_world.aws, aws_world.name)
+    aws_world.put("te.xml", b"<xml/>")
+    assert bucket.put_once("te.xml", io.BytesIO(b"<xml/>"), sha256=sha256(b"<xml/>")) is False
+
+
+async def test_other_content_is_never_overwritten(aws_world: World) -> None:
+    bucket = Bucket(aws_world.aws, aws_world.name)
+    aws_world.put("te.xml", b"first")
+    with pytest.raises(UserError, match=r"in the bucket already, with other content.*upload under another run ID"):
+        bucket.put_once("te.xml", io.BytesIO(b"second"), sha256=sha256(b"second"))
+    assert (await bucket.read_small("te.xml", 10)).body == b"first"
+
+
+async def test_where_a_lab_may_not_read_it_is_told_that_something_is_there(aws_world: World) -> None:
+    aws_world.put("te.xml", b"first")
+    aws_world.server.forbid(aws_world.name, "s3:GetObject")
+    with pytest.raises(UserError, match="these credentials may not read it"):
+        Bucket(aws_world.aws, aws_world.name).put_once("te.xml", io.BytesIO(b"x"), sha256=sha256(b"x"))
+
+
+async def test_where_a_lab_may_not_write_the_action_is_named(aws_world: World) -> None:
+    aws_world.server.forbid(aws_world.name, "s3:PutObject")
+    with pytest.raises(UserError, match="s3:PutObject is denied"):
+        Bucket(aws_world.aws, aws_world.name).put_once("te.xml", io.BytesIO(b"x"), sha256=sha256(b"x"))
+
+
+async def test_a_file_that_changed_on_the_way_is_told(script: Script, aws: Aws) -> None:
+    script.answers = [fault(400, "XAmzContentChecksumMismatch")]
+    with pytest.raises(UserError, match="the file changed while it was uploaded"):
+        await asyncio.to_thread(Bucket(aws, "device-results").put_once, "te.xml", io.BytesIO(b"x"), sha256=sha256(b"y"))
+    (request,) = script.requests
+    assert request.headers["If-None-Match"] == "*"
+    assert request.headers["x-amz-checksum-sha256"] == "ofzkNjhU/4iM/0uOeHXWAMJoI5BBKoz3mzfQsRFIsPo="
+
+
+async def test_two_that_write_at_once_are_tried_again_later(script: Script, aws: Aws) -> None:
+    script.answers = [fault(409, "ConditionalRequestConflict")]
+    with pytest.raises(TryAgain):
+        await asyncio.to_thread(Bucket(aws, "device-results").put_once, "te.xml", io.BytesIO(b"x"), sha256="00" * 32)
