@@ -101,7 +101,7 @@ def decide(findings: Findings, asked: Asked, key: str, as_of: float, *, may: boo
     press, remembered = asked.press, list[Effect]()
     if press and press.button == IGNORE.identifier:
         findings, remembered = _ignore(findings, press, key, may=may)
-    again = press.at if press and press.button != IGNORE.identifier else ""
+    again = press is not None and press.button != IGNORE.identifier
     content = report(findings)
     check = PutCheckRun(asked.about.check_name, asked.sha, findings.external_id, content, as_of, again)
     return Plan((*remembered, check), why=content.title)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from bot.effects.base import Applied, EffectContext
@@ -29,8 +28,8 @@ class PutCheckRun:
 
     `as_of` is when its plan began to read what it tells of, in seconds since 1970. The plans for one check are made one
     after the other, but a retry may come late: once something newer was written, what is older is left undone.
-    `pressed_at` (ISO 8601) is when somebody asked for the check again: GitHub has reset its suite, so a run that is
-    older is superseded even if it says the same.
+    `again`: somebody asked for the check again. GitHub has reset its suite, so a new run is made even if the newest one
+    says the same.
     """
 
     name: str
@@ -38,7 +37,7 @@ class PutCheckRun:
     external_id: str
     content: CheckContent
     as_of: float
-    pressed_at: str = ""
+    again: bool = False
 
     @property
     def target(self) -> str:
@@ -51,19 +50,26 @@ class PutCheckRun:
         A PATCH adds its annotations to those that are there, so only those that GitHub does not have are sent; and a
         run whose annotations are no longer true is superseded by a new one, for none can be taken away.
         """
-        record = f"hardware-check:{context.repository.id}:{self.name}:{self.sha}"
-        stored = await context.records.get(record)
-        if stored is not None and stored["as_of"] > self.as_of:
+        key = f"hardware-check:{context.repository.id}:{self.name}:{self.sha}"
+        record = await context.records.get(key) or {}
+        written = record.get("as_of", 0)
+        if written > self.as_of:
             return Applied(NEWER.format(name=self.name), changed=False)
-        done = await self._write(context)
-        await context.records.put(record, {"as_of": self.as_of})
+        if self.again and written == self.as_of:
+            return Applied(SAME.format(name=self.name), changed=False)
+        found = await self._newest(context)
+        if self.again and record.get("again") != self.as_of:
+            # By this a try after a crash tells a run that is there already from the one that it was to make.
+            record |= {"again": self.as_of, "over": found.integer("id") if found else 0}
+            await context.records.put(key, record)
+        if found is None or (self.again and found.integer("id") == record["over"]):
+            done = await self._create(context)
+        else:
+            done = await self._change(context, found)
+        await context.records.put(key, {"as_of": self.as_of})
         return done
 
-    async def _write(self, context: EffectContext) -> Applied:
-        shown = f"{self.name} on {self.sha[:7]}: {self.content.title}"
-        found = await self._newest(context)
-        if found is None or self._reset_since(found):
-            return await self._create(context, shown)
+    async def _change(self, context: EffectContext, found: Payload) -> Applied:
         there = found.integer("output", "annotations_count")
         says_so = self._says_so(found)
         if says_so and not there and not self.content.annotations:
@@ -72,11 +78,11 @@ class PutCheckRun:
         known = await _annotations(context, where) if there else Counter[_Remark]()
         wanted = Counter(map(_remark, self.content.annotations))
         if known - wanted:
-            return await self._create(context, shown)
+            return await self._create(context)
         if says_so and known == wanted:
             return Applied(SAME.format(name=self.name), changed=False)
         await context.github.patch(ONE_CHECK_RUN, url_vars=where, data=self._body(_without(self.content, known)))
-        return Applied(shown)
+        return self._applied()
 
     async def _newest(self, context: EffectContext) -> Payload | None:
         """Return our newest run of the name; one request."""
@@ -91,13 +97,13 @@ class PutCheckRun:
         ours = [run for run in answer.items("check_runs") if run.integer("app", "id") == context.me.app_id]
         return max(ours, key=lambda run: run.integer("id"), default=None)
 
-    async def _create(self, context: EffectContext, shown: str) -> Applied:
+    async def _create(self, context: EffectContext) -> Applied:
         body = {"name": self.name, "head_sha": self.sha, **self._body(self.content.annotations)}
-        if self.pressed_at:
-            # By this a try after a crash knows the run for the one that was asked for.
-            body["completed_at"] = self.pressed_at
         await context.github.post(CHECK_RUNS, url_vars={"repo": context.repository.full_name}, data=body)
-        return Applied(shown)
+        return self._applied()
+
+    def _applied(self) -> Applied:
+        return Applied(f"{self.name} on {self.sha[:7]}: {self.content.title}")
 
     def _says_so(self, found: Payload) -> bool:
         content, output = self.content, found.at("output")
@@ -107,10 +113,6 @@ class PutCheckRun:
             and (output.text("title"), output.text("summary")) == (content.title, content.summary)
             and output.text("text") == content.text
         )
-
-    def _reset_since(self, found: Payload) -> bool:
-        completed = found.text("completed_at")
-        return bool(self.pressed_at) and (not completed or _moment(completed) < _moment(self.pressed_at))
 
     def _body(self, annotations: Iterable[Annotation]) -> dict[str, Any]:
         content = self.content
@@ -162,7 +164,3 @@ def _as_json(annotation: Annotation) -> dict[str, Any]:
         "message": annotation.message,
     }
     return {**body, "raw_details": annotation.details} if annotation.details else body
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)

@@ -12,7 +12,6 @@ from bot.effects.checks import PutCheckRun
 from bot.errors import TryAgain
 from bot.github.check_runs import Action, Annotation, CheckContent
 from sandbox.checks import CheckRun
-from sandbox.clock import iso
 from tests.handlers.driver import World, a_world
 
 NAME = "hardware/example-lab/hexagon-v73"
@@ -33,8 +32,8 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield world
 
 
-def check(world: World, content: CheckContent = CONTENT, *, as_of: float = 1.0, pressed_at: str = "") -> PutCheckRun:
-    return PutCheckRun(NAME, head(world), "night-2", content, as_of, pressed_at)
+def check(world: World, content: CheckContent = CONTENT, *, as_of: float = 1.0, again: bool = False) -> PutCheckRun:
+    return PutCheckRun(NAME, head(world), "night-2", content, as_of, again)
 
 
 def head(world: World) -> str:
@@ -155,25 +154,27 @@ async def test_an_older_plan_that_comes_late_changes_nothing(world: World) -> No
     assert [run.title for run in runs(world)] == ["1 new failure"]
 
 
-async def test_pressed_again_it_is_written_although_it_says_the_same(world: World) -> None:
+async def test_asked_for_again_it_is_written_although_it_says_the_same(world: World) -> None:
     """GitHub has reset the suite of a check that is asked for again."""
     await world.apply_alone(check(world))
-    world.github.clock.advance(seconds=60)
-    pressed = check(world, pressed_at=iso(world.github.clock.now()))
+    pressed = check(world, as_of=2.0, again=True)
     await world.apply_alone(pressed)
     assert len(runs(world)) == 2
     assert not (await world.apply_alone(pressed)).changed
-    assert len(runs(world)) == 2
+    await world.apply_alone(check(world, as_of=3.0, again=True))
+    assert len(runs(world)) == 3
 
 
 @pytest.mark.parametrize("fault", ["drop", "status"])
-@pytest.mark.parametrize("press", [False, True])
-async def test_a_new_run_whose_answer_was_lost_is_not_made_twice(world: World, fault: str, press: bool) -> None:
-    if press:
-        await world.apply_alone(check(world))
-        world.github.clock.advance(seconds=60)
-    effect = check(world, pressed_at=iso(world.github.clock.now()) if press else "")
-    before = len(runs(world))
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("before", [0, 1])
+async def test_a_new_run_whose_answer_was_lost_is_not_made_twice(
+    world: World, fault: str, again: bool, before: int
+) -> None:
+    if before:
+        content = CONTENT if again else replace(CONTENT, annotations=(THIRD,))
+        await world.apply_alone(check(world, content))
+    effect = check(world, as_of=2.0, again=again)
     if fault == "drop":
         world.github.faults.add("POST", CREATE, drop="after")
     else:
@@ -182,6 +183,16 @@ async def test_a_new_run_whose_answer_was_lost_is_not_made_twice(world: World, f
         await world.apply_alone(effect)
     await world.apply_alone(effect)
     assert len(runs(world)) == before + 1
+
+
+async def test_a_new_run_that_was_not_made_is_made_at_the_next_try(world: World) -> None:
+    await world.apply_alone(check(world))
+    world.github.faults.add("POST", CREATE, status=502)
+    pressed = check(world, as_of=2.0, again=True)
+    with pytest.raises(TryAgain):
+        await world.apply_alone(pressed)
+    await world.apply_alone(pressed)
+    assert len(runs(world)) == 2
 
 
 async def test_a_change_whose_answer_was_lost_adds_its_annotations_once(world: World) -> None:

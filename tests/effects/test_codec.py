@@ -16,6 +16,7 @@ from bot.effects.jenkins import JenkinsBuild
 from bot.effects.reactions import React
 from bot.effects.remember import Remember
 from bot.effects.reviewers import RequestReviewers, TellOfReviewers
+from bot.effects.runs import TakeRun
 from bot.effects.statuses import SetStatus
 from bot.github.check_runs import Action, Annotation, CheckContent
 
@@ -27,7 +28,7 @@ ITEM = Item("`@ci rerun`", "Running again.", done=True, targets=("actions-run:7"
 EFFECTS: list[Effect] = [
     Conclude("issue_comment", 7, "IC_7", 1, "https://github.example/octocat/compiler/pull/1", AT, (ITEM, ITEM)),
     JenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
-    PutCheckRun("hardware/example-lab/gpu", "a" * 40, "run-7", CONTENT, 1_795_152_400.0, AT),
+    PutCheckRun("hardware/example-lab/gpu", "a" * 40, "run-7", CONTENT, 1_795_152_400.0, True),
     React("review", 7, "PRR_7", "eyes"),
     Remember("slow-tests:5#1", {"on": True, "by": "octocat", "nested": {"a": [1, None]}}),
     Reply(1, "Answer", AT),
@@ -35,6 +36,7 @@ EFFECTS: list[Effect] = [
     RerunJob(9, 7, 2, "unit"),
     RerunWorkflow(7, 2, True, "CI"),
     SetStatus("a" * 40, "ci/slow-tests", "success", "On", record="slow-tests:5#1", recorded={"on": True}),
+    TakeRun("device-results", "results/octocat/compiler/example-lab/gpu/manifest.json", "v1"),
     TellOfReviewers(1, "cc-reviewers", "cc-reviewers:5#1", trouble="GitHub refused."),
     UpsertSection(1, "docs", "Built."),
 ]
