@@ -1,4 +1,4 @@
-"""The command line: `nightjar serve`, `worker`, `check-config`, `deliveries`, `replay`.
+"""The command line: `nightjar serve`, `worker`, `check-config`, `deliveries`, `replay`, `results`.
 
 Exit status: 0 done, 1 failed, 2 bad usage. What was asked for goes to standard output, everything else to standard
 error. What keeps a command from starting is one line there for each fault, and never a traceback.
@@ -14,7 +14,9 @@ import click
 
 from bot import logs
 from bot.cli_deliveries import deliveries, replay
+from bot.cli_results import results
 from bot.cli_support import AS_WRITTEN, config_option, json_option, stopping_at_faults
+from bot.cli_upload import upload
 from bot.config import check, load_config
 from bot.serve import VERSION, Address, run_until_stopped, start_logging
 from bot.settings import Settings
@@ -114,6 +116,8 @@ def check_config(path: Path, as_json: bool) -> None:
 
 cli.add_command(deliveries)
 cli.add_command(replay)
+cli.add_command(results)
+results.add_command(upload)
 
 
 def main() -> None:

@@ -1,0 +1,80 @@
+"""What a lab is told that it could do better."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.results.advice import NO_FILE, NO_MODULE, NO_TEST, Onlooker
+from bot.results.model import Case, Status
+
+
+def advice(*cases: Case, format: str = "junit") -> list[str]:
+    onlooker = Onlooker()
+    for case in cases:
+        onlooker.resolve(case)
+    return list(onlooker.warnings(format))
+
+
+def case(name: str = "test_add", classname: str = "tests.test_ops", path: str = "tests/test_ops.py") -> Case:
+    return Case(name, Status.PASSED, classname=classname, path=path, seconds=0.1)
+
+
+def test_good_cases_need_no_advice() -> None:
+    assert advice(case("test_add[float32-64-True]"), case("test_deadbeef"), case("test_sub[2f3a]")) == []
+
+
+def test_a_file_without_a_test_is_told() -> None:
+    assert advice() == [NO_TEST]
+
+
+def test_xunit2_is_told_to_be_xunit1_or_reportlog() -> None:
+    assert advice(case(path="")) == [NO_FILE]
+
+
+def test_names_that_hold_no_module_cannot_be_resolved() -> None:
+    assert advice(case("adds", classname="Operators", path="")) == [NO_MODULE]
+
+
+def test_formats_that_have_no_paths_are_not_blamed() -> None:
+    assert advice(case(classname="", path=""), format="executorch-csv") == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "test_op[<function add at 0x7f3ac01b2d30>]",
+        "test_op[0xdeadbeef]",
+        "test_op[9b74c9897bac770ffc029102a200c5de]",
+        "test_op[3f2504e0-4f89-41d3-9a0c-0305e82c3301]",
+        "test_op[/tmp/x81ks/model.so]",
+        "test_op[pytest-of-lab/pytest-3/model]",
+    ],
+)
+def test_names_that_change_with_every_run_are_shown(name: str) -> None:
+    [warning] = advice(case(name))
+    assert "1 names hold an address, a hash or a temporary path" in warning
+    assert name in warning
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["test_op[0x10]", "test_op[1000000000000000000000000000000000]", "test_op[0xff-64]", "test_template[/tmpl/]"],
+)
+def test_numbers_in_names_are_no_addresses(name: str) -> None:
+    assert advice(case(name)) == []
+
+
+def test_names_that_occur_twice_are_shown_and_counted() -> None:
+    [warning] = advice(case("test_add"), case("test_add"), case("test_add"), case("test_sub"))
+    assert warning.startswith("2 of its cases have the name of another one")
+    assert "tests.test_ops::test_add" in warning or "tests/test_ops.py::test_add" in warning
+
+
+def test_missing_durations_are_counted() -> None:
+    assert advice(case(), case("test_sub")._replace(seconds=None)) == ["1 of its 2 cases have no duration"]
+
+
+def test_examples_are_few_and_short() -> None:
+    [warning] = advice(*(case(f"test_op[{number}-0x7f3ac01b2d30-{'y' * 900}]") for number in range(50)))
+    assert warning.count("0x7f3ac01b2d30") == 3
+    assert len(warning) < 700

@@ -1,0 +1,152 @@
+"""A run on its way to the bucket, over real HTTP to a stand-in for S3."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bot.errors import UserError
+from bot.results.limits import MAX_FILE_BYTES
+from bot.results.manifest import read_manifest
+from bot.results.model import RunKey
+from bot.results.state import Claims
+from bot.results.upload import Parcel, Piece, named, pack, pieces, send
+from bot.storage import Bucket
+from tests.bucket import World
+
+KEY = RunKey("octocat/compiler", "example-lab", "adreno", "a" * 40, "run-1")
+FOLDER = f"results/{KEY.folder}"
+JUNIT = b'<testsuite name="ops"><testcase classname="ops" name="adds" time="0.1"/></testsuite>'
+
+
+def parcel(folder: Path, *names: str, claims: Claims | None = None, key: RunKey = KEY) -> Parcel:
+    paths = [folder / name for name in names or ("ops.xml",)]
+    for path in paths:
+        path.write_bytes(JUNIT + path.name.encode().join([b"<!--", b"-->"]))
+    return pack(key, "results/", list(pieces(paths, None, None, folder)), claims or Claims("operators"))
+
+
+def sent(parcel: Parcel, world: World) -> dict[str, bool]:
+    """Send a run; return what was written now."""
+    told: dict[str, bool] = {}
+
+    def progress(piece: Piece | None, written: bool) -> None:
+        told[piece.name if piece else "manifest.json"] = written
+
+    send(parcel, Bucket(world.aws, world.name), progress)
+    return told
+
+
+def keys(world: World) -> list[str]:
+    """Return what lies in the bucket, in the order in which it was written."""
+    listed = world.s3.list_objects_v2(Bucket=world.name).get("Contents", [])
+    return [item["Key"] for item in sorted(listed, key=lambda item: item["LastModified"])]
+
+
+def test_the_manifest_says_what_is_known_and_nothing_else(tmp_path: Path) -> None:
+    small = json.loads(parcel(tmp_path).manifest)
+    assert set(small) == {"schema", "sha", "suite", "attempt", "files"}
+    claims = Claims("operators", 2, 1, 4, "2026-11-20T05:10:00Z", "", 0, 42, {"device": "Pixel 9"}, "https://e.org/1")
+    whole = parcel(tmp_path, claims=claims)
+    assert read_manifest(whole.manifest, KEY).claims == claims
+    assert parcel(tmp_path, claims=claims).manifest == whole.manifest
+
+
+@pytest.mark.parametrize(
+    ("claims", "words"),
+    [
+        (Claims("operators", started_at="yesterday"), "started_at must be a time with its zone"),
+        (Claims("operators", shard_index=5, shard_total=4), "shard.total must be a whole number"),
+        (Claims("operators", log_url="x" * 2001), "log_url must be a text"),
+    ],
+)
+def test_what_the_bot_would_not_take_is_told_before_anything_is_sent(
+    tmp_path: Path, claims: Claims, words: str
+) -> None:
+    with pytest.raises(UserError, match=words):
+        parcel(tmp_path, claims=claims)
+
+
+@pytest.mark.parametrize("wrong", [{"lab": "a/b"}, {"target": ".."}, {"sha": "main"}, {"run_id": ""}])
+def test_a_key_that_is_none_is_told(tmp_path: Path, wrong: dict[str, str]) -> None:
+    with pytest.raises(UserError, match="is no folder of a run"):
+        parcel(tmp_path, key=replace(KEY, **wrong))
+
+
+def test_files_that_cannot_lie_in_one_folder_are_told() -> None:
+    named([Path("a/x.xml"), Path("b/y.xml")])
+    with pytest.raises(UserError, match=r"two of the files are named x\.xml"):
+        named([Path("a/x.xml"), Path("b/x.xml")])
+    for name in ("manifest.json", "my results.xml", ".hidden", "é.xml"):
+        with pytest.raises(UserError, match="is no name for a run's file"):
+            named([Path(name)])
+
+
+def test_a_file_that_cannot_be_sent_is_told(tmp_path: Path) -> None:
+    large = tmp_path / "large.xml"
+    with large.open("wb") as file:
+        file.truncate(MAX_FILE_BYTES + 1)
+    with pytest.raises(UserError, match=r"large\.xml has more than 64 MiB"):
+        list(pieces([large], None, None, tmp_path))
+    for path in (tmp_path / "gone.xml", tmp_path):
+        with pytest.raises(UserError, match="cannot be read"):
+            list(pieces([path], None, None, tmp_path))
+
+
+@pytest.mark.parametrize("how", ["gz", "zst"])
+def test_compressing_is_the_same_every_time_and_never_twice(tmp_path: Path, how: str) -> None:
+    path, copies, again = tmp_path / "ops.xml", tmp_path / "copies", tmp_path / "again"
+    path.write_bytes(JUNIT * 1000)
+    copies.mkdir()
+    again.mkdir()
+    [piece] = pieces([path], "junit", how, copies)
+    assert (piece.name, piece.bytes < len(JUNIT) * 10) == (f"ops.xml.{how}", True)
+    assert [one.sha256 for one in pieces([path], "junit", how, again)] == [piece.sha256]
+    assert list(pieces([piece.path], "junit", how, again)) == [piece]
+
+
+def test_files_come_first_and_the_manifest_last(tmp_path: Path, aws_world: World) -> None:
+    told = sent(parcel(tmp_path, "a.xml", "b.xml"), aws_world)
+    assert list(told.items()) == [("a.xml", True), ("b.xml", True), ("manifest.json", True)]
+    assert set(keys(aws_world)) == {f"{FOLDER}a.xml", f"{FOLDER}b.xml", f"{FOLDER}manifest.json"}
+
+
+def test_what_is_there_already_is_passed_over(tmp_path: Path, aws_world: World) -> None:
+    whole = parcel(tmp_path, "a.xml", "b.xml")
+    aws_world.put(f"{FOLDER}a.xml", (tmp_path / "a.xml").read_bytes())
+    assert sent(whole, aws_world) == {"a.xml": False, "b.xml": True, "manifest.json": True}
+    assert sent(whole, aws_world) == {"a.xml": False, "b.xml": False, "manifest.json": False}
+
+
+def test_another_run_of_the_same_id_is_never_overwritten(tmp_path: Path, aws_world: World) -> None:
+    sent(parcel(tmp_path), aws_world)
+    before = aws_world.s3.get_object(Bucket=aws_world.name, Key=f"{FOLDER}manifest.json")["Body"].read()
+    with pytest.raises(UserError, match="upload under another run ID"):
+        sent(parcel(tmp_path, claims=Claims("another")), aws_world)
+    assert aws_world.s3.get_object(Bucket=aws_world.name, Key=f"{FOLDER}manifest.json")["Body"].read() == before
+
+
+def test_credentials_that_may_only_write_go_on_where_an_upload_stopped(tmp_path: Path, aws_world: World) -> None:
+    whole = parcel(tmp_path, "a.xml", "b.xml")
+    aws_world.put(f"{FOLDER}a.xml", (tmp_path / "a.xml").read_bytes())
+    aws_world.server.forbid(aws_world.name, "s3:GetObject")
+    assert sent(whole, aws_world) == {"a.xml": False, "b.xml": True, "manifest.json": True}
+    with pytest.raises(UserError, match="a run of this ID was uploaded before"):
+        sent(whole, aws_world)
+
+
+def test_a_bucket_that_does_not_answer_is_told_with_how_to_go_on(tmp_path: Path, own_world: World) -> None:
+    whole = parcel(tmp_path)
+    own_world.server.stop()
+    with pytest.raises(UserError, match="repeat the same command with --run-id run-1"):
+        sent(whole, own_world)
+
+
+def test_what_the_credentials_may_not_do_is_named(tmp_path: Path, aws_world: World) -> None:
+    aws_world.server.forbid(aws_world.name, "s3:PutObject")
+    with pytest.raises(UserError, match="s3:PutObject is denied"):
+        sent(parcel(tmp_path), aws_world)
+    assert keys(aws_world) == []

@@ -1,0 +1,279 @@
+"""`nightjar results check` and `upload`: what a lab sees, also where it was careless."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from click.testing import CliRunner, Result
+
+from bot.cli import cli
+from bot.cli_results import results
+from tests.bucket import Script, World
+from tests.running import run, start
+
+SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
+JUNIT = '<testsuite name="ops"><testcase classname="test_ops" name="test_add" time="0.1"/></testsuite>'
+RUN = f"results/octocat/compiler/example-lab/adreno/{SHA}/run-1/"
+APP_YAML = """
+repositories:
+  octocat/compiler:
+    results:
+      bucket: {bucket}
+      prefix: device/
+      labs: {{example-lab: {{targets: [adreno]}}}}
+"""
+OPTIONS = {
+    "--repository": "octocat/compiler",
+    "--lab": "example-lab",
+    "--target": "adreno",
+    "--sha": SHA,
+    "--suite": "operators",
+    "--run-id": "run-1",
+}
+OURS = ("GITHUB_", "DATABASE_", "NIGHTJAR_")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a lab's folder, in which the commands run: one good file, and nothing else."""
+    (tmp_path / "ops.xml").write_text(JUNIT)
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith(OURS)]:
+        monkeypatch.delenv(name)
+    return tmp_path
+
+
+def arguments(*more: str, **options: Any) -> list[str]:
+    """Return how ops.xml is uploaded; `options` replace those above, None leaves one out."""
+    whole = {**OPTIONS, **{f"--{name.replace('_', '-')}": value for name, value in options.items()}}
+    given = [part for name, value in whole.items() if value is not None for part in (name, str(value))]
+    return ["upload", *given, *(more or ("ops.xml",))]
+
+
+def nightjar(*words: str, env: dict[str, str] | None = None) -> Result:
+    """Run `nightjar results` in this process."""
+    finished = CliRunner().invoke(results, words, env=env)
+    assert finished.exception is None or isinstance(finished.exception, SystemExit), finished.exception
+    return finished
+
+
+def upload(world: World | None, *more: str, env: dict[str, str] | None = None, **options: Any) -> Result:
+    if world is not None:
+        options.setdefault("bucket", world.name)
+    return nightjar(*arguments(*more, **options), env=env)
+
+
+def content(world: World) -> dict[str, bytes]:
+    listed = world.s3.list_objects_v2(Bucket=world.name).get("Contents", [])
+    return {item["Key"]: world.s3.get_object(Bucket=world.name, Key=item["Key"])["Body"].read() for item in listed}
+
+
+async def test_check_says_what_would_be_read_and_what_could_be_better(folder: Path) -> None:
+    finished = await run("results", "check", "ops.xml", env={}, cwd=folder)
+    assert finished.status == 0, finished
+    assert finished.err == ""
+    first, advice, last = finished.out.splitlines()
+    assert first == "ops.xml: junit: 1 passed"
+    assert advice.startswith("advice: ops.xml: no case says in which file it stands")
+    assert last == "nothing of it would be refused"
+
+
+def test_check_tells_every_file_that_would_be_refused_and_ends_with_1(folder: Path) -> None:
+    (folder / "core\x1b[2J.bin").write_bytes(bytes(3000))
+    (folder / "cut.xml").write_text(JUNIT[:-20])
+    finished = nightjar("check", "core\x1b[2J.bin", "cut.xml", "gone.xml", "ops.xml")
+    assert (finished.exit_code, finished.stderr) == (1, "")
+    assert "\x1b" not in finished.stdout
+    lines = finished.stdout.splitlines()
+    assert [line.split(": ")[0] for line in lines if ": refused: " in line] == [
+        "core\\x1b[2J.bin",
+        "cut.xml",
+        "gone.xml",
+    ]
+    assert "ops.xml: junit: 1 passed" in lines
+    assert lines[-1] == "this would be refused; correct it before it is uploaded"
+
+
+def test_check_counts_all_files_together_and_gives_an_advice_once(folder: Path) -> None:
+    (folder / "more.xml").write_text(JUNIT.replace("test_add", "test_sub"))
+    lines = nightjar("check", "ops.xml", "more.xml").stdout.splitlines()
+    assert "together: 2 passed" in lines
+    assert [line.split(": ")[1] for line in lines if line.startswith("advice")] == ["ops.xml, more.xml"]
+
+
+def test_check_is_json_for_programs(folder: Path) -> None:
+    (folder / "run").mkdir()
+    (folder / "run" / "manifest.json").write_text("{}")
+    finished = nightjar("check", "ops.xml", "run", "--json")
+    assert finished.exit_code == 1
+    files, run = json.loads(finished.stdout)
+    assert (files["good"], run["good"]) == (True, False)
+    assert files["files"][0]["counts"]["passed"] == 1
+    assert "schema must be 1" in run["problems"][0]
+
+
+async def test_upload_writes_the_run_and_prints_its_key(folder: Path, aws_world: World) -> None:
+    told: dict[str, Any] = {"exit_status": 0, "shard": "1/4", "environment": "device=Pixel 9"}
+    words = arguments(bucket=aws_world.name, **told)
+    finished = await run("results", *words, env=aws_world.server.environment, cwd=folder)
+    assert finished.status == 0, finished
+    assert finished.out == f"s3://{aws_world.name}/{RUN}manifest.json\n"
+    assert "ops.xml (93 bytes): uploaded\nmanifest.json: uploaded\n" in finished.err
+    assert f"hardware/example-lab/adreno on {SHA}" in finished.err
+    there = content(aws_world)
+    assert there[f"{RUN}ops.xml"] == JUNIT.encode()
+    manifest = json.loads(there[f"{RUN}manifest.json"])
+    assert (manifest["shard"], manifest["environment"]) == ({"index": 1, "total": 4}, {"device": "Pixel 9"})
+    again = upload(aws_world, "ops.xml", "--json", **told)
+    assert json.loads(again.stdout)["uploaded"] == {"ops.xml": False, "manifest.json": False}
+
+
+def test_upload_makes_up_a_run_id_that_differs_every_time(aws_world: World) -> None:
+    for _ in range(2):
+        assert upload(aws_world, run_id=None).exit_code == 0
+    assert len(content(aws_world)) == 4
+
+
+def test_a_dry_run_sends_nothing_and_needs_no_s3() -> None:
+    finished = upload(None, "ops.xml", "--dry-run", bucket="device-results")
+    assert finished.exit_code == 0, finished
+    first, rest = finished.stdout.split("\n", 1)
+    assert first == f"s3://device-results/{RUN}manifest.json"
+    assert json.loads(rest)["suite"] == "operators"
+
+
+def test_where_to_is_taken_from_the_environment(aws_world: World) -> None:
+    env = {"NIGHTJAR_BUCKET": aws_world.name, "NIGHTJAR_REPOSITORY": "octocat/compiler", "NIGHTJAR_LAB": "example-lab"}
+    finished = upload(aws_world, env=env, repository=None, bucket=None, lab=None)
+    assert finished.stdout == f"s3://{aws_world.name}/{RUN}manifest.json\n", finished
+
+
+def test_where_to_is_taken_from_an_app_yaml_that_says_it(folder: Path, aws_world: World) -> None:
+    (folder / "app.yaml").write_text(APP_YAML.format(bucket=aws_world.name))
+    finished = upload(aws_world, repository=None, bucket=None)
+    assert finished.stdout == f"s3://{aws_world.name}/{RUN.replace('results/', 'device/')}manifest.json\n", finished
+
+
+def test_a_lab_or_target_that_app_yaml_does_not_know_is_told_before_anything_is_sent(
+    folder: Path, aws_world: World
+) -> None:
+    (folder / "app.yaml").write_text(APP_YAML.format(bucket=aws_world.name))
+    unknown = upload(aws_world, target="hexagon")
+    assert (unknown.exit_code, unknown.stdout) == (1, "")
+    assert "app.yaml has no target hexagon for the lab example-lab; it has adreno" in unknown.stderr
+    other = upload(aws_world, repository="octocat/other", bucket=None)
+    assert "app.yaml has no results for octocat/other" in other.stderr
+    assert content(aws_world) == {}
+
+
+@pytest.mark.parametrize(
+    ("without", "words"),
+    [
+        ({"repository": None}, "--repository is not given, and there is no app.yaml to take it from"),
+        ({"bucket": None}, "--bucket is not given, and there is no app.yaml to take it from"),
+        ({"config": "other.yaml"}, "other.yaml:1:1: cannot be read: no such file or directory"),
+    ],
+)
+def test_what_is_missing_is_named_in_one_line(without: dict[str, Any], words: str) -> None:
+    finished = upload(None, **{"bucket": "device-results", **without})
+    assert (finished.exit_code, finished.stdout) == (1, "")
+    [line] = finished.stderr.splitlines()
+    assert line.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"sha": "main"}, "the whole SHA of a commit"),
+        ({"sha": SHA[:12]}, "the whole SHA of a commit"),
+        ({"lab": "example/lab"}, "a name of letters"),
+        ({"target": "../adreno"}, "a name of letters"),
+        ({"run_id": "a/b"}, "a name of up to 100"),
+        ({"repository": "compiler"}, "OWNER/NAME"),
+        ({"shard": "4"}, "the shard's number"),
+        ({"environment": "device"}, "KEY=VALUE"),
+        ({"suite": None}, "--suite"),
+    ],
+)
+def test_bad_usage_ends_with_2(wrong: dict[str, Any], words: str) -> None:
+    finished = upload(None, **wrong)
+    assert (finished.exit_code, finished.stdout) == (2, "")
+    assert words in finished.stderr
+
+
+def test_files_that_would_be_refused_are_not_sent_unless_asked_to(folder: Path, aws_world: World) -> None:
+    (folder / "ops.xml").write_text(JUNIT[:-20])
+    finished = upload(aws_world)
+    assert (finished.exit_code, finished.stdout) == (1, "")
+    assert "ops.xml: refused: " in finished.stderr
+    last = finished.stderr.splitlines()[-1]
+    assert last == "nothing was uploaded; correct the files, or send them as they are with --no-check"
+    assert content(aws_world) == {}
+    assert upload(aws_world, "ops.xml", "--no-check").exit_code == 0
+    assert set(content(aws_world)) == {f"{RUN}ops.xml", f"{RUN}manifest.json"}
+
+
+@pytest.mark.parametrize("name", ["gone.xml", ".", "manifest.json"])
+def test_what_is_no_file_for_a_run_is_named(name: str) -> None:
+    finished = upload(None, name, bucket="device-results")
+    assert (finished.exit_code, finished.stdout) == (1, "")
+    assert len(finished.stderr.splitlines()) == 1
+
+
+def test_s3_that_cannot_be_used_is_named_in_a_line_without_secrets(aws_world: World) -> None:
+    wrong = upload(aws_world, bucket="no-such-bucket", env={"AWS_SECRET_ACCESS_KEY": "hunter2hunter2"})
+    assert wrong.exit_code == 1
+    assert wrong.stderr.splitlines()[-1].startswith("bucket no-such-bucket does not exist")
+    assert "hunter2" not in wrong.stderr
+    nobody = upload(aws_world, env={"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""})
+    assert nobody.exit_code == 1
+    assert "no AWS credentials were found" in nobody.stderr.splitlines()[-1]
+    half = upload(aws_world, env={"AWS_SECRET_ACCESS_KEY": ""})
+    assert half.stderr.splitlines()[-1].startswith("AWS_SECRET_ACCESS_KEY is not set, but AWS_ACCESS_KEY_ID is")
+
+
+async def test_an_upload_killed_before_its_manifest_left_none_and_goes_on_when_it_is_repeated(
+    folder: Path, aws_world: World, script: Script
+) -> None:
+    at_the_manifest, over = asyncio.Event(), asyncio.Event()
+
+    async def passing_on_files(request: web.Request) -> web.StreamResponse:
+        if request.path.endswith("manifest.json"):
+            at_the_manifest.set()
+            await over.wait()
+            return web.Response(status=503)
+        url = aws_world.server.url + request.path_qs
+        async with (
+            aiohttp.ClientSession() as session,
+            session.request(request.method, url, data=await request.read(), headers=request.headers) as answer,
+        ):
+            return web.Response(status=answer.status, body=await answer.read())
+
+    script.answers.append(passing_on_files)
+    words = arguments("ops.xml", bucket=aws_world.name)
+    env = {**aws_world.server.environment, "AWS_ENDPOINT_URL": script.url}
+    process = await start("results", *words, env=env, cwd=folder)
+    await asyncio.wait_for(at_the_manifest.wait(), 60)
+    process.kill()
+    await process.communicate()
+    over.set()
+    assert set(content(aws_world)) == {f"{RUN}ops.xml"}
+    again = await run("results", *words, env=aws_world.server.environment, cwd=folder)
+    assert again.status == 0, again
+    assert "ops.xml (93 bytes): there already\nmanifest.json: uploaded\n" in again.err
+    assert set(content(aws_world)) == {f"{RUN}ops.xml", f"{RUN}manifest.json"}
+
+
+@pytest.mark.parametrize("command", list(results.commands))
+def test_every_command_has_help_with_an_example(command: str) -> None:
+    finished = CliRunner().invoke(cli, ["results", command, "--help"], prog_name="nightjar")
+    assert finished.exit_code == 0
+    assert f"Usage: nightjar results {command}" in finished.stdout
+    assert f"nightjar results {command}" in finished.stdout.partition("Example")[2]
