@@ -88,24 +88,24 @@ def cases(stream: BinaryIO, choose: Choose) -> Iterator[Case]:
     `Refused` for other XML, and what `choose` and the makers raise.
     """
     reader = _Reader(choose)
-    for chunk in _chunks(stream):
+    while chunk := _read(stream, max(CHUNK_BYTES, reader.unfinished)):
         yield from reader.feed(chunk)
     reader.close()
 
 
-def _chunks(stream: BinaryIO) -> Iterator[bytes]:
-    """Read chunks of no less than `CHUNK_BYTES`, however little the stream gives at a time.
+def _read(stream: BinaryIO, size: int) -> bytes:
+    """Read as many bytes as that, however few the stream gives at a time.
 
-    Each chunk costs a scan of the unfinished token before it, so small ones would cost much.
+    Each chunk costs a scan of the unfinished token before it, so chunks are large, and grow with the token.
     """
-    while chunk := stream.read(CHUNK_BYTES):
-        if len(chunk) < CHUNK_BYTES:
-            pieces, size = [chunk], len(chunk)
-            while size < CHUNK_BYTES and (piece := stream.read(CHUNK_BYTES - size)):
-                pieces.append(piece)
-                size += len(piece)
-            chunk = b"".join(pieces)
-        yield chunk
+    chunk = stream.read(size)
+    if 0 < len(chunk) < size:
+        pieces, length = [chunk], len(chunk)
+        while length < size and (piece := stream.read(size - length)):
+            pieces.append(piece)
+            length += len(piece)
+        chunk = b"".join(pieces)
+    return chunk
 
 
 NO_PARTS: tuple[Part, ...] = ()
@@ -138,6 +138,11 @@ class _Reader:
         parser.EndElementHandler = self._end
         parser.StartDoctypeDeclHandler = self._doctype
 
+    @property
+    def unfinished(self) -> int:
+        """Bytes of the token that has begun and not ended."""
+        return self._fed - self._parser.CurrentByteIndex if self._fed else 0
+
     def feed(self, chunk: bytes) -> list[Case]:
         """Parse a chunk, and give the cases that ended in it."""
         if not self._fed and chunk.lstrip()[:1] in (b"{", b"["):
@@ -146,7 +151,7 @@ class _Reader:
         self._done.clear()
         self._parse(chunk)
         self._fed += len(chunk)
-        if self._fed - parser.CurrentByteIndex > MAX_TOKEN_BYTES:
+        if self.unfinished > MAX_TOKEN_BYTES:
             self._too_much(LONG_TOKEN, MAX_TOKEN_BYTES)
         if len(parser.intern) > MAX_XML_NAMES:
             self._too_much(NAMES, MAX_XML_NAMES)
@@ -232,7 +237,7 @@ class _Reader:
         if self._depth > self._case_depth + 1:
             if tag in LOGS:
                 self._parser.CharacterDataHandler = None
-        elif tag in OUTCOMES or (tag in LOGS and self._parts):
+        elif len(self._parts) < MAX_PARTS and (tag in OUTCOMES or (tag in LOGS and self._parts)):
             self._part = tag, attributes
             if tag != "skipped" or "message" not in attributes or attributes["message"] in SAYS_NOTHING:
                 self._clip = clip = Clip()
@@ -244,7 +249,7 @@ class _Reader:
         if self._clip is not None:
             self._parser.CharacterDataHandler = None
             text = self._clip.text()
-        if self._part is not None and len(self._parts) < MAX_PARTS:
+        if self._part is not None:
             self._parts = [*self._parts, Part(*self._part, text)]
         self._part = self._clip = None
 

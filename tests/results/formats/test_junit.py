@@ -1,0 +1,184 @@
+"""JUnit reports of every dialect, as they stand in the corpus and as a generator makes them."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO, cast
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.results.formats import junit
+from bot.results.limits import MAX_MESSAGE, MAX_NAME, MAX_TEXT_HEAD, MAX_TEXT_TAIL, Refused, TooMuch
+from bot.results.model import Case, Status, Trouble
+from tests.results.formats.junit_corpus import FOLDER, normal_form
+
+REPORTS = sorted(FOLDER.glob("*.xml"))
+RESULTS = FOLDER.parent
+REAL = sorted(path for path in RESULTS.rglob("*.xml*") if path.parent != FOLDER)
+
+
+def read(document: str) -> list[Case]:
+    return list(junit.read(BytesIO(document.encode())))
+
+
+def opened(path: Path) -> BinaryIO:
+    return cast("BinaryIO", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
+
+
+@pytest.mark.parametrize("report", REPORTS, ids=lambda path: path.stem)
+def test_a_report_reads_as_is_written_down_beside_it(report: Path) -> None:
+    with report.open("rb") as stream:
+        assert normal_form(junit.read(stream)) == report.with_suffix(".txt").read_text()
+
+
+def test_there_are_real_reports_to_hold_against_another_reader() -> None:
+    assert len(REAL) > 10
+    assert len(REPORTS) >= 25
+
+
+@pytest.mark.parametrize("report", REAL, ids=lambda path: "-".join(path.relative_to(RESULTS).parts))
+def test_a_real_report_has_the_statuses_that_another_reader_finds(report: Path) -> None:
+    with opened(report) as stream:
+        ours = Counter((case.classname, case.name, case.status.value) for case in junit.read(stream))
+    with opened(report) as stream:
+        tests = [case for case in ElementTree.parse(stream).iter("testcase") if case.get("name")]
+    assert ours == Counter((case.get("classname"), case.get("name"), independent_status(case)) for case in tests)
+
+
+def independent_status(case: ElementTree.Element) -> str:
+    """Read pytest's status in another way: by the names of all elements together."""
+    if case.find("failure") is not None:
+        return "failed"
+    if case.find("error") is not None:
+        return "errored"
+    skipped = case.find("skipped")
+    if skipped is None:
+        return "passed"
+    return "xfailed" if skipped.get("type") == "pytest.xfail" else "skipped"
+
+
+def test_the_crashed_test_is_named_and_told_from_an_error_of_its_setup() -> None:
+    with (RESULTS / "tvm" / "night-2" / "te.xml").open("rb") as stream:
+        errored = {case.name: case for case in junit.read(stream) if case.status is Status.ERRORED}
+    assert set(errored) == {"test_with", "test_tensor_reduce", "test_scan_multi_out"}
+    assert {case.trouble for case in errored.values()} == {Trouble.CRASH}
+    assert (
+        errored["test_with"].message == "worker 'gw0' crashed while running 'tests/python/te/test_te_tag.py::test_with'"
+    )
+
+
+def test_counts_that_a_report_gives_of_itself_are_not_believed() -> None:
+    cases = read(
+        '<testsuites tests="9"><testsuite tests="many" failures="5"><testcase name="a"/></testsuite></testsuites>'
+    )
+    assert [case.status for case in cases] == [Status.PASSED]
+
+
+@pytest.mark.parametrize("document", ["<testsuites/>", "<testsuite name='pytest' tests='0'></testsuite>"])
+def test_a_report_without_tests_is_read_as_that(document: str) -> None:
+    assert read(document) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [("0", 1), ("41", 42), ("-1", None), ("x", None), ("1e400", None), ("99999999999", None), ("", None)],
+)
+def test_pytests_lines_count_from_nought_and_ours_from_one(line: str, told: int | None) -> None:
+    document = f'<testsuite name="pytest"><testcase classname="t" name="a" file="t.py" line="{line}"/></testsuite>'
+    assert [(case.path, case.line) for case in read(document)] == [("t.py", told)]
+
+
+def failing(text: str, message: str = "no") -> Case:
+    root = ElementTree.Element("testsuite", name="pytest")
+    failure = ElementTree.SubElement(ElementTree.SubElement(root, "testcase", classname="c", name="t"), "failure")
+    failure.set("message", message)
+    failure.text = text
+    (case,) = junit.read(BytesIO(ElementTree.tostring(root)))
+    return case
+
+
+@pytest.mark.parametrize("size", [MAX_TEXT_HEAD + MAX_TEXT_TAIL, 200_000, 3_000_000])
+def test_a_long_text_keeps_its_head_and_its_tail_and_says_how_much_is_gone(size: int) -> None:
+    text = "".join(f"line {number}\n" for number in range(size // 6))[:size].strip("\n")
+    kept = failing(text).text
+    assert len(kept) <= MAX_TEXT_HEAD + MAX_TEXT_TAIL
+    head, _, rest = kept.partition("\n[… ")
+    gone, _, tail = rest.partition(" characters are left out here …]\n")
+    if rest:
+        assert text == head + text[len(head) : len(head) + int(gone.replace(",", ""))] + tail
+    else:
+        assert kept == text
+    assert len(head) > MAX_TEXT_HEAD * 0.9
+
+
+def test_a_message_is_one_line_and_not_too_long() -> None:
+    assert failing("", "one\n  two\tthree ").message == "one two three"
+    assert len(failing("", "word " * 10_000).message) == MAX_MESSAGE
+
+
+def test_a_name_too_long_is_refused_for_two_of_them_could_become_one() -> None:
+    just = "n" * (MAX_NAME - 1)
+    assert read(f'<testsuite><testcase classname="c" name="{just}"/></testsuite>')[0].name == just
+    with pytest.raises(TooMuch, match=r"1,001 characters, and 1,000 are taken; it begins with 'c.nnn"):
+        read(f'<testsuite><testcase classname="c" name="{just}n"/></testsuite>')
+
+
+def test_a_test_without_a_name_is_refused_with_the_suite_that_holds_it() -> None:
+    with pytest.raises(Refused, match=r"without a name, in the suite 'operators\.add'"):
+        read('<testsuite name="operators"><testsuite name="add"><testcase classname="c"/></testsuite></testsuite>')
+
+
+def test_only_so_many_failures_of_one_test_are_looked_at() -> None:
+    failures = "".join(f'<failure message="{number}">{number}</failure>' for number in range(1000))
+    (case,) = read(f'<testsuite><testcase classname="c" name="t">{failures}</testcase></testsuite>')
+    assert case.message == "0 (and 63 more)"
+
+
+XML_TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclude_characters="\ufffe\uffff"))
+NAMES = XML_TEXT.filter(lambda text: 0 < len(text) < 100)
+OUTCOMES = st.sampled_from(["", "failure", "error", "skipped"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(NAMES, NAMES, OUTCOMES, XML_TEXT), max_size=20),
+    st.sampled_from(["utf-8", "utf-16", "utf-16-le", "utf-16-be", "ascii"]),
+    st.sampled_from([0, 70_000]),
+    st.integers(1, 1000),
+)
+def test_whatever_was_written_is_what_is_read(
+    tests: list[tuple[str, str, str, str]], encoding: str, padding: int, pieces: int
+) -> None:
+    root = ElementTree.Element("testsuite", name="any")
+    for classname, name, outcome, text in tests:
+        element = ElementTree.SubElement(root, "testcase", classname=classname, name=name)
+        ElementTree.SubElement(element, "system-out").text = "x" * padding
+        if outcome:
+            ElementTree.SubElement(element, outcome, message="no").text = text
+    declared = f'<?xml version="1.0" encoding="{encoding.removesuffix("-le").removesuffix("-be")}"?>'
+    body = declared + ElementTree.tostring(root, encoding="unicode")
+    stream = Dripping(body.encode(encoding, "xmlcharrefreplace"), pieces)
+    found = list(junit.read(cast("BinaryIO", stream)))
+    statuses = {"": "passed", "failure": "failed", "error": "errored", "skipped": "skipped"}
+    assert [(case.classname, case.name, case.status.value) for case in found] == [
+        (classname, name, statuses[outcome]) for classname, name, outcome, _ in tests
+    ]
+    for case, (*_, outcome, text) in zip(found, tests, strict=True):
+        assert case.text == (text if outcome in ("failure", "error") and text.strip() else "")
+
+
+class Dripping:
+    """A stream that gives less than it is asked for, as one that inflates may."""
+
+    def __init__(self, content: bytes, piece: int) -> None:
+        self._stream = BytesIO(content)
+        self._piece = piece
+
+    def read(self, size: int) -> bytes:
+        return self._stream.read(min(size, self._piece))

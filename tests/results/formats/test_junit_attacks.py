@@ -1,0 +1,67 @@
+"""A hostile report costs next to nothing: it is refused by a type of ours, or read, in under a second and 100 MB."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.results.limits import MAX_TEXT_HEAD, MAX_TEXT_TAIL
+from tests.results.formats.junit_attacks import MB, REPORTS
+
+ROOT = Path(__file__).parents[3]
+REFUSED = {
+    "billion laughs": ("Refused", "a DOCTYPE is not taken"),
+    "billion laughs in an attribute": ("Refused", "a DOCTYPE is not taken"),
+    "quadratic blow-up": ("Refused", "a DOCTYPE is not taken"),
+    "a file of the machine": ("Refused", "a DOCTYPE is not taken"),
+    "200,000 elements inside of each other": ("TooMuch", "more than 16 elements inside of each other"),
+    "200,000 elements inside of a case": ("TooMuch", "more than 16 elements inside of each other"),
+    "500,000 attributes": ("TooMuch", "more than 1,048,576 bytes"),
+    "50,000 attributes": ("TooMuch", "more than 64 attributes"),
+    "an attribute of 16 MB": ("TooMuch", "more than 1,048,576 bytes"),
+    "an attribute of 100 MB": ("TooMuch", "more than 1,048,576 bytes"),
+    "a comment of 16 MB": ("TooMuch", "more than 1,048,576 bytes"),
+    "a comment of 100 MB": ("TooMuch", "more than 1,048,576 bytes"),
+    "a comment of 100 MB before the root": ("TooMuch", "more than 1,048,576 bytes"),
+    "a processing instruction of 100 MB": ("TooMuch", "more than 1,048,576 bytes"),
+    "a tag of 100 MB": ("TooMuch", "more than 1,048,576 bytes"),
+    "a million different elements": ("TooMuch", "more than 1,000 different names"),
+    "a million different attributes": ("TooMuch", "more than 1,000 different names"),
+}
+READ = set(REPORTS) - set(REFUSED)
+CUT = {"100 MB of text in one failure", "100 MB of text on one line", "100 MB of CDATA in one failure"}
+
+pytestmark = pytest.mark.alone
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_it_is_refused_at_once(name: str) -> None:
+    told = attacked(name)
+    kind, words = REFUSED[name]
+    assert told["refused"] == kind
+    assert words in told["words"]
+    assert told["words"].startswith("line 1: ")
+
+
+@pytest.mark.parametrize("name", sorted(READ))
+def test_it_is_read_at_no_cost(name: str) -> None:
+    told = attacked(name)
+    assert told["refused"] == ""
+    assert told["cases"] >= 1
+    if name in CUT:
+        assert MAX_TEXT_HEAD < told["characters"] <= MAX_TEXT_HEAD + MAX_TEXT_TAIL
+
+
+def attacked(name: str) -> dict[str, Any]:
+    """Read the report in a fresh process, and see to it that it cost little."""
+    command = [sys.executable, "-m", "tests.results.formats.junit_attacks", name]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    told: dict[str, Any] = json.loads(ran.stdout)
+    assert told["seconds"] < 1
+    assert told["grown"] < 100 * MB
+    return told

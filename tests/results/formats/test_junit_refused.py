@@ -1,0 +1,154 @@
+"""What is no JUnit report is refused, in words that tell the lab what to do."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from io import BytesIO
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bot.results.formats import junit
+from bot.results.limits import (
+    MAX_ATTRIBUTES,
+    MAX_DEPTH,
+    MAX_NAME,
+    MAX_XML_NAMES,
+    NotXml,
+    Refused,
+    TooMuch,
+)
+from bot.results.model import Case
+from tests.results.formats.junit_corpus import FOLDER
+
+CASE = '<testcase classname="c" name="a"/>'
+LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
+SMALL = [path.read_bytes() for path in sorted(FOLDER.glob("*.xml")) if path.stat().st_size < 3000]
+
+REFUSALS = {
+    "empty": (b"", NotXml, "the file is empty"),
+    "white space alone": (b" \n\n", NotXml, "ends in the middle, in line 3"),
+    "json": (b' {"created": 1}', NotXml, "this is JSON"),
+    "json lines": (b'[1]', NotXml, "this is JSON"),
+    "plain text": (b"2 passed in 1s", NotXml, "line 1, column 1: syntax error"),
+    "html with a doctype": (b"<!DOCTYPE html>\n<html/>", Refused, "line 1: a DOCTYPE is not taken"),
+    "html without one": (b"<html><body>404</body></html>", Refused, "the root element is <html>"),
+    "another tool's xml": (b"<assemblies/>", Refused, "the root element is <assemblies>, and not <testsuites>"),
+    "a test case alone": (CASE.encode(), Refused, "line 1: a <testcase> inside of another one, or outside"),
+    "a test case in a test case": (
+        f'<testsuite>\n<testcase classname="c" name="b">{CASE}</testcase></testsuite>'.encode(),
+        Refused,
+        "line 2: a <testcase> inside of another one",
+    ),
+    "cut in a tag": (b'<testsuite>\n<testcase name="a', NotXml, "ends in the middle, in line 2 (unclosed token)"),
+    "cut between tags": (b"<testsuite>\n", NotXml, "ends in the middle, in line 2"),
+    "cut in a character": ("<testsuite>é".encode()[:-1], NotXml, "ends in the middle"),
+    "cut in CDATA": (b"<testsuite><system-out><![CDATA[abc", NotXml, "ends in the middle, in line 1"),
+    "a second document": (b"<testsuite/>\n<testsuite/>", NotXml, "a second document begins in line 2"),
+    "two documents with declarations": (b"<testsuite/>\n<?xml version='1.0'?><a/>", NotXml, "a second document"),
+    "garbage behind": (b"<testsuite/>\nDone.", NotXml, "a second document begins in line 2"),
+    "a bare ampersand": (b"<testsuite>\n\na & b</testsuite>", NotXml, "line 3, column 4: not well-formed"),
+    "an entity": (b"<testsuite>&nbsp;</testsuite>", NotXml, "line 1, column 12: undefined entity"),
+    "an escape character": (b"<testsuite>\x1b[31m</testsuite>", NotXml, "is there a raw control character"),
+    "a nul": (b"<testsuite>a\0b</testsuite>", NotXml, "is there a raw control character"),
+    "a control character by number": (b"<testsuite>&#27;</testsuite>", NotXml, "invalid character number"),
+    "an attribute twice": (b'<testsuite name="a" name="b"/>', NotXml, "duplicate attribute"),
+    "invalid utf-8": (b"<testsuite>\xff\xfe</testsuite>", NotXml, "line 1, column 12: not well-formed"),
+    "an encoding of no codec": (
+        b'<?xml version="1.0" encoding="x-no"?><testsuite/>', NotXml, "write the report in UTF-8",
+    ),
+    "an encoding of several bytes": (
+        b'<?xml version="1.0" encoding="gb18030"?><testsuite/>', NotXml, "write the report in UTF-8",
+    ),
+    "an encoding that is another": (
+        b'<?xml version="1.0" encoding="utf-16"?><testsuite/>', NotXml, "write the report in UTF-8",
+    ),
+    "a doctype in utf-16": ("<!DOCTYPE a [<!ENTITY b 'c'>]><testsuite/>".encode("utf-16"), Refused, "a DOCTYPE"),
+    "billion laughs": (
+        f'<!DOCTYPE a [<!ENTITY l0 "lol">{LAUGHS}]><testsuite name="&l9;"/>'.encode(), Refused, "a DOCTYPE",
+    ),
+    "an external entity": (
+        b'<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><testsuite>&x;</testsuite>', Refused, "a DOCTYPE",
+    ),
+    "an external DTD": (b'<!DOCTYPE a SYSTEM "http://127.0.0.1:9/a.dtd"><testsuite/>', Refused, "a DOCTYPE"),
+    "too deep": (b"<testsuite>" * (MAX_DEPTH + 1), TooMuch, f"line 1: more than {MAX_DEPTH} elements inside"),
+    "too many attributes": (
+        f"<testsuite {' '.join(f'a{n}=''' for n in range(MAX_ATTRIBUTES + 1))}/>".replace("=", '=""').encode(),
+        TooMuch, f"line 1: more than {MAX_ATTRIBUTES} attributes",
+    ),
+    "too many names": (
+        b"<testsuite>" + b"".join(b"<n%d/>" % n for n in range(MAX_XML_NAMES)) + b"</testsuite>", TooMuch,
+        "line 1: more than 1,000 different names",
+    ),
+    "suites with endless names": (
+        f'<testsuite name="{"n" * MAX_NAME}"><testsuite name="m"/></testsuite>'.encode(), TooMuch,
+        "names of the suites",
+    ),
+}  # fmt: skip
+
+
+def read(content: bytes) -> Iterator[Case]:
+    return junit.read(BytesIO(content))
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_it_is_refused_in_words_for_the_lab(name: str) -> None:
+    content, kind, words = REFUSALS[name]
+    with pytest.raises(Refused) as refused:
+        list(read(content))
+    assert type(refused.value) is kind
+    assert words in str(refused.value)
+    assert len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xef\xbb\xbf<testsuite>" + CASE.encode() + b"</testsuite>",
+        f"<testsuite>{CASE}</testsuite>".encode("utf-16"),
+        f"<testsuite>{CASE}</testsuite>".encode("utf-16-le"),
+        f"<testsuite>{CASE}</testsuite>".encode("utf-16-be"),
+        f'<?xml version="1.0" encoding="windows-1252"?><testsuite name="\xe9">{CASE}</testsuite>'.encode("cp1252"),
+        f"\n<!-- written by hand --><testsuite>{CASE}</testsuite>\n\n".encode(),
+        f'<testsuite xmlns="urn:of-some-tool">{CASE}</testsuite>'.encode(),
+        f"<testsuite><{'/><'.join('a' * n for n in range(1, 9))}/>{CASE}</testsuite>".encode(),
+    ],
+    ids=["utf-8 mark", "utf-16 mark", "utf-16-le", "utf-16-be", "windows-1252", "comment", "namespace", "elements"],
+)
+def test_it_is_read_though_it_is_unusual(content: bytes) -> None:
+    assert [case.name for case in read(content)] == ["a"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(SMALL), st.floats(0, 1, exclude_max=True))
+@example(SMALL[0], 0.0)
+def test_a_report_cut_at_any_byte_is_refused_after_a_part_of_its_cases(content: bytes, share: float) -> None:
+    whole = list(read(content))
+    content = content.rstrip()
+    before: list[Case] = []
+    with pytest.raises(NotXml):
+        before.extend(read(content[: int(share * len(content))]))
+    assert before == whole[: len(before)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(SMALL), st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.binary(max_size=6)), max_size=5)
+)
+def test_a_broken_report_is_refused_by_a_type_of_ours_or_read(
+    content: bytes, spoilt: list[tuple[float, bytes]]
+) -> None:
+    for share, piece in spoilt:
+        at = int(share * len(content))
+        content = content[:at] + piece + content[at + len(piece) :]
+    with contextlib.suppress(Refused):
+        assert all(isinstance(case, Case) for case in read(content))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=300))
+def test_any_bytes_are_refused_by_a_type_of_ours(content: bytes) -> None:
+    with pytest.raises(Refused):
+        list(read(content))
