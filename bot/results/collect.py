@@ -130,7 +130,9 @@ def _attempts(before: int, now: int) -> tuple[int, bool]:
     """Fold two attempts; the second value tells whether the later one is the one that counts."""
     one, other = before & STATUS_BITS, now & STATUS_BITS
     if one in _BAD or other in _BAD:
-        return _joined(before, now, later=one not in _BAD)
+        # Attempts that looked passed were no passes, so what they made flaky is not.
+        packed, later = _joined(before, now, later=one not in _BAD)
+        return packed & ~FLAKY | (now if later else before) & FLAKY, later
     packed, later = _joined(before, now, later=other in _GOOD or one == other)
     return (packed | FLAKY if one in _GOOD and other in _GOOD else packed), later
 

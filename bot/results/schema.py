@@ -30,7 +30,7 @@ class Storable(sa.types.TypeDecorator[str]):
 
 
 metadata = sa.MetaData()
-OPEN = sa.text("announced < revision OR NOT over")
+OPEN = sa.text("(announced < revision OR NOT over)")
 
 
 def _id() -> sa.Column[int]:

@@ -189,7 +189,7 @@ def _checks() -> None:
         ),
         sa.PrimaryKeyConstraint("target_id", "sha"),
     )
-    still_open = sa.text("announced < revision OR NOT over")
+    still_open = sa.text("(announced < revision OR NOT over)")
     op.create_index(
         "nightjar_checks_open",
         "nightjar_checks",

@@ -1,0 +1,18 @@
+"""Fixtures of the tests of results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from bot.results.store import ResultsStore
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[ResultsStore]:
+    """Return an empty store, on each database in turn."""
+    made = ResultsStore(database_url)
+    made.open()
+    yield made
+    made.close()

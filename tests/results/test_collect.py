@@ -1,0 +1,150 @@
+"""Cases of files become one verdict per test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import zstandard
+
+from bot.results.collect import IN_ID, Columns, Reason, collect, merge, split
+from bot.results.columns import duration, is_flaky, status_of
+from bot.results.limits import MAX_MESSAGE, MAX_TEXT_HEAD, MAX_TEXT_TAIL, Refused
+from bot.results.model import Case, Status, Trouble
+from tests.results.uploads import resolve
+
+PASSED, FAILED, ERRORED = Status.PASSED, Status.FAILED, Status.ERRORED
+SKIPPED, XFAILED, XPASSED = Status.SKIPPED, Status.XFAILED, Status.XPASSED
+ID = "tests/test_add.py::test_add[llvm]"
+
+
+def case(status: Status, *, message: str = "", seconds: float | None = 0.5, flaky: bool = False) -> Case:
+    return Case("test_add[llvm]", status, nodeid=ID, message=message, seconds=seconds, flaky=flaky)
+
+
+def verdict(columns: Columns) -> tuple[Status | None, bool]:
+    byte, _ = split(columns.tests[ID])
+    return status_of(byte), is_flaky(byte)
+
+
+def why(columns: Columns, test_id: str = ID) -> Reason:
+    return list(columns.whys)[columns.reasons[test_id]]
+
+
+@pytest.mark.parametrize(
+    ("attempts", "status", "flaky"),
+    [
+        ([PASSED], PASSED, False),
+        ([PASSED, PASSED], PASSED, True),
+        ([PASSED, PASSED, PASSED], PASSED, True),
+        ([PASSED, PASSED, FAILED], FAILED, False),
+        ([FAILED, PASSED], FAILED, False),
+        ([FAILED, ERRORED], FAILED, False),
+        ([ERRORED, FAILED], ERRORED, False),
+        ([PASSED, XPASSED], XPASSED, True),
+        ([SKIPPED, SKIPPED], SKIPPED, False),
+        ([SKIPPED, PASSED], PASSED, False),
+        ([PASSED, SKIPPED], PASSED, False),
+        ([SKIPPED, FAILED], FAILED, False),
+    ],
+)
+def test_several_cases_of_one_test_in_a_file_are_attempts(attempts: list[Status], status: Status, flaky: bool) -> None:
+    assert verdict(collect(map(case, attempts), resolve)) == (status, flaky)
+
+
+def test_the_first_attempt_that_failed_says_why() -> None:
+    attempts = [case(PASSED), case(FAILED, message="the first"), case(ERRORED, message="the second"), case(PASSED)]
+    assert why(collect(attempts, resolve)).message == "the first"
+
+
+def test_the_longest_attempt_is_the_duration() -> None:
+    columns = collect([case(FAILED, seconds=0.004), case(FAILED, seconds=0.011), case(FAILED, seconds=None)], resolve)
+    assert duration(split(columns.tests[ID])[1]) == pytest.approx(0.011)
+
+
+def test_what_the_file_itself_calls_flaky_is_flaky() -> None:
+    assert verdict(collect([case(PASSED, flaky=True)], resolve)) == (PASSED, True)
+
+
+SEVERITY = [FAILED, ERRORED, XPASSED, PASSED, XFAILED, SKIPPED]
+
+
+@pytest.mark.parametrize("one", SEVERITY)
+@pytest.mark.parametrize("other", SEVERITY)
+def test_of_two_files_of_a_run_the_worse_status_counts_and_nothing_is_flaky(one: Status, other: Status) -> None:
+    files = [collect([case(one, message="one")], resolve), collect([case(other, message="other")], resolve)]
+    worse = min(one, other, key=SEVERITY.index)
+    columns = merge(files)
+    assert verdict(columns) == (worse, False)
+    assert why(columns).message == ("one" if worse is one else "other")
+
+
+def test_files_of_a_run_keep_their_tests_flakiness_and_texts() -> None:
+    first = collect([Case("a", FAILED, nodeid="a.py::a", text="one")], resolve)
+    second = collect([Case("b", FAILED, nodeid="b.py::b", text="two"), case(PASSED, flaky=True)], resolve)
+    columns = merge([first, second, collect([case(PASSED)], resolve)])
+    assert len(columns) == 3
+    assert verdict(columns) == (PASSED, True)
+    assert text_of(columns, "a.py::a") == "one"
+    assert text_of(columns, "b.py::b") == "two"
+
+
+def test_a_verdict_that_gives_way_takes_its_reason_along() -> None:
+    skipped = collect([case(SKIPPED, message="no device")], resolve)
+    assert ID not in merge([skipped, collect([case(PASSED)], resolve)]).reasons
+
+
+def test_no_file_at_all_is_no_test_at_all() -> None:
+    assert len(merge([])) == 0
+
+
+def text_of(columns: Columns, test_id: str) -> str:
+    return zstandard.ZstdDecompressor().decompress(columns.texts[why(columns, test_id).text]).decode()
+
+
+def test_a_failure_keeps_where_it_is_and_what_it_said() -> None:
+    failure = Case("t", FAILED, nodeid="t/a.py::t", line=7, trouble=Trouble.SETUP, message="m", text="trace")
+    columns = collect([failure], lambda _: ("t/a.py::t", "t/a.py"))
+    assert why(columns, "t/a.py::t")._replace(text=b"") == Reason(Trouble.SETUP, "m", b"", IN_ID, 7, "")
+    assert text_of(columns, "t/a.py::t") == "trace"
+
+
+def test_a_text_is_kept_once_and_only_its_head_and_tail() -> None:
+    text = "a" * MAX_TEXT_HEAD + "b" * 5_000 + "c" * MAX_TEXT_TAIL
+    columns = collect([Case(name, FAILED, nodeid=name, text=text) for name in ("one", "two")], resolve)
+    assert len(columns.texts) == 1
+    kept = text_of(columns, "two")
+    assert kept.startswith("a" * MAX_TEXT_HEAD + "\n")
+    assert kept.endswith("\n" + "c" * MAX_TEXT_TAIL)
+    assert "5,000 characters left out" in kept
+
+
+def test_a_message_is_cut() -> None:
+    assert why(collect([case(FAILED, message="é" * 5_000)], resolve)).message == "é" * (MAX_MESSAGE - 1) + "…"
+
+
+def test_tests_that_simply_passed_leave_no_reason_and_skips_of_one_reason_share_it() -> None:
+    cases = [
+        Case(str(n), SKIPPED if n % 2 else PASSED, nodeid=f"t.py::{n}", message="no gpu" * (n % 2)) for n in range(9)
+    ]
+    columns = collect(cases, resolve)
+    assert len(columns.whys) == 1
+    assert sorted(columns.reasons) == [f"t.py::{n}" for n in range(9) if n % 2]
+
+
+def test_measures_of_a_test_that_passed_are_kept() -> None:
+    columns = collect([Case("t", PASSED, nodeid=ID, measures={"snr": float("inf"), "delegated": 3})], resolve)
+    assert why(columns).measures == '{"delegated":3,"snr":Infinity}'
+
+
+def test_an_id_is_one_line_whatever_its_format_says() -> None:
+    assert list(collect([Case("t", PASSED, nodeid="a.py::t[\n]")], resolve).tests) == ["a.py::t[\\n]"]
+
+
+def test_what_the_reader_refuses_is_refused() -> None:
+    def cases() -> Iterator[Case]:
+        yield case(PASSED)
+        raise Refused("te.xml ends too early")
+
+    with pytest.raises(Refused, match="too early"):
+        collect(cases(), resolve)

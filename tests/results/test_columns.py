@@ -1,0 +1,119 @@
+"""A run as columns: what bytes say, and how runs become one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.results.blobs import Reasons, find_name, names_blob, read_names, read_reasons, reasons_blob
+from bot.results.collect import Reason
+from bot.results.columns import (
+    FLAKY,
+    STATUS_BYTES,
+    at,
+    differences,
+    duration,
+    duration_code,
+    is_flaky,
+    is_flip,
+    merged,
+    status_byte,
+    status_of,
+)
+from bot.results.limits import MAX_SECONDS
+from bot.results.model import BAD, Status, Trouble
+
+LONGEST = 16_000.0
+
+statuses = st.tuples(st.sampled_from(Status), st.booleans()).map(lambda pair: status_byte(*pair))
+columns = st.lists(st.one_of(st.just(0), statuses), max_size=300).map(bytes)
+
+
+@given(st.floats(min_value=0, max_value=LONGEST))
+def test_a_duration_is_kept_to_three_percent_or_half_a_millisecond(seconds: float) -> None:
+    kept = duration(duration_code(seconds))
+    assert kept is not None
+    assert abs(kept - seconds) <= max(0.03 * seconds, 0.000501)
+
+
+def test_no_duration_stays_none_and_a_day_is_told_as_more_than_four_hours() -> None:
+    assert duration(duration_code(None)) is None
+    assert duration_code(86400.0) == duration_code(MAX_SECONDS) == 255
+    assert (duration(255) or 0) > 4.5 * 3600
+
+
+@given(statuses)
+def test_a_byte_says_how_a_test_ended(byte: int) -> None:
+    status = status_of(byte)
+    assert status is not None
+    assert 0 < byte < STATUS_BYTES
+    assert status_byte(status, is_flaky(byte)) == byte
+
+
+@given(st.lists(columns, min_size=1, max_size=4))
+def test_the_last_run_that_has_a_test_says_how_it_ended(runs: list[bytes]) -> None:
+    result = merged(runs)
+    for ordinal in range(max(map(len, runs))):
+        told = [at(run, ordinal) for run in runs if at(run, ordinal)]
+        ended = {status_of(byte) for byte in told}
+        mixed = bool(ended & BAD) and bool(ended & {Status.PASSED, Status.XFAILED, Status.XPASSED})
+        assert status_of(at(result, ordinal)) == (status_of(told[-1]) if told else None)
+        assert is_flaky(at(result, ordinal)) == (mixed or any(map(is_flaky, told)))
+
+
+@given(columns, columns)
+def test_differences_are_found_wherever_they_are(before: bytes, after: bytes) -> None:
+    places = range(max(len(before), len(after)))
+    assert list(differences(before, after)) == [place for place in places if at(before, place) != at(after, place)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "flip"),
+    [
+        (status_byte(Status.PASSED), status_byte(Status.FAILED), True),
+        (status_byte(Status.ERRORED), status_byte(Status.XPASSED), True),
+        (status_byte(Status.FAILED), status_byte(Status.ERRORED), False),
+        (status_byte(Status.PASSED), status_byte(Status.SKIPPED), False),
+        (status_byte(Status.PASSED), 0, False),
+        (status_byte(Status.PASSED), status_byte(Status.PASSED) | FLAKY, True),
+        (status_byte(Status.PASSED) | FLAKY, status_byte(Status.PASSED), False),
+    ],
+)
+def test_a_flip_is_a_change_between_good_and_bad_or_into_flaky(before: int, after: int, flip: bool) -> None:
+    assert is_flip(before, after) is flip
+
+
+names = st.lists(st.text(min_size=1).map(lambda name: name.replace("\n", "")), unique=True, max_size=30)
+
+
+@given(names, st.integers(1, 9))
+def test_names_come_back_in_order_and_are_found(every: list[str], size: int) -> None:
+    written = {start: names_blob(every[start : start + size]) for start in range(0, len(every), size)}
+    assert list(read_names(written.values())) == every
+    assert [find_name(written, name) for name in every] == list(range(len(every)))
+    assert find_name(written, "tests/test_nothing.py::test_of_this_name_is_nowhere") is None
+
+
+def test_names_beyond_one_piece_come_back() -> None:
+    many = [f"tests/test_{number // 100}.py::test_{number}[é-{'x' * (number % 50)}]" for number in range(10_000)]
+    assert list(read_names([names_blob(many)])) == many
+
+
+reasons = st.builds(
+    Reason,
+    st.sampled_from(Trouble),
+    st.text(max_size=5),
+    st.sampled_from([b"", b"1" * 32, b"2" * 32]),
+    st.text(max_size=3),
+    st.one_of(st.none(), st.integers(1, 9)),
+    st.sampled_from(["", '{"snr":Infinity}']),
+)
+
+
+@given(st.lists(reasons, min_size=1, max_size=5, unique=True), st.sets(st.integers(0, 500_000), max_size=9), st.data())
+def test_reasons_come_back(whys: list[Reason], ordinals: set[int], data: st.DataObject) -> None:
+    numbers = [data.draw(st.integers(0, len(whys) - 1)) for _ in ordinals]
+    assert read_reasons(reasons_blob(Reasons(sorted(ordinals), numbers, whys))) == Reasons(
+        sorted(ordinals), numbers, whys
+    )

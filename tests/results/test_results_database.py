@@ -1,0 +1,153 @@
+"""The tables of results: made once, kept apart from the engine's, never half written."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bot.engine.database import Database, DatabaseError
+from bot.results import schema
+from bot.results.database import VERSION_TABLE, ResultsDatabase
+from bot.results.store import ResultsStore
+from tests.results.uploads import REPOSITORY, Upload
+
+ONE = Upload(1, {"te/a.py::test_add": "passed", "te/a.py::test_mul": "failed"})
+TWO = Upload(2, {"te/a.py::test_add": "failed", "te/a.py::test_div": "failed"})
+
+
+def test_migrations_lead_to_the_tables_that_the_code_knows(database_url: str) -> None:
+    database = ResultsDatabase(database_url)
+    database.open()
+    with database.reading() as connection:
+        options = {"version_table": VERSION_TABLE, "include_name": _ours, "compare_server_default": True}
+        context = MigrationContext.configure(connection, opts=options)
+        assert compare_metadata(context, schema.metadata) == []
+    database.close()
+
+
+def _ours(name: str | None, kind: str, _: object) -> bool:
+    return kind != "table" or (name or "") in schema.metadata.tables
+
+
+async def test_the_engine_and_the_results_share_a_database_whoever_comes_first(database_url: str) -> None:
+    for _ in range(2):
+        store = ResultsStore(database_url)
+        store.open()
+        engine = Database(database_url)
+        await engine.open()
+        store.put(ONE.run, ONE.columns)
+        await engine.close()
+        assert store.run(ONE.run.key) == ONE.run
+        store.close()
+
+
+def test_replicas_that_start_together_make_the_tables_once(database_url: str) -> None:
+    stores = [ResultsStore(database_url) for _ in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(ResultsStore.open, stores))
+    for store in stores:
+        assert store.runs(REPOSITORY) == []
+        store.close()
+
+
+def test_a_database_of_a_newer_release_is_refused_in_one_line(database_url: str) -> None:
+    database = ResultsDatabase(database_url)
+    database.open()
+    with database.writing("") as connection:
+        connection.execute(sa.text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
+    database.close()
+    with pytest.raises(DatabaseError, match=r"newer release \(schema of results 9999, this one knows 0001\)") as error:
+        ResultsStore(database_url).open()
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("url", ["sqlite:///", "mysql://localhost/x", "sqlite:////nowhere/at/all/nightjar.db"])
+def test_a_url_of_no_database_is_told_in_one_line(url: str) -> None:
+    with pytest.raises(DatabaseError, match="DATABASE_URL") as error:
+        ResultsStore(url).open()
+    assert "\n" not in str(error.value)
+
+
+def test_a_server_that_does_not_answer_is_told_without_its_password() -> None:
+    with pytest.raises(DatabaseError, match="could not be opened") as error:
+        ResultsStore("postgresql://nightjar:hush-hush@127.0.0.1:1/nightjar").open()
+    assert "hush-hush" not in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+class _Stopped(Exception):
+    pass
+
+
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(1, 40))
+def test_a_put_that_is_broken_off_anywhere_leaves_nothing(store: ResultsStore, statements: int) -> None:
+    repository = f"octocat/broken-off-{statements}"
+    one, two = (replace(upload, repository=repository) for upload in (ONE, TWO))
+    store.put(two.run, two.columns)
+    before = store.snapshot(repository)
+    left = statements
+
+    def stop(*_: object) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise _Stopped
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", stop)
+    try:
+        store.put(one.run, one.columns)
+    except _Stopped:
+        assert store.snapshot(repository) == before
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", stop)
+    store.put(one.run, one.columns)
+    assert [len(store.history(repository, "operators", name)) for name in one.tests] == [1, 1]
+
+
+DYING = """
+import os, signal, sys
+import sqlalchemy as sa
+from bot.results.store import ResultsStore
+from tests.results.test_results_database import ONE, TWO
+store = ResultsStore(sys.argv[1])
+store.open()
+store.put(TWO.run, TWO.columns)
+print("ready", flush=True)
+def die(connection, cursor, statement, *_):
+    if statement.startswith("INSERT INTO " + sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+sa.event.listen(sa.Engine, "after_cursor_execute", die)
+store.put(ONE.run, ONE.columns)
+"""
+
+
+@pytest.mark.parametrize("table", ["nightjar_names", "nightjar_runs", "nightjar_texts", "nightjar_changes"])
+def test_a_process_that_is_killed_while_it_writes_leaves_nothing_half_done(database_url: str, table: str) -> None:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    died = subprocess.run(
+        [sys.executable, "-c", DYING, database_url, table], env=environment, stdout=subprocess.PIPE, timeout=60
+    )
+    assert (died.returncode, died.stdout) == (-signal.SIGKILL, b"ready\n")
+    store = ResultsStore(database_url)
+    store.open()
+    assert [run.key for run in store.runs(REPOSITORY)] == [TWO.run.key]
+    assert store.put(ONE.run, ONE.columns)
+    whole = "octocat/whole"
+    for upload in (ONE, TWO):
+        assert store.put(replace(upload, repository=whole).run, upload.columns)
+    assert json.dumps(store.snapshot(whole)).replace(whole, REPOSITORY) == json.dumps(store.snapshot(REPOSITORY))
+    store.close()

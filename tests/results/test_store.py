@@ -1,0 +1,338 @@
+"""What the store gives back of what was put into it, on both databases."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from bot.results.identity import renames
+from bot.results.model import Detail, Seen, Status, TargetKey
+from bot.results.state import RunState
+from bot.results.store import ResultsStore
+from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, TARGET, Upload, sha
+
+ADD, MUL, DIV = "te/test_ops.py::test_add", "te/test_ops.py::test_mul", "te/test_ops.py::test_div"
+PASSED, FAILED = Seen(Status.PASSED), Seen(Status.FAILED, message="boom")
+DAY = 86_400.0
+
+
+def put(store: ResultsStore, *uploads: Upload) -> None:
+    for upload in uploads:
+        assert store.put(upload.run, upload.columns)
+
+
+def statuses(store: ResultsStore, test_id: str, about: TargetKey = ABOUT) -> list[tuple[str, str | None]]:
+    history = store.history(REPOSITORY, SUITE, test_id)
+    return [(segment.sha, segment.status and segment.status.value) for segment in history.get(about, ())]
+
+
+def test_a_run_is_given_back_as_it_was_put(store: ResultsStore) -> None:
+    upload = Upload(1, {ADD: "passed", MUL: "failed", DIV: "skipped"}, pull_request=42)
+    put(store, upload)
+    assert store.run(upload.run.key) == upload.run
+    state = store.state(ABOUT, sha(1))
+    suite = state.suites[SUITE]
+    assert suite.seen == {ADD: PASSED, MUL: FAILED, DIV: Seen(Status.SKIPPED)}
+    assert dict(suite.details) == {MUL: Detail(message="boom", text=f"{MUL} went wrong", path="te/test_ops.py")}
+    assert suite.runs == (upload.run,)
+    assert (state.complete, state.mainline, state.pull_request) == (True, True, 42)
+    assert store.seen(ABOUT, SUITE, sha(1)) == suite.seen
+
+
+def test_nothing_is_known_of_what_nobody_sent(store: ResultsStore) -> None:
+    upload = Upload(1, {})
+    assert store.run(upload.run.key) is None
+    assert store.state(ABOUT, sha(1)).suites == {}
+    assert store.seen(ABOUT, SUITE, sha(1)) == {}
+    assert store.history(REPOSITORY, SUITE, ADD) == {}
+    assert store.flakiest(ABOUT, SUITE) == []
+    assert store.baselines(ABOUT, SUITE) == []
+    assert store.whole(ABOUT, sha(1)) is None
+
+
+def test_a_folder_is_stored_once_and_what_came_first_stays(store: ResultsStore) -> None:
+    first, second = Upload(1, {ADD: "passed"}), Upload(1, {ADD: "failed"})
+    put(store, first)
+    before = store.snapshot(REPOSITORY)
+    assert not store.put(first.run, first.columns)
+    assert not store.put(replace(second.run, version="another"), second.columns)
+    assert not store.note(first.without_results(RunState.WAITING))
+    assert store.snapshot(REPOSITORY) == before
+
+
+def test_reading_the_bucket_anew_replaces_a_run_and_what_follows_from_it(store: ResultsStore) -> None:
+    put(store, Upload(1, {ADD: "passed"}), Upload(2, {ADD: "failed", MUL: "passed"}), Upload(3, {ADD: "passed"}))
+    again = Upload(2, {ADD: "passed"})
+    assert store.put(again.run, again.columns, replace=True)
+    assert store.seen(ABOUT, SUITE, sha(2)) == {ADD: PASSED}
+    assert statuses(store, ADD) == [(sha(1), "passed")]
+    assert statuses(store, MUL) == []
+
+
+def test_a_text_of_any_characters_comes_back(store: ResultsStore) -> None:
+    odd = "te/test_ops.py::test_nul[\x00\ud800é]"
+    upload = Upload(1, {odd: "failed"})
+    run = replace(upload.run, reason="\x00\udfff", claims=replace(upload.run.claims or None, log_url="a\x00b"))  # type: ignore[type-var]
+    assert store.put(run, upload.columns)
+    assert store.run(run.key) == run
+    assert store.state(ABOUT, sha(1)).suites[SUITE].details[odd].text == f"{odd} went wrong"
+    assert statuses(store, odd) == [(sha(1), "failed")]
+
+
+# Shards and attempts
+
+
+def test_a_run_whose_shards_are_not_all_there_tells_which_are_missing(store: ResultsStore) -> None:
+    first, second, third = Upload(1, {ADD: "passed", MUL: "failed", DIV: "passed"}).in_shards(3)
+    put(store, third, first)
+    suite = store.state(ABOUT, sha(1)).suites[SUITE]
+    assert (suite.shard_total, suite.missing_shards, suite.complete) == (3, (2,), False)
+    assert suite.seen == {ADD: PASSED, DIV: PASSED}
+    assert store.baselines(ABOUT, SUITE) == []
+    put(store, second)
+    assert store.state(ABOUT, sha(1)).suites[SUITE].complete
+    assert store.seen(ABOUT, SUITE, sha(1)) == {ADD: PASSED, DIV: PASSED, MUL: FAILED}
+    assert store.baselines(ABOUT, SUITE) == [sha(1)]
+
+
+def test_a_later_attempt_says_how_a_test_ended_and_that_it_is_flaky(store: ResultsStore) -> None:
+    put(store, Upload(1, {ADD: "passed"}, "b", attempt=2), Upload(1, {ADD: "failed", MUL: "failed"}, "a"))
+    suite = store.state(ABOUT, sha(1)).suites[SUITE]
+    assert suite.seen == {ADD: Seen(Status.PASSED, flaky=True), MUL: FAILED}
+    assert set(suite.details) == {MUL}
+    assert [run.key.run_id for run in suite.runs] == ["a", "b"]
+
+
+def test_a_run_that_waits_is_shown_and_then_stored(store: ResultsStore) -> None:
+    upload = Upload(1, {ADD: "passed"})
+    waiting = upload.without_results(RunState.WAITING)
+    assert store.note(waiting)
+    assert not store.note(waiting)
+    suite = store.state(ABOUT, sha(1)).suites[SUITE]
+    assert (suite.waiting, suite.seen, suite.complete) == ((waiting,), {}, False)
+    assert store.waiting(REPOSITORY) == [waiting]
+    put(store, upload)
+    assert store.waiting(REPOSITORY) == []
+    assert store.state(ABOUT, sha(1)).complete
+
+
+def test_a_run_that_waited_in_vain_is_broken_until_its_shard_is_sent_again(store: ResultsStore) -> None:
+    broken = Upload(1, {ADD: "passed"}, "1").without_results(RunState.INCOMPLETE)
+    store.note(broken)
+    assert store.state(ABOUT, sha(1)).suites[SUITE].broken == (broken,)
+    put(store, Upload(1, {ADD: "passed"}, "2", attempt=2))
+    suite = store.state(ABOUT, sha(1)).suites[SUITE]
+    assert (suite.broken, suite.complete, len(suite.runs)) == ((), True, 2)
+
+
+def test_a_refused_run_is_kept_with_its_reason_and_is_in_no_state_and_no_check(store: ResultsStore) -> None:
+    refused = replace(Upload(1, {}).without_results(RunState.REFUSED, "no such commit"), claims=None, admission=None)
+    assert store.note(refused)
+    assert store.run(refused.key) == refused
+    assert store.state(ABOUT, sha(1)).suites == {}
+    assert store.due(REPOSITORY, 10 * DAY, 0, DAY) == []
+
+
+# What is asked about runs
+
+
+def test_runs_are_listed_newest_first_and_by_what_they_are(store: ResultsStore) -> None:
+    put(store, Upload(1, {ADD: "passed"}), Upload(2, {ADD: "passed"}, target="hexagon-v73"))
+    store.note(Upload(3, {}).without_results(RunState.WAITING))
+    assert [run.key.sha for run in store.runs(REPOSITORY)] == [sha(3), sha(2), sha(1)]
+    assert [run.key.sha for run in store.runs(REPOSITORY, limit=1)] == [sha(3)]
+    assert [run.key.sha for run in store.runs(REPOSITORY, lab=LAB, target=TARGET)] == [sha(3), sha(1)]
+    assert [run.key.sha for run in store.runs(REPOSITORY, state=RunState.STORED, sha=sha(2))] == [sha(2)]
+    assert store.runs("octocat/other") == []
+
+
+def test_known_runs_are_told_from_new_ones(store: ResultsStore) -> None:
+    upload, other = Upload(1, {ADD: "passed"}), Upload(1, {}, "2", target="hexagon-v73")
+    put(store, upload)
+    store.note(other.without_results(RunState.REFUSED))
+    assert store.known([upload.run.key, other.run.key, Upload(1, {}, "3").run.key]) == {upload.run.key, other.run.key}
+
+
+def test_usage_counts_what_a_lab_sent_since_a_moment_but_not_what_was_refused(store: ResultsStore) -> None:
+    put(store, Upload(1, {ADD: "passed"}), Upload(2, {ADD: "passed"}, target="hexagon-v73"))
+    store.note(Upload(3, {}).without_results(RunState.REFUSED))
+    assert store.usage(REPOSITORY, LAB, 5000.0) == (2, 200)
+    assert store.usage(REPOSITORY, LAB, 5000.5) == (0, 0)
+    assert store.usage(REPOSITORY, "another-lab", 0.0) == (0, 0)
+
+
+# The series
+
+
+def test_history_tells_from_which_commit_on_a_test_ended_how(store: ResultsStore) -> None:
+    for number, status in enumerate(["passed", "passed", "failed", "failed", "passed"], 1):
+        put(store, Upload(number, {ADD: status, MUL: "passed"}))
+    assert statuses(store, ADD) == [(sha(1), "passed"), (sha(3), "failed"), (sha(5), "passed")]
+    assert statuses(store, MUL) == [(sha(1), "passed")]
+
+
+def test_history_tells_that_a_test_came_later_and_went(store: ResultsStore) -> None:
+    put(store, Upload(1, {MUL: "passed"}), Upload(2, {MUL: "passed", ADD: "failed"}), Upload(3, {MUL: "passed"}))
+    assert statuses(store, ADD) == [(sha(2), "failed"), (sha(3), None)]
+
+
+def test_history_is_told_for_each_target(store: ResultsStore) -> None:
+    hexagon = TargetKey(REPOSITORY, LAB, "hexagon-v73")
+    put(store, Upload(1, {ADD: "passed"}), Upload(1, {ADD: "failed"}, target="hexagon-v73"))
+    assert statuses(store, ADD) == [(sha(1), "passed")]
+    assert statuses(store, ADD, hexagon) == [(sha(1), "failed")]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Upload(2, {ADD: "failed"}, mainline=False, pull_request=7),
+        Upload(2, {ADD: "failed"}, shard=(1, 2)),
+        Upload(2, {f"te/test_ops.py::test_{number}": "failed" for number in range(50)} | {ADD: "failed"}),
+    ],
+    ids=["a pull request's head", "a shard alone", "a run that one cause broke"],
+)
+def test_what_says_nothing_about_the_nightly_branch_is_not_in_its_series(store: ResultsStore, other: Upload) -> None:
+    put(store, Upload(1, {ADD: "passed"}), other, Upload(3, {ADD: "passed"}))
+    assert statuses(store, ADD) == [(sha(1), "passed")]
+
+
+def test_baselines_are_complete_commits_the_newest_first_and_no_infra(store: ResultsStore) -> None:
+    broken = {f"te/test_ops.py::test_{number}": "failed" for number in range(50)}
+    put(store, Upload(1, {ADD: "passed"}), Upload(2, {ADD: "passed"}, mainline=False), Upload(3, broken))
+    store.note(Upload(4, {}).without_results(RunState.WAITING))
+    assert store.baselines(ABOUT, SUITE) == [sha(2), sha(1)]
+    assert store.baselines(ABOUT, SUITE, limit=1) == [sha(2)]
+
+
+def test_history_follows_a_test_through_its_names(store: ResultsStore) -> None:
+    def night(number: int, file: str, **other: str) -> Upload:
+        return Upload(number, {f"{file}::test_{name}": other.get(f"t{name}", "passed") for name in range(20)})
+
+    put(store, night(1, "te/a.py"), night(2, "te/a.py", t7="failed"), night(5, "ir/c.py"))
+    put(store, night(3, "te/b.py", t7="failed"), night(4, "te/b.py"))
+    assert statuses(store, "ir/c.py::test_7") == [
+        (sha(1), "passed"),
+        (sha(2), "failed"),
+        (sha(3), "failed"),
+        (sha(4), "passed"),
+        (sha(5), "passed"),
+    ]
+    (history,) = store.history(REPOSITORY, SUITE, "ir/c.py::test_7").values()
+    assert [one.name.partition("::")[0] for one in history] == ["te/a.py", "te/a.py", "te/b.py", "te/b.py", "ir/c.py"]
+    assert statuses(store, "te/a.py::test_7") == [(sha(1), "passed"), (sha(2), "failed"), (sha(3), None)]
+    assert [(one.test_id, one.flips) for one in store.flakiest(ABOUT, SUITE)] == [("ir/c.py::test_7", 2)]
+
+
+def test_a_test_that_fails_under_its_new_name_has_failed_since_then(database_url: str) -> None:
+    store = ResultsStore(database_url, renames=lambda gone, new: dict(zip(gone, new, strict=True)))
+    store.open()
+    put(store, Upload(1, {ADD: "passed"}), Upload(2, {MUL: "failed"}))
+    assert statuses(store, MUL) == [(sha(1), "passed"), (sha(2), "failed")]
+    store.close()
+
+
+def test_the_tests_that_change_most_are_told_first(store: ResultsStore) -> None:
+    for number in range(1, 7):
+        tests = {
+            ADD: "failed" if number % 2 else "passed",
+            MUL: "failed" if number > 3 else "passed",
+            DIV: "skipped" if number % 2 else "passed",
+        }
+        put(store, Upload(number, tests))
+    assert [(one.test_id, one.flips) for one in store.flakiest(ABOUT, SUITE)] == [(ADD, 5), (MUL, 1)]
+    assert [(one.test_id, one.flips) for one in store.flakiest(ABOUT, SUITE, limit=1)] == [(ADD, 5)]
+    assert [(one.test_id, one.flips) for one in store.flakiest(ABOUT, SUITE, since=5000.0)] == [(ADD, 2)]
+
+
+# Check runs
+
+
+def test_a_check_is_due_once_its_results_have_settled_and_again_when_they_change(database_url: str) -> None:
+    moment = 1000.0
+    store = ResultsStore(database_url, now=lambda: moment)
+    store.open()
+    put(store, Upload(1, {ADD: "passed"}))
+    assert store.due(REPOSITORY, 1059.0, 60.0, DAY) == []
+    (due,) = store.due(REPOSITORY, 1060.0, 60.0, DAY)
+    assert (due.about, due.sha, due.revision, due.over) == (ABOUT, sha(1), 1, True)
+    store.announced(due)
+    assert store.due(REPOSITORY, 9999.0, 60.0, DAY) == []
+    put(store, Upload(1, {MUL: "passed"}, "2", suite="other"))
+    assert [one.revision for one in store.due(REPOSITORY, 1060.0, 60.0, DAY)] == [2]
+    store.announced(due)
+    assert [one.revision for one in store.due(REPOSITORY, 1060.0, 60.0, DAY)] == [2]
+    store.close()
+
+
+def test_an_incomplete_check_is_due_once_and_once_more_at_the_deadline(database_url: str) -> None:
+    store = ResultsStore(database_url, now=lambda: 1000.0)
+    store.open()
+    first, second = Upload(1, {ADD: "passed", MUL: "passed"}).in_shards(2)
+    put(store, first)
+    (due,) = store.due(REPOSITORY, 1060.0, 60.0, DAY)
+    assert not due.over
+    store.announced(due)
+    assert store.due(REPOSITORY, 2000.0, 60.0, DAY) == []
+    (over,) = store.due(REPOSITORY, 1000.0 + DAY, 60.0, DAY)
+    assert (over.revision, over.over) == (1, True)
+    store.announced(over)
+    assert store.due(REPOSITORY, 1000.0 + 2 * DAY, 60.0, DAY) == []
+    put(store, second)
+    assert [(one.revision, one.over) for one in store.due(REPOSITORY, 1060.0, 60.0, DAY)] == [(2, True)]
+    store.close()
+
+
+def test_a_check_that_has_all_suites_of_the_night_before_need_not_wait(store: ResultsStore) -> None:
+    put(store, Upload(1, {ADD: "passed"}), Upload(1, {ADD: "passed"}, "other", suite="other"))
+    assert store.whole(ABOUT, sha(1)) is None
+    put(store, Upload(2, {ADD: "passed"}))
+    assert store.whole(ABOUT, sha(2)) is None
+    put(store, Upload(2, {ADD: "passed"}, "other", suite="other"))
+    whole = store.whole(ABOUT, sha(2))
+    assert whole is not None
+    assert (whole.sha, whole.over) == (sha(2), True)
+    store.announced(whole)
+    assert store.whole(ABOUT, sha(2)) is None
+
+
+def test_a_commit_that_comes_late_has_the_checks_written_again_whose_baseline_it_may_be(store: ResultsStore) -> None:
+    put(store, Upload(2, {ADD: "passed"}), Upload(1, {ADD: "passed"}, mainline=False, pull_request=7))
+    put(store, *(Upload(number, {ADD: "passed"}, mainline=False, pull_request=8) for number in (4, 5)))
+    for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(due)
+    put(store, Upload(3, {ADD: "passed"}))
+    assert {due.sha for due in store.due(REPOSITORY, 1e12, 0.0, DAY)} == {sha(3), sha(4), sha(5)}
+
+
+def test_a_check_can_be_asked_for_again(store: ResultsStore) -> None:
+    put(store, Upload(1, {ADD: "passed"}))
+    for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(due)
+    store.touch(ABOUT, sha(1))
+    assert [due.revision for due in store.due(REPOSITORY, 1e12, 0.0, DAY)] == [2]
+
+
+# Many at once
+
+
+def test_runs_that_arrive_at_once_all_find_their_place(database_url: str) -> None:
+    stores = [ResultsStore(database_url, renames=renames) for _ in range(2)]
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(ResultsStore.open, stores))
+        uploads = [
+            Upload(number, {f"te/a.py::t{test}": "passed" for test in range(number)}, target=f"board-{board}")
+            for number in range(1, 6)
+            for board in range(2)
+        ]
+        done = threads.map(
+            lambda pair: pair[1].put(pair[0].run, pair[0].columns), zip(uploads * 2, stores * 10, strict=True)
+        )
+        assert sum(done) == len(uploads)
+    for number in range(1, 6):
+        seen = stores[0].seen(replace(ABOUT, target="board-1"), SUITE, sha(number))
+        assert seen == {f"te/a.py::t{test}": PASSED for test in range(number)}
+    for one in stores:
+        one.close()

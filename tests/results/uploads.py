@@ -1,0 +1,131 @@
+"""Uploads as tests write them down, and what they come to by a model that is as simple as can be: a dict of results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from bot.results.collect import Columns, collect
+from bot.results.model import BAD, Case, RunKey, Status, TargetKey
+from bot.results.state import Admission, Claims, Run, RunState
+
+REPOSITORY = "octocat/compiler"
+LAB = "example-lab"
+TARGET = "adreno"
+SUITE = "operators"
+ABOUT = TargetKey(REPOSITORY, LAB, TARGET)
+GOOD = frozenset({Status.PASSED, Status.XFAILED, Status.XPASSED})
+
+
+def sha(number: int) -> str:
+    """Return the SHA of a commit."""
+    return f"{number:040x}"
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A run with its tests: `commit` numbers the commits in the order of their times, unless `at` says otherwise."""
+
+    commit: int
+    tests: Mapping[str, str]
+    run_id: str = "1"
+    target: str = TARGET
+    suite: str = SUITE
+    attempt: int = 1
+    shard: tuple[int, int] = (1, 1)
+    mainline: bool = True
+    pull_request: int | None = None
+    repository: str = REPOSITORY
+    at: float | None = None
+    flaky: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def run(self) -> Run:
+        """What is known of it besides its tests."""
+        claims = Claims(self.suite, self.attempt, *self.shard, environment={"device": "Pixel 9"})
+        moment = 1000.0 * self.commit if self.at is None else self.at
+        admission = Admission(moment, self.mainline, self.pull_request)
+        key = RunKey(self.repository, LAB, self.target, sha(self.commit), self.run_id)
+        return Run(key, f"etag-{self.run_id}", RunState.STORED, "", 5000.0, 100, claims, admission)
+
+    @property
+    def columns(self) -> Columns:
+        """Its tests; what failed has a message and a text."""
+        return collect((self._case(name, Status(status)) for name, status in self.tests.items()), resolve)
+
+    def _case(self, name: str, status: Status) -> Case:
+        message, text = ("boom", f"{name} went wrong") if status in BAD else ("", "")
+        return Case(name, status, nodeid=name, flaky=name in self.flaky, seconds=0.5, message=message, text=text)
+
+    def without_results(self, state: RunState, reason: str = "te.xml is missing") -> Run:
+        """Return the run as it is noted while its files are not there, or not to be taken."""
+        return replace(self.run, state=state, reason=reason)
+
+    def in_shards(self, total: int) -> list[Upload]:
+        """Return the same results as several uploads with a part of the tests each."""
+        parts: list[dict[str, str]] = [{} for _ in range(total)]
+        for number, (name, status) in enumerate(self.tests.items()):
+            parts[number % total][name] = status
+        return [
+            replace(self, tests=part, run_id=f"{self.run_id}-{index}", shard=(index, total))
+            for index, part in enumerate(parts, 1)
+        ]
+
+
+def resolve(case: Case) -> tuple[str, str]:
+    """Take a case's ID as it stands."""
+    return case.nodeid, case.nodeid.partition("::")[0]
+
+
+class Verdict(NamedTuple):
+    """How a test ended."""
+
+    status: Status
+    flaky: bool
+
+
+Results = dict[str, Verdict]
+
+
+def merged(uploads: Iterable[Upload]) -> Results:
+    """Merge the uploads of one suite and commit by the rules, one result after the other."""
+    told: dict[str, list[Verdict]] = {}
+    for upload in sorted(uploads, key=lambda one: (one.attempt, one.run_id)):
+        for name, status in upload.tests.items():
+            told.setdefault(name, []).append(Verdict(Status(status), name in upload.flaky))
+    return {
+        name: Verdict(
+            verdicts[-1].status,
+            any(one.flaky for one in verdicts)
+            or ({one.status for one in verdicts} & GOOD != set() and {one.status for one in verdicts} & BAD != set()),
+        )
+        for name, verdicts in told.items()
+    }
+
+
+def is_complete(uploads: Sequence[Upload]) -> bool:
+    """Tell whether all shards of one suite and commit are there."""
+    total = max(one.shard[1] for one in uploads)
+    return {one.shard[0] for one in uploads if one.shard[1] == total} >= set(range(1, total + 1))
+
+
+def series(uploads: Iterable[Upload]) -> list[tuple[str, Results]]:
+    """Return the complete commits of the nightly branch in their order, with their merged results."""
+    by_commit: dict[tuple[float, str], list[Upload]] = {}
+    for upload in uploads:
+        if upload.mainline:
+            assert upload.run.admission is not None
+            by_commit.setdefault((upload.run.admission.committed_at, upload.run.key.sha), []).append(upload)
+    return [(commit[1], merged(those)) for commit, those in sorted(by_commit.items()) if is_complete(those)]
+
+
+def changes(uploads: Iterable[Upload]) -> dict[str, dict[str, tuple[Verdict | None, Verdict | None]]]:
+    """Return, for each commit of the series, the tests that ended otherwise than at the commit before."""
+    commits = series(uploads)
+    found: dict[str, dict[str, tuple[Verdict | None, Verdict | None]]] = {commits[0][0]: {}} if commits else {}
+    for (_, before), (commit, now) in pairwise(commits):
+        names = before.keys() | now.keys()
+        found[commit] = {name: (before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)}
+    return found
