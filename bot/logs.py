@@ -29,6 +29,7 @@ _QUIET = {
     # Their INFO tells of each job and each request; what matters of it the engine and the client say themselves.
     "procrastinate": logging.WARNING,
     "aiohttp.access": logging.CRITICAL,
+    "alembic": logging.WARNING,
     "botocore": logging.WARNING,
     "boto3": logging.WARNING,
     "urllib3": logging.WARNING,

@@ -167,7 +167,7 @@ async def _findings(
     context: Context, results: Results, asked: Asked, state: TargetState, ignored: Ignored | None
 ) -> Findings:
     name, about = context.repository.full_name, asked.about
-    candidates = {s: set(await context.results.baseline_candidates(about, s)) - {asked.sha} for s in state.suites}
+    candidates = {s: set(await context.results.baseline_candidates(about, s, asked.sha)) for s in state.suites}
     baselines = await nearest(context, asked.sha, candidates)
     compared = {}
     for suite, found in state.suites.items():
@@ -201,9 +201,13 @@ def compared_with(suite: SuiteState, baseline: Baseline | None, before: Mapping[
 
 
 def exit_status(suite: SuiteState) -> int | None:
-    """Return the worst exit status of a suite's shards, each as its last run told it; None where none told."""
+    """Return the worst exit status of a suite's shards, each as its last run told it; None where none told.
+
+    A negative one is a signal's, and worse than any other.
+    """
     last = {run.claims.shard_index: run.claims.exit_status for run in suite.runs if run.claims is not None}
-    return max((status for status in last.values() if status is not None), default=None)
+    told = [status for status in last.values() if status is not None]
+    return max(told, key=lambda status: (status < 0, status), default=None)
 
 
 async def nearest(context: Context, sha: str, candidates: Mapping[str, Collection[str]]) -> dict[str, Baseline]:

@@ -23,13 +23,19 @@ class Flaky:
     flips: int
 
 
-def baselines(connection: sa.Connection, about: TargetKey, suite: str, limit: int) -> list[str]:
-    """Return the newest commits that are complete and no infra, on the nightly branch and off it."""
-    points = schema.points
+def baselines(connection: sa.Connection, about: TargetKey, suite: str, sha: str, limit: int) -> list[str]:
+    """Return commits of the nightly branch that are no younger than another one, complete and no infra.
+
+    Heads of pull requests are none of them: what one commit of a pull request broke, the next one has not found broken.
+    """
+    points, own = schema.points, schema.points.alias()
+    of_target = (schema.targets.c.lab == about.lab, schema.targets.c.target == about.target)
+    of_suite = _of_suite(sa.select(points.c.series_id), about.repository, suite).where(*of_target).scalar_subquery()
+    moment = sa.select(sa.func.min(own.c.committed_at)).where(own.c.series_id.in_(of_suite), own.c.sha == sha)
     statement = (
-        _of_suite(sa.select(points.c.sha), about.repository, suite)
-        .where(schema.targets.c.lab == about.lab, schema.targets.c.target == about.target)
-        .where(points.c.complete, points.c.infra == "")
+        sa.select(points.c.sha)
+        .where(points.c.series_id.in_(of_suite), points.c.sha != sha)
+        .where(points.c.linked, points.c.committed_at <= moment.scalar_subquery())
         .order_by(points.c.committed_at.desc(), points.c.sha.desc())
         .limit(limit)
     )

@@ -49,9 +49,9 @@ class ResultsService:
         """Return what is known of a commit on a target."""
         return await asyncio.to_thread(self._store.state, about, sha)
 
-    async def baseline_candidates(self, about: TargetKey, suite: str) -> list[str]:
-        """Return the commits that another one may be compared with: complete, and no run that says nothing."""
-        return await asyncio.to_thread(self._store.baselines, about, suite)
+    async def baseline_candidates(self, about: TargetKey, suite: str, sha: str) -> list[str]:
+        """Return the commits that another one may be compared with if they are ancestors of it."""
+        return await asyncio.to_thread(self._store.baselines, about, suite, sha)
 
     async def seen(self, about: TargetKey, suite: str, sha: str) -> Mapping[str, Seen]:
         """Return the verdict of every test of a suite at a commit."""
@@ -75,7 +75,8 @@ class ResultsService:
     ) -> Run:
         """Take a run out of its bucket, or another source, and announce its check where nothing more is expected.
 
-        With `again` one that is stored already is read once more. Raises `UserError` for what is no run.
+        With `again` one that is stored or refused already is read once more, whatever the lab has sent today. Raises
+        `UserError` for what is no run.
         """
         if config.results is None:
             raise UserError(SWITCHED_OFF.format(repository=repository.full_name))

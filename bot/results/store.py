@@ -285,10 +285,10 @@ class ResultsStore:
             found = connection.execute(sa.select(schema.texts.c.text).filter_by(sha256=digest)).scalar_one()
         return blobs.raw(found).decode("utf-8", "surrogatepass")
 
-    def baselines(self, about: TargetKey, suite: str, *, limit: int = NEWEST) -> list[str]:
-        """Return the commits that another may be compared with, the newest first: complete, and no infra."""
+    def baselines(self, about: TargetKey, suite: str, sha: str, *, limit: int = NEWEST) -> list[str]:
+        """Return the commits that another may be compared with if they are ancestors of it, the newest first."""
         with self._database.reading() as connection:
-            return history.baselines(connection, about, suite, limit)
+            return history.baselines(connection, about, suite, sha, limit)
 
     # Check runs
 

@@ -48,7 +48,7 @@ def test_nothing_is_known_of_what_nobody_sent(store: ResultsStore) -> None:
     assert store.seen(ABOUT, SUITE, sha(1)) == {}
     assert store.history(REPOSITORY, SUITE, ADD) == {}
     assert store.flakiest(ABOUT, SUITE) == []
-    assert store.baselines(ABOUT, SUITE) == []
+    assert store.baselines(ABOUT, SUITE, sha(1)) == []
     assert store.whole(ABOUT, sha(1)) is None
 
 
@@ -86,15 +86,15 @@ def test_a_text_of_any_characters_comes_back(store: ResultsStore) -> None:
 
 def test_a_run_whose_shards_are_not_all_there_tells_which_are_missing(store: ResultsStore) -> None:
     first, second, third = Upload(1, {ADD: "passed", MUL: "failed", DIV: "passed"}).in_shards(3)
-    put(store, third, first)
+    put(store, third, first, Upload(2, {ADD: "passed"}))
     suite = store.state(ABOUT, sha(1)).suites[SUITE]
     assert (suite.shard_total, suite.missing_shards, suite.complete) == (3, (2,), False)
     assert suite.seen == {ADD: PASSED, DIV: PASSED}
-    assert store.baselines(ABOUT, SUITE) == []
+    assert store.baselines(ABOUT, SUITE, sha(2)) == []
     put(store, second)
     assert store.state(ABOUT, sha(1)).suites[SUITE].complete
     assert store.seen(ABOUT, SUITE, sha(1)) == {ADD: PASSED, DIV: PASSED, MUL: FAILED}
-    assert store.baselines(ABOUT, SUITE) == [sha(1)]
+    assert store.baselines(ABOUT, SUITE, sha(2)) == [sha(1)]
 
 
 def test_a_later_attempt_says_how_a_test_ended_and_that_it_is_flaky(store: ResultsStore) -> None:
@@ -199,12 +199,13 @@ def test_what_says_nothing_about_the_nightly_branch_is_not_in_its_series(store: 
     assert statuses(store, ADD) == [(sha(1), "passed")]
 
 
-def test_baselines_are_complete_commits_the_newest_first_and_no_infra(store: ResultsStore) -> None:
-    broken = {f"te/test_ops.py::test_{number}": "failed" for number in range(50)}
-    put(store, Upload(1, {ADD: "passed"}), Upload(2, {ADD: "passed"}, mainline=False), Upload(3, broken))
+def test_baselines_are_earlier_complete_commits_of_the_nightly_branch_and_no_infra(store: ResultsStore) -> None:
+    good, broken = {ADD: "passed"}, {f"te/test_ops.py::test_{number}": "failed" for number in range(50)}
+    put(store, Upload(1, good), Upload(2, good, mainline=False), Upload(3, broken), Upload(5, good), Upload(6, good))
     store.note(Upload(4, {}).without_results(RunState.WAITING))
-    assert store.baselines(ABOUT, SUITE) == [sha(2), sha(1)]
-    assert store.baselines(ABOUT, SUITE, limit=1) == [sha(2)]
+    assert store.baselines(ABOUT, SUITE, sha(6)) == [sha(5), sha(1)]
+    assert store.baselines(ABOUT, SUITE, sha(6), limit=1) == [sha(5)]
+    assert store.baselines(ABOUT, SUITE, sha(2)) == [sha(1)]
 
 
 def test_history_follows_a_test_through_its_names(store: ResultsStore) -> None:
