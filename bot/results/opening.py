@@ -63,7 +63,7 @@ def inflated(stream: BinaryIO, name: str) -> io.BufferedReader:
         raise Refused(f"{name} is compressed twice. {TAKEN}, once")
     if not inner:
         raise Refused(f"{name} holds nothing once it is inflated")
-    _refuse_archive(inner, f"What {name} holds")
+    _refuse_archive(inner, name)
     return opened
 
 
@@ -144,7 +144,7 @@ def _head(stream: BinaryIO) -> bytes:
 def _refuse_archive(head: bytes, name: str) -> None:
     for magic, what in _ARCHIVES:
         if magic.match(head):
-            raise Refused(f"{name} is {what}, which is not taken. {TAKEN}")
+            raise Refused(f"{name} is {what}, or holds such, which is not taken. {TAKEN}")
 
 
 class _Chunks(io.RawIOBase):

@@ -49,7 +49,7 @@ def read(stream: BinaryIO, name: str, format: str | None = None) -> Iterator[Cas
                 raise TooMuch(TOO_MANY.format(name=name))
             yield case
     except Refused as refused:
-        if name in str(refused):
+        if str(refused).startswith(name):
             raise
         raise type(refused)(f"{name}: {refused}") from refused
 

@@ -25,6 +25,7 @@ MAX_SUBTESTS = 1000
 NO_HEADER = f"{WHAT}: the first line must name the columns, {' and '.join(REQUIRED)} among them"
 CUT_OFF = f"{WHAT}: the row of line {{line}}{{test}} is cut off: the process died, or it is part of a file"
 LONG_ROW = f"{WHAT}: the row of line {{line}} has more than {MAX_ROW_BYTES >> 20} MiB"
+LONG_FIELD = f"{WHAT}: a field in the row of line {{line}} has more than {csv.field_size_limit():,} characters"
 SURPLUS = f"{WHAT}: the row of line {{line}} has {{fields}} fields, and the first line names {{columns}} columns"
 NO_CSV = f"{WHAT}: line {{line}} is no CSV: {{error}}"
 NO_TEXT = f"{WHAT}: line {{line}} has bytes that are no UTF-8"
@@ -202,6 +203,7 @@ def _rows(stream: BinaryIO) -> Iterator[dict[str, str]]:
 
 def _next_row(reader: Iterator[list[str]], lines: _Lines) -> list[str] | None:
     """Return the next row that is not empty, None at the end."""
+    lines.begin_row()
     try:
         for fields in reader:
             if fields:
@@ -210,6 +212,8 @@ def _next_row(reader: Iterator[list[str]], lines: _Lines) -> list[str] | None:
     except csv.Error as error:
         if "unexpected end" in str(error):
             raise Refused(CUT_OFF.format(line=lines.row, test="")) from None
+        if "field limit" in str(error):
+            raise TooMuch(LONG_FIELD.format(line=lines.row)) from None
         raise Refused(NO_CSV.format(line=lines.line, error=error)) from None
     return None
 

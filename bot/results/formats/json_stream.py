@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping
+from itertools import chain
 from typing import Any, BinaryIO, TypeAlias
 
 import ijson  # type: ignore[import-untyped]
@@ -12,7 +13,9 @@ import ijson  # type: ignore[import-untyped]
 from bot.results.formats.fields import cut
 from bot.results.limits import MAX_JSON_DEPTH, MAX_KEPT_CHARACTERS, MAX_STRING_BYTES, Refused, TooMuch
 
-CHUNK = 1 << 16
+CHUNK, MAX_PIECE = 1 << 16, 1 << 20
+"""Bytes read at once; and given to the parser at once while a text goes on, for which yajl begins anew at its start."""
+END = b""
 UTF8_BOM, UTF16_BOMS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
 Shape: TypeAlias = Mapping[str, "Shape"]
@@ -26,11 +29,14 @@ _VALUE_COST = 64
 _OPENING = frozenset({"start_map", "start_array"})
 _CLOSING = frozenset({"end_map", "end_array"})
 
-# What Python's json module writes for floats that JSON has no word for, and reads again.
-_NOT_A_NUMBER = re.compile(rb"NaN|Infinity")
-_STRING_OR_NOT_A_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*+"?|NaN|-?Infinity', re.DOTALL)
-_UNDECIDED = re.compile(rb"\\+\Z|[-NaInfity]{1,8}\Z")
-"""The end of a chunk whose meaning the next one decides: an escape, or part of a word."""
+# NaN and Infinity, which Python's json module writes, and integers beyond 64 bits: yajl refuses all of them. use_float
+# stands wherever ijson is called because without it ijson 3.6 crashes the process on integers of 4,300 digits.
+_LONG_INTEGER = re.compile(rb"[0-9](?<![.0-9][0-9])[0-9]{18}")
+_STRING_OR_NO_NUMBER = re.compile(
+    rb'"(?:[^"\\]|\\.)*+"?|NaN|-?Infinity|(?<![0-9.eE+-])-?[0-9]{19,}(?![0-9.eE])', re.DOTALL
+)
+_OF_NUMBERS = b"0123456789+-.eENaInfity"
+MAX_NUMBER_BYTES = 1000
 
 
 class EndsEarly(Refused):
@@ -162,13 +168,18 @@ class JsonReader:
     def _parsed(self, stream: BinaryIO) -> Generator[tuple[str, Any], None, None]:
         """Give the parser's events, and watch over how deep they go and how long none comes."""
         found = ijson.sendable_list()
-        parser = ijson.basic_parse_coro(found, multiple_values=self._several)
+        parser = ijson.basic_parse_coro(found, multiple_values=self._several, use_float=True)
         depth = silent = 0
-        for chunk in _without_bom(_numbers_only(iter(lambda: stream.read(CHUNK), b"")), self._what):
-            error = _error_of(parser.send, chunk)
-            silent = 0 if found else silent + len(chunk)
-            if silent > MAX_STRING_BYTES:
+        waiting = b""
+        chunks = _numbers_only(_without_bom(iter(lambda: stream.read(CHUNK), b""), self._what), self._what)
+        for chunk in chain(chunks, (END,)):
+            waiting += chunk
+            if silent + len(waiting) > MAX_STRING_BYTES:
                 raise TooMuch(f"{self._what}: a text is longer than {MAX_STRING_BYTES >> 20} MiB {self.place()}")
+            if not waiting or (chunk is not END and len(waiting) < min(silent, MAX_PIECE)):
+                continue
+            error = _error_of(parser.send, waiting)
+            silent = 0 if found else silent + len(waiting)
             for event in found:
                 if event[0] in _OPENING:
                     depth += 1
@@ -182,7 +193,8 @@ class JsonReader:
             del found[:]
             if error:
                 raise Refused(f"{self._what}: this is no JSON {self.place()}: {error}")
-            self._byte += len(chunk)
+            self._byte += len(waiting)
+            waiting = b""
         error = _error_of(parser.close)
         yield from found
         if error:
@@ -198,9 +210,6 @@ def _error_of(parse: Callable[..., object], *given: bytes) -> str | None:
         return (told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)).partition("\n")[0].strip()
     except UnicodeDecodeError:
         return "bytes that are no UTF-8"
-    except (ValueError, ArithmeticError, SystemError):
-        # An exponent beyond what Decimal holds; an integer of more than 4,300 digits (SystemError by ijson's C code).
-        return "a number that is too large"
     return None
 
 
@@ -210,7 +219,8 @@ def first_keys(head: bytes) -> Mapping[str, set[str]]:
     Under "" are those of its first object, under each of them those of the object that it holds.
     """
     found = ijson.sendable_list()
-    _error_of(ijson.basic_parse_coro(found, multiple_values=True).send, head)
+    parser = ijson.basic_parse_coro(found, multiple_values=True, use_float=True)
+    _error_of(parser.send, b"".join(_numbers_only(iter((head,)), "JSON")))
     keys: dict[str, set[str]] = defaultdict(set)
     depth, outer = 0, ""
     for event, value in found:
@@ -242,27 +252,36 @@ def _without_bom(chunks: Iterator[bytes], what: str) -> Iterator[bytes]:
     yield from chunks
 
 
-def _numbers_only(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Put null for NaN and the infinities, outside of strings."""
+def _numbers_only(chunks: Iterator[bytes], what: str) -> Iterator[bytes]:
+    """Put null, outside of strings, for what is no number that JSON and 64 bits have room for.
+
+    The end of a chunk is held back where the next one decides what it means: a backslash, the beginning of a number.
+    """
     held, within_string = b"", False
     for read in chunks:
         chunk = held + read
-        undecided = _UNDECIDED.search(chunk)
-        held = chunk[undecided.start() :] if undecided else b""
-        chunk = chunk[: len(chunk) - len(held)]
-        ends_within = within_string ^ bool(_unescaped_quotes(chunk) % 2)
-        if _NOT_A_NUMBER.search(chunk):
-            opened = b'"' if within_string else b""
-            chunk = _STRING_OR_NOT_A_NUMBER.sub(_null_for_word, opened + chunk)[len(opened) :]
+        escapes = (len(chunk) - len(chunk.rstrip(b"\\"))) % 2
+        ends_within = within_string ^ bool(_quotes(chunk[: len(chunk) - escapes]) % 2)
+        end = len(chunk) - escapes if ends_within else len(chunk.rstrip(_OF_NUMBERS))
+        held = chunk[end:]
+        if len(held) > MAX_NUMBER_BYTES:
+            raise Refused(f"{what}: a number has more than {MAX_NUMBER_BYTES} digits")
+        yield _with_null(chunk[:end], within_string)
         within_string = ends_within
-        yield chunk
-    if held:
-        yield held if within_string else _STRING_OR_NOT_A_NUMBER.sub(_null_for_word, held)
+    yield _with_null(held, within_string)
 
 
-def _unescaped_quotes(chunk: bytes) -> int:
+def _quotes(chunk: bytes) -> int:
+    """Count the quotes that begin or end a string."""
     return chunk.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"')
 
 
-def _null_for_word(found: re.Match[bytes]) -> bytes:
+def _with_null(chunk: bytes, within_string: bool) -> bytes:
+    if b"NaN" not in chunk and b"Infinity" not in chunk and not _LONG_INTEGER.search(chunk):
+        return chunk
+    opened = b'"' if within_string else b""
+    return _STRING_OR_NO_NUMBER.sub(_null_for_number, opened + chunk)[len(opened) :]
+
+
+def _null_for_number(found: re.Match[bytes]) -> bytes:
     return found[0] if found[0].startswith(b'"') else b"null"

@@ -43,6 +43,9 @@ class Verdict(NamedTuple):
     phase: Phase = Phase("")
 
 
+DIED_WITHIN = Verdict(Status.ERRORED, Trouble.CRASH, Phase("", message=UNFINISHED))
+
+
 def case_of(
     nodeid: str, line: int | None, phases: Mapping[str, Phase], verdict: Verdict, *, flaky: bool = False
 ) -> Case:
@@ -83,7 +86,7 @@ def verdict_of(phases: Mapping[str, Phase]) -> Verdict:
             return Verdict(Status.XFAILED if phase.xfail else Status.SKIPPED, Trouble.NONE, phase)
     if call and call.outcome == "passed":
         return Verdict(Status.XPASSED if call.xfail else Status.PASSED, Trouble.NONE, call)
-    return Verdict(Status.ERRORED, Trouble.CRASH, Phase("", message=UNFINISHED))
+    return DIED_WITHIN
 
 
 def _timeout_or(phase: Phase, trouble: Trouble) -> Trouble:

@@ -19,10 +19,12 @@ from bot.results.formats import values
 from bot.results.formats.json_stream import ITEMS, SCALAR, EndsEarly, JsonReader, Shape
 from bot.results.formats.pytest_phases import (
     CRASHED,
+    DIED_WITHIN,
     INTERNAL,
     INTERNAL_ERROR,
     SKIPPED,
     Phase,
+    Verdict,
     case_of,
     collected,
     itself,
@@ -30,7 +32,7 @@ from bot.results.formats.pytest_phases import (
     verdict_of,
 )
 from bot.results.limits import MAX_OPEN_TESTS, Refused, TooMuch
-from bot.results.model import Case, Trouble
+from bot.results.model import BAD, Case, Trouble
 
 WHAT = "pytest-reportlog"
 NO_LINE = f"{WHAT}: {{place}} has no $report_type: is this another format?"
@@ -142,7 +144,7 @@ class _Tests:
                 test.reran, test.failed_subtest = True, None
             else:
                 del self.open[nodeid]
-                yield _case(nodeid, test)
+                yield _case(nodeid, test, verdict_of(test.phases))
 
     def subtest(self, line: Mapping[str, Any], json: JsonReader) -> None:
         """Take a part of a test: the first that failed says why the test did."""
@@ -155,7 +157,8 @@ class _Tests:
     def rest(self) -> Iterator[Case]:
         """Give the tests that were running when the report ended, or that wait for a rerun which never came."""
         for nodeid, test in self.open.items():
-            yield _case(nodeid, test)
+            verdict = verdict_of(test.phases)
+            yield _case(nodeid, test, verdict if verdict.status in BAD else DIED_WITHIN)
 
     def _test(self, line: Mapping[str, Any], json: JsonReader) -> tuple[str, _Attempts]:
         nodeid = values.name(line.get("nodeid"))
@@ -167,8 +170,8 @@ class _Tests:
         return nodeid, test
 
 
-def _case(nodeid: str, test: _Attempts) -> Case:
-    return case_of(nodeid, test.line, test.phases, verdict_of(test.phases), flaky=test.reran)
+def _case(nodeid: str, test: _Attempts, verdict: Verdict) -> Case:
+    return case_of(nodeid, test.line, test.phases, verdict, flaky=test.reran)
 
 
 def _phase(line: Mapping[str, Any]) -> Phase:

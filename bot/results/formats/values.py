@@ -14,6 +14,8 @@ MAX_LINE = 10_000_000
 LONG_NAME = "A test's name has {length:,} characters; {limit:,} are taken (pytest: ids=). It begins with {start!r}"
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_LINE_END = re.compile(r"\r+\n?")
+"""Windows' has grown by a CR where text was written twice as text."""
 _UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -74,4 +76,4 @@ def sequence(value: object) -> list[Any]:
 
 
 def _readable(value: str) -> str:
-    return _UNREADABLE.sub("\N{REPLACEMENT CHARACTER}", _COLOUR.sub("", value.replace("\r\n", "\n")))
+    return _UNREADABLE.sub("\N{REPLACEMENT CHARACTER}", _COLOUR.sub("", _LINE_END.sub("\n", value)))

@@ -67,7 +67,7 @@ def test_zstd_frames_that_hold_no_data_are_passed_over() -> None:
 
 @pytest.mark.parametrize("compress", [gzip.compress, zstd])
 @settings(deadline=None, max_examples=30)
-@given(parts=st.lists(st.binary(min_size=1, max_size=3000), min_size=1, max_size=4), cut=st.integers(1, 3000))
+@given(parts=st.lists(st.binary(max_size=300).map(b"<".__add__), min_size=1, max_size=4), cut=st.integers(1, 300))
 def test_every_cut_is_told(compress: Compress, parts: list[bytes], cut: int) -> None:
     members = [compress(part) for part in parts]
     assert opened(b"".join(members)) == b"".join(parts)
@@ -116,8 +116,8 @@ def test_one_compression_is_enough(outer: Compress, inner: Compress) -> None:
     ],
 )
 def test_archives_are_refused_with_what_is_taken_instead(head: bytes, what: str) -> None:
-    assert refusal(head) == f"te.xml.gz is {what}, which is not taken. Send it as it is, or compressed as .gz or .zst"
-    assert f"What te.xml.gz holds is {what}" in refusal(gzip.compress(head))
+    text = f"te.xml.gz is {what}, or holds such, which is not taken. Send it as it is, or compressed as .gz or .zst"
+    assert refusal(head) == refusal(gzip.compress(head)) == text
 
 
 def test_an_empty_file_is_told() -> None:
@@ -151,7 +151,7 @@ def test_a_zstd_frame_may_not_ask_for_much_memory() -> None:
     assert "zstd up to level 19" in refusal(content)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(st.sampled_from([b"", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", SKIPPABLE]), st.binary(max_size=300))
 def test_any_bytes_are_read_or_refused(head: bytes, rest: bytes) -> None:
     with suppress(Refused):

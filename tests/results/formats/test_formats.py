@@ -1,0 +1,258 @@
+"""All formats alike: guessed by content, in agreement with each other, and never more than Refused for bad content."""
+
+import gzip
+import io
+import json
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.results.collect import collect, split
+from bot.results.columns import is_flaky, status_of
+from bot.results.formats import FORMATS, guess, read
+from bot.results.identity import Resolver
+from bot.results.limits import MAX_CASES, Refused, TooMuch
+from tests.results.formats.samples import DATA, cases, cases_of, cost_of, damaged, plain, refusal
+
+SAMPLES = {
+    "pytest/kinds.junit.xml": "junit",
+    "tvm/night-2/te.xml": "junit",
+    "tvm/formats/te_ir.xunit1.xml": "junit",
+    "executorch/operators.junit.xml.gz": "junit",
+    "pytest/died.reportlog.jsonl": "pytest-reportlog",
+    "pytest/kinds.reportlog.jsonl.gz": "pytest-reportlog",
+    "tvm/formats/te_ir.reportlog.jsonl.gz": "pytest-reportlog",
+    "pytest/kinds.pytest-json-report.json": "pytest-json-report",
+    "executorch/operators.pytest-json-report.json.zst": "pytest-json-report",
+    "executorch/operators.csv": "executorch-csv",
+    "pytest/kinds.ctrf.json.gz": "ctrf",
+}
+Seen = tuple[str, str, bool]
+"""A test's status, trouble and whether it is flaky."""
+
+
+def folded(path: str, files: list[str]) -> dict[str, Seen]:
+    """Return what a report says of each test, under its ID in a repository with these files."""
+    columns = collect(cases(path), Resolver(files).resolve)
+    whys = list(columns.whys)
+    told = {}
+    for test, packed in columns.tests.items():
+        byte = split(packed)[0]
+        trouble = whys[columns.reasons[test]].trouble if test in columns.reasons else ""
+        told[test] = (str(status_of(byte)), str(trouble), is_flaky(byte))
+    return told
+
+
+@pytest.mark.parametrize("path", SAMPLES)
+def test_the_content_tells_the_format(path: str) -> None:
+    content = plain(path)
+    assert guess(content[:16384]) == SAMPLES[path]
+    assert guess(b"\xef\xbb\xbf\r\n" + content[:300]) == SAMPLES[path]
+    assert cases(path) == cases_of(content, SAMPLES[path])
+
+
+@pytest.mark.parametrize(
+    ("head", "form"),
+    [
+        ('<?xml version="1.0"?><testsuites/>'.encode("utf-16"), "junit"),
+        (b'\n  <testsuite name="a">', "junit"),
+        (b'{"results": {"tool": {"name": "jest"}, "summary": {', "ctrf"),
+        (b'{"environment": {"reportFormat": "x"}, "root": "/", "tests": [', "pytest-json-report"),
+        (b'{"created": 1.5, "duration": 2, "exitcode": 0, "root"', "pytest-json-report"),
+        (b'{"nodeid": "", "outcome": "passed", "$report_type": "CollectReport"}\n{', "pytest-reportlog"),
+        (b'"Test ID","Result"\r\n', "executorch-csv"),
+        (b"Result,Test ID\n", "executorch-csv"),
+    ],
+)
+def test_the_beginning_is_enough(head: bytes, form: str) -> None:
+    assert guess(head) == form
+
+
+@pytest.mark.parametrize(
+    "head", [b"", b"{", b"{}", b"[1]", b"TAP version 13", b'{"tests": 1}', b"Test ID,Flow\n", b"\0\xff"]
+)
+def test_unknown_content_is_told_what_is_known(head: bytes) -> None:
+    with pytest.raises(Refused, match="none of junit, pytest-reportlog, pytest-json-report, executorch-csv, ctrf"):
+        guess(head)
+
+
+def test_a_refusal_names_the_file_once() -> None:
+    assert refusal(b"TAP version 13").startswith("report: The content is none of")
+    assert refusal(b"").startswith("report is empty")
+    assert refusal(b"<a/>", "tap") == f"report: there is no format 'tap'; known are {', '.join(FORMATS)}"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("path", ["pytest/kinds.junit.xml", "pytest/died.reportlog.jsonl", "executorch/operators.csv",
+                                  "pytest/kinds.pytest-json-report.json", "pytest/kinds.ctrf.json.gz"])  # fmt: skip
+def test_a_wrong_name_of_the_format_is_refused(form: str, path: str) -> None:
+    if form != SAMPLES[path]:
+        assert "report: " in refusal(plain(path), form)
+
+
+def test_a_file_has_a_limit_of_cases() -> None:
+    whole = b"<testsuite>" + b'<testcase name="a"/>' * (MAX_CASES + 1) + b"</testsuite>"
+    with pytest.raises(TooMuch, match=r"te\.xml has more than 500,000 test cases"):
+        deque(read(io.BytesIO(whole), "te.xml"), maxlen=0)
+
+
+TVM_FILES = sorted({case.path for case in cases("tvm/formats/te_ir.pytest-json-report.json")})
+
+
+def test_tvm_s_formats_agree() -> None:
+    """What xunit1 does not have: a test whose last attempt went down with its worker and was never run again."""
+    log = folded("tvm/formats/te_ir.reportlog.jsonl.gz", TVM_FILES)
+    assert log == folded("tvm/formats/te_ir.pytest-json-report.json", TVM_FILES)
+    vanished = "tests/python/ir/test_ir_container.py::test_map_save_load_json"
+    assert log.pop(vanished) == ("errored", "crash", False)
+    assert folded("tvm/formats/te_ir.xunit1.xml", TVM_FILES) == log
+    assert len(log) == 69
+
+
+def test_pytest_s_formats_agree_on_each_kind_of_ending() -> None:
+    """What xunit1 does not tell: a pass that was to be a failure."""
+    files = ["tests/test_kinds.py", "tests/test_broken_import.py", "tests/test_skipped_module.py"]
+    log = folded("pytest/kinds.reportlog.jsonl.gz", files)
+    assert log == folded("pytest/kinds.pytest-json-report.json", files)
+    junit = folded("pytest/kinds.junit.xml", files)
+    assert log.pop("tests/test_kinds.py::test_xpasses") == ("xpassed", "", False)
+    assert junit.pop("tests/test_kinds.py::test_xpasses") == ("passed", "", False)
+    assert log.pop("tests/test_skipped_module.py")[0] == junit.pop("tests/test_skipped_module.py")[0] == "skipped"
+    assert junit == log
+    assert [test for test, seen in log.items() if seen[2]] == [
+        "tests/test_kinds.py::test_becomes_good",
+        "tests/test_kinds.py::test_setup_becomes_good",
+    ]
+
+
+def test_pytest_s_formats_agree_on_crashes() -> None:
+    """What xunit1 does not tell: an attempt that went down with its worker before a good one."""
+    files = ["tests/test_crashes.py"]
+    log = folded("pytest/crash.reportlog.jsonl", files)
+    assert log == folded("pytest/crash.pytest-json-report.json", files)
+    assert log.pop("tests/test_crashes.py::test_crashes_once") == ("passed", "", True)
+    junit = folded("pytest/crash.junit.xml", files)
+    assert junit.pop("tests/test_crashes.py::test_crashes_once") == ("passed", "", False)
+    assert junit == log
+
+
+def test_executorch_s_formats_agree() -> None:
+    """The CSV has neither paths nor tests that pytest skipped itself; JUnit knows no stage of a failure."""
+    installed = "etv/lib/python3.11/site-packages/executorch/"
+    files = sorted(
+        {case.path.removeprefix(installed) for case in cases("executorch/operators.pytest-json-report.json.zst")}
+    )
+    report = folded("executorch/operators.pytest-json-report.json.zst", files)
+    junit = folded("executorch/operators.junit.xml.gz", files)
+    assert {test: seen[0] for test, seen in report.items()} == {test: seen[0] for test, seen in junit.items()}
+    assert all(test.startswith("backends/test/suite/operators/") for test in report)
+    by_name = {test.partition("::")[2]: seen for test, seen in report.items()}
+    rows = folded("executorch/operators.csv", files)
+    assert {name: by_name[name] for name in rows} == rows
+    assert {by_name[name][0] for name in set(by_name) - set(rows)} == {"skipped"}
+    assert len(rows) == 99
+    measures = {case.name: case.measures for case in cases("executorch/operators.pytest-json-report.json.zst")}
+    assert {case.name: case.measures for case in cases("executorch/operators.csv")} == {
+        name: measures[name] for name in rows
+    }
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_a_damaged_report_is_read_or_refused(data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from(["pytest/died.reportlog.jsonl", "pytest/kinds.pytest-json-report.json",
+                                      "executorch/operators.csv", "pytest/kinds.ctrf.json.gz"]))  # fmt: skip
+    content = data.draw(damaged(WHOLE[path]))
+    with suppress(Refused):
+        cases_of(content, SAMPLES[path])
+
+
+WHOLE = {path: plain(path)[:20_000] for path in SAMPLES}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@settings(deadline=None, max_examples=40)
+@given(content=st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")))
+def test_any_bytes_are_read_or_refused(form: str, content: bytes) -> None:
+    with suppress(Refused):
+        cases_of(content, form)
+    with suppress(Refused):
+        cases_of(content)
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(ANY_JSON, st.integers(1, 3))
+def test_any_json_is_passed_over_as_python_reads_it(value: object, copies: int) -> None:
+    written = json.dumps(value)
+    report = f'{{"created": 1, "environment": {written}, "root": "", "tests": [{{"nodeid": "a.py::b", "x": {written}, '
+    report += '"outcome": "passed"}]}'
+    (case,) = cases_of(report)
+    assert case.nodeid == "a.py::b"
+    line = f'{{"$report_type": "X", "y": {written}}}\n'
+    assert len(cases_of(line * copies, "pytest-reportlog")) == 1  # the session has no end
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.text(max_size=50), st.integers(0, 200))
+def test_texts_come_through_wherever_the_chunks_end(text: str, filling: int) -> None:
+    text = text.encode("utf-8", "replace").decode()
+    report = {"created": 1, "root": "", "environment": "x" * (65_400 + filling), "tests": [{"nodeid": "a::" + text}]}
+    content = json.dumps(report | {"tests": [{"nodeid": "a::" + text, "outcome": "passed"}]}, ensure_ascii=False)
+    (case,) = cases_of(content, "pytest-json-report")
+    assert case.nodeid == "a::" + text
+
+
+HOSTILE = {
+    "one long text": (b'{"created": 1, "root": "', b"x" * (1 << 20), 100, b""),
+    "deep nesting": (b'{"created": 1, "root": ', b"[" * (1 << 20), 4, b""),
+    "long number": (b'{"created": 1, "root": ', b"9" * (1 << 20), 30, b""),
+    "many backslashes": (b'{"created": 1, "root": "', b"\\" * (1 << 20), 30, b""),
+    "one entry of many": (
+        b'{"created": 1, "root": 1, "tests": [{"metadata": {"subtests": [',
+        b"{}," * 300_000,
+        10,
+        b"",
+    ),
+    "space": (b'{"created": 1, "root": 1', b" " * (1 << 20), 60, b""),
+    "many open tests": (b"", b'{"$report_type": "TestReport", "nodeid": "%d", "when": "setup"}\n', 300_000, b""),
+    "a long field": (b'Test ID,Result\n"', b"x\n" * (1 << 19), 30, b""),
+    "a wide row": (b"Test ID,Result\n", b"," * (1 << 20), 30, b""),
+}
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_hostile_file_costs_neither_time_nor_memory(what: str, tmp_path: Path) -> None:
+    begin, piece, times, end = HOSTILE[what]
+    with (tmp_path / "hostile").open("wb") as file:
+        file.write(begin)
+        for index in range(times):
+            file.write(piece % index if b"%d" in piece else piece)
+        file.write(end)
+    cost = cost_of(tmp_path / "hostile")
+    assert cost.said.startswith(("TooMuch", "Refused", "EndsEarly"))
+    assert cost.seconds < 1
+    assert cost.megabytes < 100
+
+
+@pytest.mark.alone
+def test_the_memory_does_not_grow_with_the_number_of_tests(tmp_path: Path) -> None:
+    entry = (DATA / "pytest/crash.pytest-json-report.json").read_text()
+    tests = entry[entry.index('"tests": [') + 10 : entry.rindex("]}")]
+    for count in (1, 10_000):
+        with gzip.open(tmp_path / f"{count}.json.gz", "wt", 1) as file:
+            file.write('{"created": 1, "root": "/", "tests": [' + ",".join([tests] * count) + "]}")
+    little, much = (cost_of(tmp_path / f"{count}.json.gz", "pytest-json-report") for count in (1, 10_000))
+    assert (little.said, much.said) == ("taken: 4", "taken: 40000")
+    assert much.megabytes - little.megabytes < 8
