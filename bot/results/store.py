@@ -74,23 +74,31 @@ class ResultsStore:
 
     def runs(
         self,
-        repository: str,
+        repository: str | None = None,
         *,
         lab: str | None = None,
         target: str | None = None,
         sha: str | None = None,
         state: RunState | None = None,
+        before: RunKey | None = None,
         limit: int = NEWEST,
     ) -> list[Run]:
-        """Return runs of a repository, the newest first."""
-        wanted = {schema.targets.c.lab: lab, schema.targets.c.target: target, schema.runs.c.sha: sha}
-        wanted |= {schema.runs.c.state: state.value if state else None}
-        statement = runs.select().where(
-            schema.targets.c.repository == repository,
-            *(column == value for column, value in wanted.items() if value is not None),
-        )
-        newest = (schema.runs.c.received_at.desc(), schema.runs.c.id.desc())
+        """Return runs, the newest first; `before` is the last one of the page before. Raises LookupError for its key.
+
+        Whatever is left out may be anything.
+        """
+        targets, table = schema.targets, schema.runs
+        wanted = {targets.c.repository: repository, targets.c.lab: lab, targets.c.target: target, table.c.sha: sha}
+        wanted |= {table.c.state: state.value if state else None}
+        statement = runs.select().where(*(column == value for column, value in wanted.items() if value is not None))
+        place = (table.c.received_at, table.c.id)
+        newest = [column.desc() for column in place]
         with self._database.reading() as connection:
+            if before is not None:
+                last = runs.find(connection, before)
+                if last is None:
+                    raise LookupError(before.folder)
+                statement = statement.where(sa.tuple_(*place) < sa.tuple_(last[1].received_at, last[0]))
             return [runs.read(row) for row in connection.execute(statement.order_by(*newest).limit(limit)).mappings()]
 
     def known(self, keys: Iterable[RunKey]) -> set[RunKey]:
