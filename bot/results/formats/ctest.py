@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.results.formats.outcomes import PASSED, Outcome, build, named, outcome
+from bot.results.formats.outcomes import PASSED, Outcome, build, outcome
 from bot.results.formats.xml import Part, Suite
 from bot.results.model import Case, Status, Trouble
 
@@ -21,9 +21,8 @@ def knows(attributes: dict[str, str], _parts: Sequence[Part], _suite: Suite) -> 
     return attributes.get("status") in STATUSES and attributes.get("classname") == attributes.get("name")
 
 
-def case(attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> Case:
+def case(attributes: dict[str, str], parts: Sequence[Part], _suite: Suite) -> Case:
     """Read a case. Its ID is its name, which CTest repeats as the class."""
-    named(attributes, suite)
     return build(attributes, "", _ended(attributes.get("status", ""), outcome(parts) if parts else PASSED))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.results.formats.outcomes import PASSED, Outcome, build, named, outcome, place
+from bot.results.formats.outcomes import PASSED, Outcome, build, outcome, place
 from bot.results.formats.xml import Part, Suite
 from bot.results.model import Case, Status
 
@@ -21,10 +21,9 @@ def knows(attributes: dict[str, str], _parts: Sequence[Part], suite: Suite) -> b
     )
 
 
-def case(attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> Case:
+def case(attributes: dict[str, str], parts: Sequence[Part], _suite: Suite) -> Case:
     """Read a case: `status` tells whether it was run, `result` whether to its end, and a failure outweighs a skip."""
     get = attributes.get
-    named(attributes, suite)
     ended = outcome(parts) if parts else PASSED
     if ended is PASSED and (get("status") == "notrun" or get("result") == "suppressed"):
         ended = DISABLED

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from bot.results.formats import values
 from bot.results.formats.fields import cut, one_line
-from bot.results.formats.xml import LOGS, Part, Suite
+from bot.results.formats.xml import LOGS, Part
 from bot.results.limits import MAX_MESSAGE, MAX_NAME, MAX_SECONDS, Refused, TooMuch
 from bot.results.model import Case, Status, Trouble
 
 MORE = " (and {count} more)"
-NAMELESS = "a <testcase> without a name, in the suite {suite!r}: give each test a name"
-LONG_NAME = "a test's name and class have {count:,} characters, and {limit:,} are taken; it begins with {head!r}"
+NAMELESS = "a <testcase> without a name: give each test one"
+LONG_NAME = "a test's name and class have {count:,} characters, and {limit:,} are taken (pytest: ids=); it is {head!r}…"
 SHOWN = 80
 
 
@@ -32,6 +32,8 @@ class Outcome(NamedTuple):
 
 
 PASSED = Outcome(Status.PASSED)
+STATUSES = {"failure": Status.FAILED, "error": Status.ERRORED, "skipped": Status.SKIPPED}
+"""What outweighs what, the first the most."""
 
 _new = tuple.__new__
 
@@ -44,8 +46,9 @@ def build(
     line: int | None = None,
 ) -> Case:
     """Make a case. Raises `Refused` if it has no name, `TooMuch` if that is too long."""
-    get = attributes.get
-    name = get("name", "")
+    name = attributes.get("name")
+    if not name:
+        raise Refused(NAMELESS)
     if len(name) + len(classname) > MAX_NAME:
         long = f"{classname}.{name}"
         raise TooMuch(LONG_NAME.format(count=len(long) - 1, limit=MAX_NAME, head=long[:SHOWN]))
@@ -58,12 +61,6 @@ def build(
     except (KeyError, ValueError):
         time = None
     return _new(Case, (name, status, classname, path, "", line, time, flaky, trouble, message, text, None))
-
-
-def named(attributes: dict[str, str], suite: Suite) -> None:
-    """Refuse a case without a name."""
-    if not attributes.get("name"):
-        raise Refused(NAMELESS.format(suite=suite.path[:SHOWN]))
 
 
 def place(attributes: dict[str, str], first: int = 1) -> tuple[str, int | None]:
@@ -101,22 +98,23 @@ def outcome(parts: Sequence[Part]) -> Outcome:
 
     Several failures are told as one. Where none of them has a text, the test's output is it.
     """
-    if len(parts) == 1 and parts[0].tag == "skipped":
-        return skip(parts[0])
-    for tag, status in (("failure", Status.FAILED), ("error", Status.ERRORED)):
+    if len(parts) == 1 and (alone := STATUSES.get(parts[0].tag)):
+        return skip(parts[0]) if alone is Status.SKIPPED else bad(alone, parts)
+    for tag, status in STATUSES.items():
         if found := of(parts, tag):
-            return bad(status, found, of(parts, *LOGS))
-    if found := of(parts, "skipped"):
-        return skip(found[0])
+            return skip(found[0]) if status is Status.SKIPPED else bad(status, found, parts)
     return PASSED
 
 
-def bad(status: Status, parts: Sequence[Part], logs: Sequence[Part] = ()) -> Outcome:
-    """Tell of a test that failed, in one or several parts; the first one's message stands for all."""
+def bad(status: Status, parts: Sequence[Part], others: Sequence[Part] = ()) -> Outcome:
+    """Tell of a test that failed, in one or several parts; the first one's message stands for all.
+
+    `others` may hold the test's output.
+    """
     message = told(parts[0])
     if len(parts) > 1:
         more = MORE.format(count=len(parts) - 1)
         message = message[: MAX_MESSAGE - len(more)] + more
-    texts = [part.text.strip("\n") for part in parts if part.text.strip()] or [log.text for log in logs]
+    texts = [part.text.strip("\n") for part in parts if part.text.strip()] or [log.text for log in of(others, *LOGS)]
     text = cut("\n\n".join(texts))
     return Outcome(status, message=message, text=text if text.isascii() else values.text(text))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.results.formats import pytest, surefire
-from bot.results.formats.outcomes import PASSED, Outcome, build, named, outcome, place
+from bot.results.formats.outcomes import PASSED, Outcome, build, outcome, place
 from bot.results.formats.xml import Part, Suite
 from bot.results.model import Case, Status
 
@@ -31,7 +31,6 @@ def case(attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> Cas
     if parts and surefire.knows(attributes, parts, suite):
         return surefire.case(attributes, parts, suite)
     get = attributes.get
-    named(attributes, suite)
     classname = get("classname")
     if classname is None:
         # Bazel writes a suite and a case of one name for a test that wrote no report of its own.

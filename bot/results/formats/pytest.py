@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from bot.results.formats.fields import one_line
-from bot.results.formats.outcomes import PASSED, Outcome, build, named, of, outcome, place, skip, told
+from bot.results.formats.outcomes import PASSED, Outcome, build, of, outcome, place, skip, told
 from bot.results.formats.xml import Part, Suite
 from bot.results.model import Case, Status, Trouble
 
@@ -38,15 +38,14 @@ def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> b
     )
 
 
-def case(attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> Case | None:
+def case(attributes: dict[str, str], parts: Sequence[Part], _suite: Suite) -> Case | None:
     """Read a case. A test that was run again is several cases of one name, and each attempt is given as it stands.
 
     Under xdist, a test whose worker died may leave a case with nothing but a duration: None, for another case tells.
     """
     classname = attributes.get("classname", "")
-    if "name" not in attributes and not classname and not parts:
+    if not parts and "name" not in attributes and not classname:
         return None
-    named(attributes, suite)
     ended = _ended(attributes, classname, parts) if parts else PASSED
     if "file" in attributes:
         return build(attributes, classname, ended, *place(attributes, first=0))

@@ -202,11 +202,13 @@ class _Reader:
             if tag == "testcase":
                 self._case = None
                 parts, self._parts = self._parts, NO_PARTS
-                suite = self._suite
                 make = self._make
                 if make is None:
-                    make = self._make = self._choose(case, parts, suite)
-                made = make(case, parts, suite)
+                    make = self._make = self._choose(case, parts, self._suite)
+                try:
+                    made = make(case, parts, self._suite)
+                except Refused as refused:
+                    raise type(refused)(f"line {self._parser.CurrentLineNumber}: {refused}") from None
                 if made is not None:
                     self._done.append(made)
             elif depth == self._case_depth and self._part is not None:
