@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from array import array
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, chain, islice
 
 import zstandard
 
-from bot.results.collect import LEVEL, Columns, Reason, split
+from bot.results.collect import LEVEL, PIECE, Columns, NamesWriter, Reason, read_names, split
+from bot.results.columns import STATUS_BYTES
 from bot.results.model import Trouble
 
-PIECE = 4096
-"""Names that are made into text, or out of it, at once: the names of 300,000 tests are 20 MB of text."""
 DIGEST = 32
 _HEAD = struct.Struct("<III")
 
@@ -23,11 +23,11 @@ _HEAD = struct.Struct("<III")
 class LaidOut:
     """A run in the order of its suite's names: its columns compressed, and the names that the suite did not have."""
 
-    tests: int
     statuses: bytes
     durations: bytes
     reasons: bytes | None
-    new_names: list[str]
+    new: int
+    new_names: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,30 +59,37 @@ def raw(blob: bytes) -> bytes:
 
 def lay_out(columns: Columns, known: Iterable[str], count: int) -> LaidOut:
     """Bring a run into the order of its suite's `count` known names; names that it alone has follow them."""
-    left = dict(columns.tests)
-    length = count + len(left)
-    statuses, durations = bytearray(length), bytearray(length)
+    # Taken from a copy, what is left in the end is new; where nothing is known, all is.
+    left = dict(columns.tests) if count else columns.tests
+    statuses, durations = bytearray(count), bytearray(count)
     ordinals: list[int] = []
     numbers: list[int] = []
-    reason_of = columns.reasons.get
-    for ordinal, name in enumerate(known):
-        if (packed := left.pop(name, None)) is not None:
+    for ordinal, key in enumerate(map(hash, known)):
+        if (packed := left.pop(key, None)) is not None:
             statuses[ordinal], durations[ordinal] = split(packed)
-            if (number := reason_of(name)) is not None:
+            if (number := columns.reasons.get(key)) is not None:
                 ordinals.append(ordinal)
                 numbers.append(number)
-    for ordinal, (name, packed) in enumerate(left.items(), count):
-        statuses[ordinal], durations[ordinal] = split(packed)
-        if (number := reason_of(name)) is not None:
+    new = array("H", left.values())
+    statuses += bytes(packed % STATUS_BYTES for packed in new)
+    durations += bytes(packed // STATUS_BYTES for packed in new)
+    for ordinal, key in enumerate(left, count):
+        if (number := columns.reasons.get(key)) is not None:
             ordinals.append(ordinal)
             numbers.append(number)
     return LaidOut(
-        len(columns.tests),
         compressed(bytes(statuses.rstrip(b"\0"))),
         compressed(bytes(durations.rstrip(b"\0"))),
         reasons_blob(Reasons(ordinals, numbers, list(columns.whys))) if ordinals else None,
-        list(left),
+        len(left),
+        _names_of(columns, left) if left else b"",
     )
+
+
+def _names_of(columns: Columns, keys: Collection[int]) -> bytes:
+    if len(keys) == len(columns.tests):
+        return b"".join(columns.names)  # frames that follow each other are read as one
+    return names_blob(name for name in read_names(columns.names) if hash(name) in keys)
 
 
 def reasons_blob(reasons: Reasons) -> bytes:
@@ -122,31 +129,21 @@ def read_reasons(blob: bytes | None) -> Reasons:
     return Reasons(list(accumulate(numbers[:count])), list(numbers[count:]), whys)
 
 
-def names_blob(names: list[str]) -> bytes:
-    """Write names down, a line each; none of them holds a line's end."""
-    compressor = zstandard.ZstdCompressor(level=LEVEL).compressobj()
-    parts = []
+def names_blob(names: Iterable[str]) -> bytes:
+    """Write names down as a block."""
+    writer = NamesWriter()
     every = iter(names)
     while piece := list(islice(every, PIECE)):
-        parts.append(compressor.compress(("\n".join(piece) + "\n").encode("utf-8", "surrogatepass")))
-    return b"".join((*parts, compressor.flush()))
-
-
-def read_names(blobs: Iterable[bytes]) -> Iterator[str]:
-    """Yield the names of blocks, in order, without ever holding all of them."""
-    for blob in blobs:
-        rest = b""
-        for piece in zstandard.ZstdDecompressor().read_to_iter(blob):
-            lines, _, rest = (rest + piece).rpartition(b"\n")
-            if lines:
-                yield from lines.decode("utf-8", "surrogatepass").split("\n")
+        writer.write(piece)
+    return writer.finish()
 
 
 def find_name(blobs: Mapping[int, bytes], name: str) -> int | None:
     """Return the place of a name in blocks, given by the place of their first name; None if it is in none."""
     wanted = b"\n" + name.encode("utf-8", "surrogatepass") + b"\n"
     for first, blob in blobs.items():
-        names = b"\n" + zstandard.ZstdDecompressor().decompressobj().decompress(blob)
+        with zstandard.ZstdDecompressor().stream_reader(blob, read_across_frames=True) as reader:
+            names = b"\n" + reader.read()
         if (found := names.find(wanted)) >= 0:
             return first + names.count(b"\n", 0, found)
     return None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 import zstandard
@@ -22,6 +23,10 @@ IN_ID = "@"
 LEVEL = 3
 """Of compression: more takes longer and saves next to nothing, measured on real failures' texts."""
 
+PIECE = 4096
+"""Cases whose names are held as text at once."""
+PIECE_BYTES = 1 << 17
+
 _SEVERITY = ("skipped", "xfailed", "passed", "xpassed", "errored", "failed")
 _RANK = {CODES[Status(word)]: rank for rank, word in enumerate(_SEVERITY)}
 _BAD = frozenset(CODES[status] for status in BAD)
@@ -36,7 +41,8 @@ Resolve = Callable[[Case], tuple[str, str]]
 class Reason(NamedTuple):
     """Why a test did not simply pass: one for all tests that say the same.
 
-    `text` is the SHA-256 of the failure's text, or empty. `path` may be IN_ID. `measures` is JSON, or empty.
+    `text` is the SHA-256 of the failure's text, or empty. `path`, which may be IN_ID, and `line` are kept of tests that
+    failed: there annotations stand. `measures` is JSON, or empty.
     """
 
     trouble: Trouble = Trouble.NONE
@@ -49,14 +55,18 @@ class Reason(NamedTuple):
 
 @dataclass(slots=True)
 class Columns:
-    """The tests of a file or of a run, each once.
+    """The tests of a file or of a run, each once, for this process alone.
 
-    `tests` holds by ID what `split` takes apart: the status byte and the number of the duration. `reasons` says of
-    those that did not simply pass which of `whys` it is. `texts` are failures' texts by SHA-256, compressed.
+    `names` are the test IDs, compressed. Their hashes stand for them elsewhere, as 300,000 IDs are 50 MB: 64 bits with
+    a key of the process's own, so that two of as many tests are taken for one in one of 400 million such runs. `tests`
+    holds, in the order of the names, what `split` takes apart: the status byte and the number of the duration.
+    `reasons` says of those that did not simply pass which of `whys` it is. `texts` are failures' texts by SHA-256,
+    compressed.
     """
 
-    tests: dict[str, int] = field(default_factory=dict)
-    reasons: dict[str, int] = field(default_factory=dict)
+    names: list[bytes] = field(default_factory=list)
+    tests: dict[int, int] = field(default_factory=dict)
+    reasons: dict[int, int] = field(default_factory=dict)
     whys: dict[Reason, int] = field(default_factory=dict)
     texts: dict[bytes, bytes] = field(default_factory=dict)
 
@@ -80,26 +90,78 @@ def collect(cases: Iterable[Case], resolve: Resolve) -> Columns:
     """
     columns = Columns()
     compressor = zstandard.ZstdCompressor(level=LEVEL)
+    names = NamesWriter()
+    every = iter(cases)
+    while True:
+        new, count = _fold(columns, compressor, islice(every, PIECE), resolve)
+        names.write(new)
+        if count < PIECE:
+            columns.names.append(names.finish())
+            return columns
+
+
+def _fold(
+    columns: Columns, compressor: zstandard.ZstdCompressor, cases: Iterable[Case], resolve: Resolve
+) -> tuple[list[str], int]:
+    """Fold some cases; return the new names among them, and how many cases there were."""
     tests, packed_of, code_of, bounds = columns.tests, _PACKED, CODES, BOUNDS
-    passed = CODES[Status.PASSED]
-    for case in cases:
+    passed, count = CODES[Status.PASSED], 0
+    names: list[str] = []
+    known: dict[str, int] = {}  # thousands of tests may be skipped for one reason
+    for count, case in enumerate(cases, 1):  # noqa: B007  # it is told
         _, status, _, _, _, _, seconds, flaky, trouble, message, text, measures = case
         test_id, path = resolve(case)
-        if "\n" in test_id:  # which parts the names where they are stored
-            test_id = test_id.replace("\n", "\\n")
-        code = code_of[status]
-        packed = code
+        code = packed = code_of[status]
         if flaky:
             packed += FLAKY
         if seconds is not None:
             packed += STATUS_BYTES + STATUS_BYTES * bisect_right(bounds, seconds)
+        key = hash(test_id)
         counts = True
-        if test_id in tests:
-            packed, counts = _attempts(tests[test_id], packed)
-        tests[test_id] = packed_of[packed]
+        if key in tests:
+            packed, counts = _attempts(tests[key], packed)
+        else:
+            names.append(test_id)
+        tests[key] = packed_of[packed]
         if counts and (code != passed or message or text or measures or trouble):
-            _explain(columns, compressor, test_id, path, case)
-    return columns
+            if code not in _BAD and message in known and not (text or measures or trouble):
+                columns.reasons[key] = known[message]
+            else:
+                _explain(columns, compressor, key, test_id, path, case)
+                if code not in _BAD and not (text or measures or trouble) and message:
+                    known[message] = columns.reasons[key]
+    return names, count
+
+
+class NamesWriter:
+    """Compresses names as they come, a line each."""
+
+    def __init__(self) -> None:
+        self._compressor = zstandard.ZstdCompressor(level=LEVEL).compressobj()
+        self._parts: list[bytes] = []
+
+    def write(self, names: Sequence[str]) -> None:
+        """Add names."""
+        if names:
+            text = "\n".join(names)
+            if text.count("\n") >= len(names):
+                text = "\n".join(name.replace("\n", "\\n") for name in names)
+            self._parts.append(self._compressor.compress((text + "\n").encode("utf-8", "surrogatepass")))
+
+    def finish(self) -> bytes:
+        """Return them all."""
+        return b"".join((*self._parts, self._compressor.flush()))
+
+
+def read_names(blobs: Iterable[bytes]) -> Iterator[str]:
+    """Yield the names that stand in blobs, in order, without ever holding all of them."""
+    for blob in blobs:
+        rest = b""
+        with zstandard.ZstdDecompressor().stream_reader(blob, read_across_frames=True) as reader:
+            while piece := reader.read(PIECE_BYTES):
+                lines, _, rest = (rest + piece).rpartition(b"\n")
+                if lines:
+                    yield from lines.decode("utf-8", "surrogatepass").split("\n")
 
 
 def merge(files: Iterable[Columns]) -> Columns:
@@ -113,16 +175,17 @@ def merge(files: Iterable[Columns]) -> Columns:
         return Columns()
     for columns in every:
         into.texts.update(columns.texts)
+        names = NamesWriter()
+        names.write([name for name in read_names(columns.names) if hash(name) not in into.tests])
+        into.names.append(names.finish())
         whys = list(columns.whys)
-        for test_id, packed in columns.tests.items():
-            counts = True
-            if test_id in into.tests:
-                packed, counts = _worse(into.tests[test_id], packed)
-            into.tests[test_id] = _PACKED[packed]
+        for key, now in columns.tests.items():
+            packed, counts = _worse(into.tests[key], now) if key in into.tests else (now, True)
+            into.tests[key] = _PACKED[packed]
             if counts:
-                into.reasons.pop(test_id, None)
-                if (number := columns.reasons.get(test_id)) is not None:
-                    into.reasons[test_id] = into.whys.setdefault(whys[number], len(into.whys))
+                into.reasons.pop(key, None)
+                if (number := columns.reasons.get(key)) is not None:
+                    into.reasons[key] = into.whys.setdefault(whys[number], len(into.whys))
     return into
 
 
@@ -147,26 +210,31 @@ def _joined(before: int, now: int, *, later: bool) -> tuple[int, bool]:
     return status | (before | now) & FLAKY | duration * STATUS_BYTES, later
 
 
-def _explain(columns: Columns, compressor: zstandard.ZstdCompressor, test_id: str, path: str, case: Case) -> None:
-    bad = case.status in BAD
-    if not (bad or case.message or case.text or case.measures or case.trouble):
-        columns.reasons.pop(test_id, None)
-        return
+def _explain(
+    columns: Columns, compressor: zstandard.ZstdCompressor, key: int, test_id: str, path: str, case: Case
+) -> None:
+    text, message = case.text, case.message
+    if case.status not in BAD:
+        path, line = "", None
+        if not (message or text or case.measures or case.trouble):
+            columns.reasons.pop(key, None)
+            return
+    else:
+        line = case.line
     digest = b""
-    if case.text:
-        text = _cut(case.text).encode("utf-8", "surrogatepass")
-        digest = hashlib.sha256(text).digest()
+    if text:
+        cut = _cut(text).encode("utf-8", "surrogatepass")
+        digest = hashlib.sha256(cut).digest()
         if digest not in columns.texts:
-            columns.texts[digest] = compressor.compress(text)
-    reason = Reason(
-        case.trouble,
-        case.message if len(case.message) <= MAX_MESSAGE else case.message[: MAX_MESSAGE - 1] + CUT_MESSAGE,
-        digest,
-        IN_ID if path and begins_with(test_id, path) else path,
-        case.line if bad else None,  # annotations are for what failed; others would each need a reason of their own
-        json.dumps(case.measures, sort_keys=True, separators=(",", ":")) if case.measures else "",
-    )
-    columns.reasons[test_id] = columns.whys.setdefault(reason, len(columns.whys))
+            # A copy, for what is given lies at the beginning of a block as large as the text was.
+            columns.texts[digest] = memoryview(compressor.compress(cut)).tobytes()
+    if len(message) > MAX_MESSAGE:
+        message = message[: MAX_MESSAGE - 1] + CUT_MESSAGE
+    if path and begins_with(test_id, path):
+        path = IN_ID
+    measures = json.dumps(case.measures, sort_keys=True, separators=(",", ":")) if case.measures else ""
+    reason = Reason(case.trouble, message, digest, path, line, measures)
+    columns.reasons[key] = columns.whys.setdefault(reason, len(columns.whys))
 
 
 def begins_with(test_id: str, path: str) -> bool:

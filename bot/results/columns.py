@@ -125,6 +125,11 @@ def merged(columns: Sequence[bytes]) -> bytes:
     return (last | flaky | (good & bad)).to_bytes(max((len(column) for column in columns), default=0), "little")
 
 
+def good_and_bad(column: bytes) -> tuple[int, int]:
+    """Count the tests that ended well and those that did not; skipped ones are neither."""
+    return len(column) - column.translate(_GOOD_BIT).count(0), len(column) - column.translate(_BAD_BIT).count(0)
+
+
 def _number(column: bytes) -> int:
     # A whole column is one number, on which AND and OR are as fast as the processor.
     return int.from_bytes(column, "little")

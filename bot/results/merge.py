@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 
 from bot.results.blobs import Stored
-from bot.results.collect import IN_ID, Columns, Reason, split
-from bot.results.columns import SEEN, at, is_flaky, merged, status_of
-from bot.results.model import Detail, Seen
+from bot.results.collect import IN_ID, Reason
+from bot.results.columns import SEEN, at, good_and_bad, is_flaky, merged, status_of
+from bot.results.model import Detail, Seen, Trouble
 
 Fetch = Callable[[bytes], str]
 """Gives the text of a SHA-256."""
+
+_OF_THE_RUNNER = {Trouble.COLLECTION, Trouble.CRASH, Trouble.INTERNAL}
 
 
 class Details(Mapping[str, Detail]):
@@ -40,19 +42,14 @@ class Details(Mapping[str, Detail]):
         return len(self._reasons)
 
 
-def seen_in(columns: Columns) -> dict[str, Seen]:
-    """Return how each test ended in a run that is not stored yet."""
-    seen: dict[str, Seen] = {}
-    whys = list(columns.whys)
-    for test_id, packed in columns.tests.items():
-        one = SEEN[split(packed)[0]]
-        assert one is not None
-        seen[test_id] = one
-    for test_id, number in columns.reasons.items():
-        why = whys[number]
-        if why.message or why.trouble:
-            seen[test_id] = seen[test_id]._replace(trouble=why.trouble, message=why.message)
-    return seen
+def evidently_tells(runs: Sequence[Stored]) -> bool:
+    """Tell whether runs so plainly tell something about the code that nobody need look closer.
+
+    Most of the tests that ran ended well, and nothing befell the test runner.
+    """
+    troubles = {why.trouble for run in runs for why in run.reasons.whys}
+    good, bad = good_and_bad(merged([run.statuses for run in runs]))
+    return good > bad and not troubles & _OF_THE_RUNNER
 
 
 def verdicts(names: Sequence[str], runs: Sequence[Stored]) -> tuple[dict[str, Seen], dict[str, Reason]]:

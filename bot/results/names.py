@@ -8,7 +8,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from bot.results import schema
-from bot.results.blobs import find_name, names_blob, read_names
+from bot.results.blobs import find_name
+from bot.results.collect import read_names
 
 
 class Suite(NamedTuple):
@@ -55,12 +56,12 @@ def ordinal(connection: sa.Connection, suite: Suite, name: str) -> int | None:
     return find_name(blocks(connection, suite), name)
 
 
-def add(connection: sa.Connection, suite: Suite, new: list[str]) -> Suite:
-    """Add names that the suite does not have, in one block."""
+def add(connection: sa.Connection, suite: Suite, new: int, block: bytes) -> Suite:
+    """Add a block of new names that the suite does not have."""
     if not new:
         return suite
-    values = {"suite_id": suite.id, "first": suite.names, "names": names_blob(new)}
+    values = {"suite_id": suite.id, "first": suite.names, "names": block}
     connection.execute(schema.names.insert().values(values))
-    count = suite.names + len(new)
+    count = suite.names + new
     connection.execute(schema.suites.update().filter_by(id=suite.id).values(names=count))
     return Suite(suite.id, count)

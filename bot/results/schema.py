@@ -95,7 +95,6 @@ columns = sa.Table(
     "nightjar_columns",
     metadata,
     sa.Column("run_id", Id, sa.ForeignKey("nightjar_runs.id", ondelete="CASCADE"), primary_key=True),
-    sa.Column("tests", sa.Integer, nullable=False),  # how many the run has
     sa.Column("statuses", sa.LargeBinary, nullable=False),
     sa.Column("durations", sa.LargeBinary, nullable=False),
     sa.Column("reasons", sa.LargeBinary),

@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.results import blobs, checks, compare, history, identity, merge, names, runs, schema, series, snapshot, trace
 from bot.results.blobs import LaidOut
-from bot.results.collect import Columns, Reason
+from bot.results.collect import Columns, Reason, read_names
 from bot.results.database import ResultsDatabase
 from bot.results.history import Flaky
 from bot.results.model import RunKey, Seen, TargetKey
@@ -169,7 +169,7 @@ class ResultsStore:
             target = runs.target_id(connection, run.key.about, make=True)
             assert target is not None
             runs.save(connection, target, run)
-            self._follow(connection, target, found[1] if found else None, run, None)
+            self._follow(connection, target, found[1] if found else None, run)
             return found is None or found[1] != run
 
     def put(self, run: Run, columns: Columns, *, replace: bool = False) -> bool:
@@ -193,18 +193,16 @@ class ResultsStore:
             assert now_known is not None
             if now_known.names != suite.names:  # somebody else has added names meanwhile
                 laid_out = _lay_out(connection, now_known, columns)
-            names.add(connection, now_known, laid_out.new_names)
+            suite = names.add(connection, now_known, laid_out.new, laid_out.new_names)
             target = runs.target_id(connection, run.key.about, make=True)
             assert target is not None
             number = runs.save(connection, target, run)
             _save_columns(connection, number, laid_out)
             _save_texts(connection, columns)
-            self._follow(connection, target, found[1] if found else None, run, columns)
+            self._follow(connection, target, found[1] if found else None, run)
             return True
 
-    def _follow(
-        self, connection: sa.Connection, target: int, before: Run | None, run: Run, columns: Columns | None
-    ) -> None:
+    def _follow(self, connection: sa.Connection, target: int, before: Run | None, run: Run) -> None:
         """Bring everything that follows from a run up to date: its suites' points, and what checks tell."""
         touched = set()
         told = {one.claims.suite for one in (before, run) if one and one.claims and one.state in runs.TOLD}
@@ -213,13 +211,13 @@ class ResultsStore:
             suite = names.find(connection, run.key.repository, suite_name, make=True)
             assert suite is not None
             of = series.find(connection, suite, suite_name, target)
-            facts = self._facts(connection, of, run.key.sha, columns)
+            facts = self._facts(connection, of, run.key.sha)
             if facts is not None:
                 series.place(connection, of, facts, self._renames)
                 touched |= series.followers(connection, of, facts)
         checks.touch(connection, target, touched, self._now())
 
-    def _facts(self, connection: sa.Connection, of: series.Series, sha: str, columns: Columns | None) -> Facts | None:
+    def _facts(self, connection: sa.Connection, of: series.Series, sha: str) -> Facts | None:
         told = runs.told(connection, of.target_id, sha, of.suite_name)
         admission = runs.admission(run for _, run in told)
         if admission is None:
@@ -227,14 +225,13 @@ class ResultsStore:
         complete = runs.shards(run for _, run in told).complete
         stored = [(number, run) for number, run in told if run.state is RunState.STORED]
         infra = ""
-        if complete and stored:
+        if (
+            complete
+            and stored
+            and not merge.evidently_tells(runs.columns(connection, [number for number, _ in stored]))
+        ):
             claims = stored[-1][1].claims
-            # The tests of a run that is alone have just come, and need not be read.
-            alone = columns is not None and len(stored) == 1
-            seen = (
-                merge.seen_in(columns) if alone and columns is not None else _verdicts(connection, of.suite, stored)[0]
-            )
-            infra = self._infra(seen, claims.exit_status if claims else None)
+            infra = self._infra(_verdicts(connection, of.suite, stored)[0], claims.exit_status if claims else None)
         return Facts(
             sha, admission.committed_at, admission.pull_request, admission.mainline, complete and bool(stored), infra
         )
@@ -348,7 +345,7 @@ class ResultsStore:
 
 
 def _lay_out(connection: sa.Connection, suite: Suite, columns: Columns) -> LaidOut:
-    known = blobs.read_names(names.blocks(connection, suite).values()) if suite.names else ()
+    known = read_names(names.blocks(connection, suite).values()) if suite.names else ()
     return blobs.lay_out(columns, known, suite.names)
 
 
@@ -358,7 +355,6 @@ def _save_columns(connection: sa.Connection, run: int, laid_out: LaidOut) -> Non
     connection.execute(
         table.insert().values(
             run_id=run,
-            tests=laid_out.tests,
             statuses=laid_out.statuses,
             durations=laid_out.durations,
             reasons=laid_out.reasons,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import zstandard
 
-from bot.results.collect import IN_ID, Columns, Reason, collect, merge, split
+from bot.results.collect import IN_ID, Columns, Reason, collect, merge, read_names, split
 from bot.results.columns import duration, is_flaky, status_of
 from bot.results.limits import MAX_MESSAGE, MAX_TEXT_HEAD, MAX_TEXT_TAIL, Refused
 from bot.results.model import Case, Status, Trouble
@@ -23,12 +23,12 @@ def case(status: Status, *, message: str = "", seconds: float | None = 0.5, flak
 
 
 def verdict(columns: Columns) -> tuple[Status | None, bool]:
-    byte, _ = split(columns.tests[ID])
+    byte, _ = split(columns.tests[hash(ID)])
     return status_of(byte), is_flaky(byte)
 
 
 def why(columns: Columns, test_id: str = ID) -> Reason:
-    return list(columns.whys)[columns.reasons[test_id]]
+    return list(columns.whys)[columns.reasons[hash(test_id)]]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_the_first_attempt_that_failed_says_why() -> None:
 
 def test_the_longest_attempt_is_the_duration() -> None:
     columns = collect([case(FAILED, seconds=0.004), case(FAILED, seconds=0.011), case(FAILED, seconds=None)], resolve)
-    assert duration(split(columns.tests[ID])[1]) == pytest.approx(0.011)
+    assert duration(split(columns.tests[hash(ID)])[1]) == pytest.approx(0.011)
 
 
 def test_what_the_file_itself_calls_flaky_is_flaky() -> None:
@@ -84,6 +84,7 @@ def test_files_of_a_run_keep_their_tests_flakiness_and_texts() -> None:
     second = collect([Case("b", FAILED, nodeid="b.py::b", text="two"), case(PASSED, flaky=True)], resolve)
     columns = merge([first, second, collect([case(PASSED)], resolve)])
     assert len(columns) == 3
+    assert list(read_names(columns.names)) == ["a.py::a", "b.py::b", ID]
     assert verdict(columns) == (PASSED, True)
     assert text_of(columns, "a.py::a") == "one"
     assert text_of(columns, "b.py::b") == "two"
@@ -91,7 +92,7 @@ def test_files_of_a_run_keep_their_tests_flakiness_and_texts() -> None:
 
 def test_a_verdict_that_gives_way_takes_its_reason_along() -> None:
     skipped = collect([case(SKIPPED, message="no device")], resolve)
-    assert ID not in merge([skipped, collect([case(PASSED)], resolve)]).reasons
+    assert hash(ID) not in merge([skipped, collect([case(PASSED)], resolve)]).reasons
 
 
 def test_no_file_at_all_is_no_test_at_all() -> None:
@@ -129,7 +130,7 @@ def test_tests_that_simply_passed_leave_no_reason_and_skips_of_one_reason_share_
     ]
     columns = collect(cases, resolve)
     assert len(columns.whys) == 1
-    assert sorted(columns.reasons) == [f"t.py::{n}" for n in range(9) if n % 2]
+    assert set(columns.reasons) == {hash(f"t.py::{n}") for n in range(9) if n % 2}
 
 
 def test_measures_of_a_test_that_passed_are_kept() -> None:
@@ -138,7 +139,8 @@ def test_measures_of_a_test_that_passed_are_kept() -> None:
 
 
 def test_an_id_is_one_line_whatever_its_format_says() -> None:
-    assert list(collect([Case("t", PASSED, nodeid="a.py::t[\n]")], resolve).tests) == ["a.py::t[\\n]"]
+    columns = collect([Case("t", PASSED, nodeid="a.py::t[\n]"), case(PASSED)], resolve)
+    assert list(read_names(columns.names)) == ["a.py::t[\\n]", ID]
 
 
 def test_what_the_reader_refuses_is_refused() -> None:
@@ -148,3 +150,16 @@ def test_what_the_reader_refuses_is_refused() -> None:
 
     with pytest.raises(Refused, match="too early"):
         collect(cases(), resolve)
+
+
+def test_names_of_more_cases_than_are_looked_at_at_once_are_all_there() -> None:
+    cases = [Case(str(n % 9_000), PASSED, nodeid=f"t.py::{n % 9_000}") for n in range(9_500)]
+    columns = collect(cases, resolve)
+    assert list(read_names(columns.names)) == [f"t.py::{n}" for n in range(9_000)]
+    assert len(columns) == 9_000
+    assert sum(is_flaky(split(packed)[0]) for packed in columns.tests.values()) == 500
+
+
+@pytest.mark.parametrize("count", [0, 1, 4_096, 8_192])
+def test_any_number_of_cases_ends(count: int) -> None:
+    assert len(collect((Case("t", PASSED, nodeid=f"t.py::{n}") for n in range(count)), resolve)) == count

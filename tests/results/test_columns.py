@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.results.blobs import Reasons, find_name, names_blob, read_names, read_reasons, reasons_blob
-from bot.results.collect import Reason
+from bot.results.blobs import Reasons, find_name, names_blob, read_reasons, reasons_blob
+from bot.results.collect import Reason, read_names
 from bot.results.columns import (
     FLAKY,
     STATUS_BYTES,

@@ -6,9 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from bot.results.blobs import Reasons, Stored
+from bot.results.collect import Reason
+from bot.results.columns import status_byte
+from bot.results.compare import infra
 from bot.results.identity import renames
-from bot.results.model import Detail, Seen, Status, TargetKey
+from bot.results.merge import evidently_tells
+from bot.results.model import Detail, Seen, Status, TargetKey, Trouble
 from bot.results.state import RunState
 from bot.results.store import ResultsStore
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, TARGET, Upload, sha
@@ -337,3 +344,12 @@ def test_runs_that_arrive_at_once_all_find_their_place(database_url: str) -> Non
         assert seen == {f"te/a.py::t{test}": PASSED for test in range(number)}
     for one in stores:
         one.close()
+
+
+@given(st.lists(st.builds(Seen, st.sampled_from(Status), trouble=st.sampled_from(Trouble), message=st.just("boom"))))
+def test_what_evidently_tells_something_is_no_infra(seen: list[Seen]) -> None:
+    tests = {f"te/test_{number}.py": one for number, one in enumerate(seen)}
+    statuses = bytes(status_byte(one.status) for one in seen)
+    whys = [Reason(one.trouble, one.message) for one in seen]
+    if evidently_tells([Stored(statuses, Reasons(list(range(len(seen))), list(range(len(seen))), whys))]):
+        assert infra(tests, None, exit_status=0) == ""

@@ -79,7 +79,6 @@ def _runs() -> None:
     op.create_table(
         "nightjar_columns",
         sa.Column("run_id", ID, nullable=False),
-        sa.Column("tests", sa.Integer(), nullable=False),
         sa.Column("statuses", sa.LargeBinary(), nullable=False),
         sa.Column("durations", sa.LargeBinary(), nullable=False),
         sa.Column("reasons", sa.LargeBinary(), nullable=True),
