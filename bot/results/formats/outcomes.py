@@ -34,6 +34,10 @@ class Outcome(NamedTuple):
 PASSED = Outcome(Status.PASSED)
 STATUSES = {"failure": Status.FAILED, "error": Status.ERRORED, "skipped": Status.SKIPPED}
 """What outweighs what, the first the most."""
+FLAKY = ("flakyFailure", "flakyError")
+"""Attempts of a test that passed in the end, as Surefire writes them, and others after it."""
+RERUN = ("rerunFailure", "rerunError")
+"""Attempts of one that did not; but then the first attempt is a failure or an error of its own."""
 
 _new = tuple.__new__
 
@@ -103,6 +107,10 @@ def outcome(parts: Sequence[Part]) -> Outcome:
     for tag, status in STATUSES.items():
         if found := of(parts, tag):
             return skip(found[0]) if status is Status.SKIPPED else bad(status, found, parts)
+    if flaky := of(parts, *FLAKY):
+        return bad(Status.PASSED, flaky)._replace(flaky=True)
+    if rerun := of(parts, *RERUN):
+        return bad(Status.ERRORED if rerun[0].tag == "rerunError" else Status.FAILED, rerun)
     return PASSED
 
 
@@ -116,5 +124,7 @@ def bad(status: Status, parts: Sequence[Part], others: Sequence[Part] = ()) -> O
         more = MORE.format(count=len(parts) - 1)
         message = message[: MAX_MESSAGE - len(more)] + more
     texts = [part.text.strip("\n") for part in parts if part.text.strip()] or [log.text for log in of(others, *LOGS)]
+    if parts[0].tag not in STATUSES:  # there is white space around the <stackTrace> of an attempt
+        texts = [text.strip() for text in texts]
     text = cut("\n\n".join(texts))
     return Outcome(status, message=message, text=text if text.isascii() else values.text(text))

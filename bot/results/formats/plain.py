@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.results.formats import pytest, surefire
+from bot.results.formats import pytest
 from bot.results.formats.outcomes import PASSED, Outcome, build, outcome, place
 from bot.results.formats.xml import Part, Suite
 from bot.results.model import Case, Status
@@ -28,8 +28,6 @@ def case(attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> Cas
     # Reports of several tools may have been put together in one suite.
     if parts and pytest.knows(attributes, parts, suite):
         return pytest.case(attributes, parts, suite)
-    if parts and surefire.knows(attributes, parts, suite):
-        return surefire.case(attributes, parts, suite)
     get = attributes.get
     classname = get("classname")
     if classname is None:

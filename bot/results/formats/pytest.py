@@ -20,12 +20,13 @@ ESCAPE = "#x1B"
 INTERNAL = ("pytest", "internal")
 """Class and name of the case that stands for a failure of pytest itself."""
 
-_PHASE = re.compile(r'failed on (setup|teardown) with "(.*?)"?', re.DOTALL)
 _CRASH = re.compile(r"worker '[^']*' crashed while running ")
 _TIMEOUT = re.compile(r"(?:Failed: )?Timeout \(?>\s*[\d.]+ *s")
 _COLOUR = re.compile(r"#x1B\[[0-9;?]*[ -/]*[@-~]")
-_SKIPPED_FILE = re.compile(r"""\('.*', \d+, ['"](?:Skipped: )?(.*)['"]\)""", re.DOTALL)
-_PHASES = {"setup": Trouble.SETUP, "teardown": Trouble.TEARDOWN}
+_PHASES = {
+    'failed on setup with "': Trouble.SETUP,
+    'failed on teardown with "': Trouble.TEARDOWN,
+}
 
 
 def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> bool:
@@ -71,8 +72,10 @@ def _ended(attributes: dict[str, str], classname: str, parts: Sequence[Part]) ->
     message = error.attributes.get("message", "")
     if message == "collection failure" and not classname:
         return found._replace(trouble=Trouble.COLLECTION, message=_last_line(error))
-    if phase := _PHASE.fullmatch(_COLOUR.sub("", message)):
-        return found._replace(trouble=_trouble(phase[1], phase[2]), message=one_line(phase[2]))
+    for begins, trouble in _PHASES.items():
+        if found.message.startswith(begins):
+            reason = found.message.removeprefix(begins).removesuffix('"')
+            return found._replace(trouble=_trouble(reason, trouble), message=reason)
     return found
 
 
@@ -81,10 +84,10 @@ def _last_line(error: Part) -> str:
     return one_line(_COLOUR.sub("", error.text).strip().rpartition("\n")[2].removeprefix("E ")) or told(error)
 
 
-def _trouble(phase: str, message: str) -> Trouble:
-    if _CRASH.match(message):
+def _trouble(reason: str, phase: Trouble) -> Trouble:
+    if _CRASH.match(reason):
         return Trouble.CRASH
-    return Trouble.TIMEOUT if _TIMEOUT.match(message) else _PHASES[phase]
+    return Trouble.TIMEOUT if _TIMEOUT.match(reason) else phase
 
 
 def _skipped(found: Outcome, part: Part, classname: str) -> Outcome:
@@ -93,6 +96,7 @@ def _skipped(found: Outcome, part: Part, classname: str) -> Outcome:
     if found.message == OLD_XPASS:
         return found._replace(status=Status.XPASSED)
     if found.message == "collection skipped" and not classname:
-        reason = _SKIPPED_FILE.fullmatch(part.text)
-        return found._replace(trouble=Trouble.COLLECTION, message=one_line(reason[1]) if reason else found.message)
+        # The text is what Python writes of a file, a line and a reason: ('…', 3, 'Skipped: no GPU').
+        reason = part.text.partition("Skipped: ")[2].rstrip(")")[:-1]
+        return found._replace(trouble=Trouble.COLLECTION, message=one_line(reason) or found.message)
     return found
