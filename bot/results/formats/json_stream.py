@@ -13,7 +13,7 @@ import ijson  # type: ignore[import-untyped]
 from bot.results.formats.fields import cut
 from bot.results.limits import MAX_JSON_DEPTH, MAX_KEPT_CHARACTERS, MAX_STRING_BYTES, Refused, TooMuch
 
-CHUNK, MAX_PIECE = 1 << 16, 1 << 20
+CHUNK, MAX_PIECE = 1 << 16, 1 << 21
 """Bytes read at once; and given to the parser at once while a text goes on, for which yajl begins anew at its start."""
 END = b""
 UTF8_BOM, UTF16_BOMS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
@@ -44,20 +44,18 @@ class EndsEarly(Refused):
 
 
 class JsonReader:
-    """A place in a JSON text, or in several ones after each other; every method takes the value that comes next.
+    """A place in a JSON text; every method takes the value that comes next.
 
     Values that `value` returns have at most MAX_KEPT_CHARACTERS in all, long texts within them are cut in the middle,
     and of members with one name the last counts. Floats that are no numbers are None. Raises Refused where the text is
     no JSON, or not what was asked for; EndsEarly where it is cut off; TooMuch beyond a limit.
     """
 
-    def __init__(self, stream: BinaryIO, what: str, *, several: bool = False) -> None:
+    def __init__(self, stream: BinaryIO, what: str) -> None:
         self._what = what
-        self._several = several
         self._events = self._parsed(stream)
         self._kept = 0
         self._byte = 0
-        self.values_read = 0
 
     def members(self) -> Iterator[str]:
         """Give the names of an object's members; each one's value must be taken before the next name."""
@@ -82,13 +80,6 @@ class JsonReader:
             self._kept = 0
             yield self._built(event, value, shape)
 
-    def each(self, shape: Shape) -> Iterator[Any]:
-        """Give the values of a text that holds several after each other."""
-        for event, value in self._events:
-            self._kept = 0
-            yield self._built(event, value, shape)
-            self.values_read += 1
-
     def value(self, shape: Shape) -> Any:
         """Return the next value, as much of it as the shape names."""
         event, value = self._next()
@@ -107,8 +98,6 @@ class JsonReader:
 
     def place(self) -> str:
         """Say how far it was read."""
-        if self._several:
-            return f"in line {self.values_read + 1}"
         return f"in the {CHUNK >> 10} KiB behind byte {self._byte}"
 
     def _next(self) -> tuple[str, Any]:
@@ -168,7 +157,7 @@ class JsonReader:
     def _parsed(self, stream: BinaryIO) -> Generator[tuple[str, Any], None, None]:
         """Give the parser's events, and watch over how deep they go and how long none comes."""
         found = ijson.sendable_list()
-        parser = ijson.basic_parse_coro(found, multiple_values=self._several, use_float=True)
+        parser = ijson.basic_parse_coro(found, use_float=True)
         depth = silent = 0
         waiting = b""
         chunks = _numbers_only(_without_bom(iter(lambda: stream.read(CHUNK), b""), self._what), self._what)

@@ -111,7 +111,8 @@ def collected(nodeid: str, outcome: str, longrepr: str) -> Case | None:
         return None
     path = nodeid.partition("::")[0]
     if outcome == "skipped":
-        return Case(path, Status.SKIPPED, path=path, nodeid=path, message=message(reason(longrepr)))
+        told = message(reason(longrepr))
+        return Case(path, Status.SKIPPED, path=path, nodeid=path, trouble=Trouble.COLLECTION, message=told)
     told = last_line(longrepr)
     return Case(
         path, Status.ERRORED, path=path, nodeid=path, trouble=Trouble.COLLECTION, message=message(told), text=longrepr

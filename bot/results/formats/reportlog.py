@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
-from bot.results.formats import values
-from bot.results.formats.json_stream import ITEMS, SCALAR, EndsEarly, JsonReader, Shape
+from bot.results.formats import json_lines, values
+from bot.results.formats.json_stream import ITEMS, SCALAR, EndsEarly, Shape
 from bot.results.formats.pytest_phases import (
     CRASHED,
     DIED_WITHIN,
@@ -35,8 +35,8 @@ from bot.results.limits import MAX_OPEN_TESTS, Refused, TooMuch
 from bot.results.model import BAD, Case, Trouble
 
 WHAT = "pytest-reportlog"
-NO_LINE = f"{WHAT}: {{place}} has no $report_type: is this another format?"
-TOO_MANY_OPEN = f"{WHAT}: more than {MAX_OPEN_TESTS} tests have begun and not ended {{place}}"
+NO_LINE = f"{WHAT}: line {{line}} has no $report_type: is this another format?"
+TOO_MANY_OPEN = f"{WHAT}: more than {MAX_OPEN_TESTS} tests have begun and not ended in line {{line}}"
 DIED = "The report ends before the session does: the process died, and tests that it would have run are missing"
 
 _PLACE: Shape = {"path": SCALAR, "lineno": SCALAR, "message": SCALAR}
@@ -61,34 +61,34 @@ def read(stream: BinaryIO) -> Iterator[Case]:
 
     Raises Refused for what is no pytest-reportlog, TooMuch beyond a limit.
     """
-    json = JsonReader(stream, WHAT, several=True)
     tests = _Tests()
+    number = 0
     finished = None
     try:
-        for line in json.each(LINE):
-            kind = _kind(line, json)
+        for number, line in json_lines.values(stream, WHAT, LINE):
+            kind = _kind(line, number)
             if kind == "CollectReport":
                 yield from _collected(line)
             elif kind == "TestReport":
-                yield from tests.report(line, json)
+                yield from tests.report(line, number)
             elif kind == "SubTestReport":
-                tests.subtest(line, json)
+                tests.subtest(line, number)
             elif kind in ("SessionStart", "SessionFinish"):
                 finished = line if kind == "SessionFinish" else None
     except EndsEarly:
-        if not json.values_read:
+        if not number:
             raise
         finished = None
     yield from tests.rest()
     yield from _ending(finished, died_in_a_test=bool(tests.open))
 
 
-def _kind(line: Any, json: JsonReader) -> str:
+def _kind(line: Any, number: int) -> str:
     if not isinstance(line, dict):
-        raise Refused(f"{WHAT}: an object is expected {json.place()}, and nothing else")
+        raise Refused(f"{WHAT}: an object is expected in line {number}, and nothing else")
     kind = line.get("$report_type") or line.get("_report_type")
     if not isinstance(kind, str):
-        raise Refused(NO_LINE.format(place=json.place()))
+        raise Refused(NO_LINE.format(line=number))
     return "SubTestReport" if kind.lower() == "subtestreport" else kind
 
 
@@ -127,9 +127,9 @@ class _Tests:
     def __init__(self) -> None:
         self.open: dict[str, _Attempts] = {}
 
-    def report(self, line: Mapping[str, Any], json: JsonReader) -> Iterator[Case]:
+    def report(self, line: Mapping[str, Any], number: int) -> Iterator[Case]:
         """Take one phase of a test, and give its case if that was the last."""
-        nodeid, test = self._test(line, json)
+        nodeid, test = self._test(line, number)
         when, phase = str(line.get("when")), _phase(line)
         if when in ("setup", CRASHED):
             test.phases.clear()
@@ -146,9 +146,9 @@ class _Tests:
                 del self.open[nodeid]
                 yield _case(nodeid, test, verdict_of(test.phases))
 
-    def subtest(self, line: Mapping[str, Any], json: JsonReader) -> None:
+    def subtest(self, line: Mapping[str, Any], number: int) -> None:
         """Take a part of a test: the first that failed says why the test did."""
-        _, test = self._test(line, json)
+        _, test = self._test(line, number)
         if line.get("outcome") == "failed" and not test.failed_subtest:
             phase = _phase(line)
             label = values.message(values.mapping(line.get("_subtest.context")).get("msg"))
@@ -160,13 +160,13 @@ class _Tests:
             verdict = verdict_of(test.phases)
             yield _case(nodeid, test, verdict if verdict.status in BAD else DIED_WITHIN)
 
-    def _test(self, line: Mapping[str, Any], json: JsonReader) -> tuple[str, _Attempts]:
+    def _test(self, line: Mapping[str, Any], number: int) -> tuple[str, _Attempts]:
         nodeid = values.name(line.get("nodeid"))
         if not nodeid:
-            raise Refused(f"{WHAT}: a test without a nodeid {json.place()}")
+            raise Refused(f"{WHAT}: a test without a nodeid in line {number}")
         test = self.open.setdefault(nodeid, _Attempts())
         if len(self.open) > MAX_OPEN_TESTS:
-            raise TooMuch(TOO_MANY_OPEN.format(place=json.place()))
+            raise TooMuch(TOO_MANY_OPEN.format(line=number))
         return nodeid, test
 
 

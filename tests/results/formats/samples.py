@@ -69,7 +69,7 @@ BAD_TOKENS = [b"\0", b"\xff", b'"', b"\\", b"\\ud800", b"{", b"[", b"]", b"}", b
 
 
 class Cost(NamedTuple):
-    """What it cost a process of its own to read a file."""
+    """What it cost a process of its own to read a file: seconds of processor time, megabytes at the peak."""
 
     said: str
     seconds: float
@@ -77,7 +77,7 @@ class Cost(NamedTuple):
 
 
 def cost_of(path: Path, form: str = "") -> Cost:
-    """Read a file in a process that does nothing else, and return what it said, how long it took, and its peak."""
+    """Read a file in a process that does nothing else, and return what it said and what it cost."""
     done = subprocess.run([sys.executable, "-c", ALONE, path, form], capture_output=True, text=True, check=True)
     said, seconds, kilobytes = done.stdout.rstrip("\n").rsplit("\n", 2)
     return Cost(said, float(seconds), int(kilobytes) >> 10)
@@ -89,12 +89,12 @@ import pathlib, re, sys, time
 from bot.results.formats import read
 from bot.results.limits import Refused
 path, form = sys.argv[1:]
-before = time.perf_counter()
+before = time.process_time()
 with open(path, "rb") as file:
     try:
         print("taken:", sum(1 for _ in read(file, "report", form or None)))
     except Refused as refused:
         print(type(refused).__name__, refused)
-print(time.perf_counter() - before)
+print(time.process_time() - before)
 print(re.search(r"VmHWM:\\s+(\\d+) kB", pathlib.Path("/proc/self/status").read_text())[1])
 """

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bot.results.formats.json_lines import SHORT_BYTES
 from bot.results.limits import MAX_JSON_DEPTH, MAX_NAME, MAX_OPEN_TESTS, MAX_STRING_BYTES, Refused, TooMuch
 from bot.results.model import Case, Status, Trouble
 from tests.results.formats.samples import cases, cases_of, one, plain, refusal
@@ -61,7 +62,7 @@ def test_each_kind_of_ending_is_told() -> None:
         "test_subtests": ("failed", "", False),
         "test_subtests_pass": ("passed", "", False),
         "tests/test_broken_import.py": ("errored", "collection", False),
-        "tests/test_skipped_module.py": ("skipped", "", False),
+        "tests/test_skipped_module.py": ("skipped", "collection", False),
     }
 
 
@@ -203,7 +204,7 @@ def test_a_line_that_is_no_json_is_named() -> None:
     good, bad = log(phase("setup")), '{"$report_type": "TestReport", oops}\n'
     assert "line 3" in refusal(log(phase("setup"), end=False) + bad)
     assert refusal(good + "[]\n").startswith("report: pytest-reportlog: an object is expected in line 4")
-    assert "in line 4 has no $report_type" in refusal(good + '{"x": 1}\n')
+    assert "line 4 has no $report_type" in refusal(good + '{"x": 1}\n')
     assert "a test without a nodeid in line 2" in refusal(log(phase("call", nodeid=None)))
 
 
@@ -217,8 +218,9 @@ def test_bytes_that_json_does_not_know_are_refused(bad: bytes) -> None:
 def test_nothing_may_be_too_long_too_deep_or_too_many() -> None:
     assert "characters" in refusal(log(phase("setup", nodeid="x" * (MAX_NAME + 1))), kind=TooMuch)
     assert "a text is longer" in refusal(log(phase("setup", longrepr="x" * (MAX_STRING_BYTES + 200_000))), kind=TooMuch)
-    deep = log() + '{"$report_type": "x", "y": ' + "[" * (MAX_JSON_DEPTH + 1)
-    assert "objects and arrays go deeper" in refusal(deep, kind=TooMuch)
+    assert "line 3 is no JSON: objects and arrays go too deep" in refusal(log() + "[" * 60_000 + "\n")
+    deep = "[" * (MAX_JSON_DEPTH + 1) + "1, " * SHORT_BYTES
+    assert "line 3: objects and arrays go deeper" in refusal(log() + deep, kind=TooMuch)
     open_tests = [phase("setup", nodeid=f"tests/test_a.py::test_{index}") for index in range(MAX_OPEN_TESTS + 1)]
     assert "have begun and not ended" in refusal(log(*open_tests), kind=TooMuch)
     parts = [["x" * 10_000] * 500] * 2
@@ -248,3 +250,16 @@ def test_the_real_log_gives_every_test_once() -> None:
     }
     assert len(told) == len(seen) == 70
     assert {case.nodeid for case in told} == seen
+
+
+@pytest.mark.parametrize("padding", [0, SHORT_BYTES - 10, SHORT_BYTES, 5 * SHORT_BYTES])
+def test_a_long_line_is_read_as_a_short_one_is(padding: int) -> None:
+    filled = {"sections": [["Captured stdout call", "x" * padding]], "user_properties": [["snr", float("nan")]]}
+    whole = log(phase("setup"), phase("call", "failed", longrepr=failure("bad"), **filled), phase("teardown"))
+    case = one(whole)
+    assert (case.status, case.message, case.line) == (Status.FAILED, "bad", 28)
+    lines = whole.splitlines(keepends=True)
+    torn = lines[2][: len(lines[2]) - 30]
+    assert [case.trouble for case in cases_of("".join(lines[:2]) + torn)] == [Trouble.CRASH]
+    assert "line 3" in refusal("".join(lines[:2]) + torn + "\n" + "".join(lines[3:]))
+    assert "line 3" in refusal("".join(lines[:2]) + lines[2][:-1] + "{}\n" + "".join(lines[3:]))

@@ -1,0 +1,82 @@
+"""JSON lines: short ones are read at once, which is four times as fast, and long ones piece by piece."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from bot.results.formats.json_stream import CHUNK, UTF8_BOM, EndsEarly, JsonReader, Shape
+from bot.results.limits import Refused
+
+SHORT_BYTES = 1 << 16
+"""Bytes of a line that may be read at once: at worst they become two megabytes of empty objects."""
+
+
+def values(stream: BinaryIO, what: str, shape: Shape) -> Iterator[tuple[int, Any]]:
+    """Give each line's number and its value: of a long line as much as the shape names, of a short one all.
+
+    Raises Refused with the line for what is no JSON, TooMuch beyond a limit of JsonReader, EndsEarly where the last
+    line is torn.
+    """
+    number = 0
+    while begin := stream.readline(SHORT_BYTES):
+        number += 1
+        if number == 1:
+            begin = begin.removeprefix(UTF8_BOM)
+        if len(begin) == SHORT_BYTES and not begin.endswith(b"\n"):
+            yield number, _long(_Rest(begin, stream), f"{what}: line {number}", shape)
+        elif not begin.isspace() and begin:
+            yield number, _short(begin, f"{what}: line {number}")
+
+
+def _short(line: bytes, what: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        if not line.endswith(b"\n"):
+            raise EndsEarly(f"{what} is cut off") from None
+        raise Refused(f"{what} is no JSON: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg}, column {error.colno}"
+    if isinstance(error, UnicodeDecodeError):
+        return "bytes that are no UTF-8"
+    return "a number that is too large" if isinstance(error, ValueError) else "objects and arrays go too deep"
+
+
+def _long(line: _Rest, what: str, shape: Shape) -> Any:
+    reader = JsonReader(io.BufferedReader(line, CHUNK), what)
+    try:
+        value = reader.value(shape)
+        reader.end()
+    except EndsEarly as early:
+        if line.is_whole:
+            raise Refused(str(early)) from None
+        raise
+    return value
+
+
+class _Rest(io.RawIOBase):
+    """A line whose beginning was read already, as a stream."""
+
+    def __init__(self, begin: bytes, stream: BinaryIO) -> None:
+        self._left = begin
+        self._stream = stream
+        self.is_whole = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Give what is left of the line."""
+        if not self._left and not self.is_whole:
+            self._left = self._stream.readline(len(buffer))
+        self.is_whole = self.is_whole or self._left.endswith(b"\n")
+        count = min(len(buffer), len(self._left))
+        buffer[:count] = self._left[:count]
+        self._left = self._left[count:]
+        return count
