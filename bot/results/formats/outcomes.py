@@ -98,7 +98,7 @@ def told(part: Part) -> str:
 
 
 def outcome(parts: Sequence[Part]) -> Outcome:
-    """Tell how a test ended by all its parts: a failure outweighs an error, and that a skip.
+    """Tell how a test ended by all its parts, one at least: a failure outweighs an error, and that a skip.
 
     Several failures are told as one. Where none of them has a text, the test's output is it.
     """
@@ -109,9 +109,8 @@ def outcome(parts: Sequence[Part]) -> Outcome:
             return skip(found[0]) if status is Status.SKIPPED else bad(status, found, parts)
     if flaky := of(parts, *FLAKY):
         return bad(Status.PASSED, flaky)._replace(flaky=True)
-    if rerun := of(parts, *RERUN):
-        return bad(Status.ERRORED if rerun[0].tag == "rerunError" else Status.FAILED, rerun)
-    return PASSED
+    rerun = of(parts, *RERUN)
+    return bad(Status.ERRORED if rerun[0].tag == "rerunError" else Status.FAILED, rerun)
 
 
 def bad(status: Status, parts: Sequence[Part], others: Sequence[Part] = ()) -> Outcome:
