@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from bot import logs
+from bot.cli_byhand import ingest, rebuild, runs
 from bot.cli_deliveries import deliveries, replay
 from bot.cli_results import results
 from bot.cli_support import AS_WRITTEN, config_option, json_option, stopping_at_faults
@@ -117,7 +118,8 @@ def check_config(path: Path, as_json: bool) -> None:
 cli.add_command(deliveries)
 cli.add_command(replay)
 cli.add_command(results)
-results.add_command(upload)
+for command in (upload, ingest, rebuild, runs):
+    results.add_command(command)
 
 
 def main() -> None:

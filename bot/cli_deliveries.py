@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from bot.cli_support import AS_WRITTEN, config_option, json_option, stopping_at_faults
+from bot.cli_support import AS_WRITTEN, config_option, is_free, json_option, stopping_at_faults
 from bot.config import load_config
-from bot.engine.database import Database, DatabaseError
+from bot.engine.database import Database
 from bot.engine.journal import DONE, FAILED, DeliveryRecord, JobState
 from bot.engine.replay import known
 from bot.engine.service import Engine
@@ -108,7 +108,7 @@ async def _replayed(guid: str, config_path: Path, patience: float) -> DeliveryRe
     """Replay a delivery: a server does the work if there is one, this process if it can have the file alone."""
     async with _engine() as engine:
         await known(engine.journal, guid)
-        if not _is_free(engine.database):
+        if not is_free(engine.database):
             return await engine.replay(guid, patience=patience, progress=_show)
     config, settings = load_config(config_path), Settings.from_environment()
     start_logging(settings)
@@ -119,17 +119,6 @@ async def _replayed(guid: str, config_path: Path, patience: float) -> DeliveryRe
             return await bot.engine.replay(guid, patience=patience, progress=_show)
         finally:
             await end(bot.engine, worker)
-
-
-def _is_free(database: Database) -> bool:
-    """Say whether no server works on a database that is a file; a PostgreSQL database is never free."""
-    if not database.embedded:
-        return False
-    try:
-        with database.sole():
-            return True
-    except DatabaseError:
-        return False
 
 
 def _engine() -> Engine:

@@ -11,7 +11,7 @@ import click
 from procrastinate.exceptions import ConnectorException
 
 from bot.config import ConfigError
-from bot.engine.database import DatabaseError
+from bot.engine.database import Database, DatabaseError
 from bot.errors import UserError
 from bot.redaction import Redactor
 from bot.serve import AWS_SECRETS, StartError
@@ -57,3 +57,14 @@ def stopping_at_faults() -> Iterator[None]:
     for line in lines:
         click.echo(printable(redactor.text(line)), err=True)
     raise SystemExit(1)
+
+
+def is_free(database: Database) -> bool:
+    """Say whether no server works on a database that is a file; a PostgreSQL database is never free."""
+    if not database.embedded:
+        return False
+    try:
+        with database.sole():
+            return True
+    except DatabaseError:
+        return False

@@ -271,6 +271,13 @@ async def test_an_upload_killed_before_its_manifest_left_none_and_goes_on_when_i
     assert set(content(aws_world)) == {f"{RUN}ops.xml", f"{RUN}manifest.json"}
 
 
+def test_without_a_database_there_are_no_runs_to_list(folder: Path) -> None:
+    finished = nightjar("runs", env={"DATABASE_URL": f"sqlite:///{folder}/typo.db"})
+    assert (finished.exit_code, finished.stdout) == (1, "")
+    assert "typo.db does not exist" in finished.stderr
+    assert not (folder / "typo.db").exists()
+
+
 @pytest.mark.parametrize("command", list(results.commands))
 def test_every_command_has_help_with_an_example(command: str) -> None:
     finished = CliRunner().invoke(cli, ["results", command, "--help"], prog_name="nightjar")

@@ -17,7 +17,7 @@ from typing import Any
 
 from bot.results import formats
 from bot.results.advice import Onlooker
-from bot.results.collect import Columns, collect, merge, split
+from bot.results.collect import Columns, collect, merge, read_names, split
 from bot.results.columns import is_flaky, status_of
 from bot.results.compare import NOTHING, Counts, infra
 from bot.results.intake import MISSING, OTHER_CONTENT, OTHER_SIZE, TOO_LARGE
@@ -213,11 +213,11 @@ def _troubles(columns: Columns) -> Mapping[Trouble, int]:
 def _seen(columns: Columns) -> dict[str, Seen]:
     whys = list(columns.whys)
     seen = {}
-    for test, packed in columns.tests.items():
+    for test, (key, packed) in zip(read_names(columns.names), columns.tests.items(), strict=True):
         byte, _ = split(packed)
         status = status_of(byte)
         assert status is not None  # a run's tests are there
-        number = columns.reasons.get(test)
+        number = columns.reasons.get(key)
         why = whys[number] if number is not None else None
         seen[test] = Seen(status, is_flaky(byte), why.trouble if why else Trouble.NONE, why.message if why else "")
     return seen

@@ -167,7 +167,7 @@ class Watch:
         return len(new)
 
     async def _announce_run(self, arrival: Arrival, key: RunKey) -> None:
-        repository_id = await self._repository_id(key.repository)
+        repository_id = await self.repository_id(key.repository)
         announcement = run_arrived(arrival, key, repository_id)
         if not await self._accept(*announcement):
             # It was announced before. Where all that came of that has failed, it gets a new chance now and then.
@@ -183,7 +183,7 @@ class Watch:
             if time_of_look := _look(self._now() - run.received_at, seconds(results.deadline)):
                 key = f"{results.prefix}{run.key.folder}{MANIFEST}"
                 arrival = Arrival(results.bucket, key, run.version)
-                repository_id = await self._repository_id(repository)
+                repository_id = await self.repository_id(repository)
                 looks += await self._accept(*run_arrived(arrival, run.key, repository_id, time=time_of_look))
         return looks
 
@@ -197,10 +197,11 @@ class Watch:
 
     async def announce_check(self, due: Due) -> None:
         """Have the check run of a commit written, once for each revision of its results, and once more when over."""
-        await self._accept(*check_due(due, await self._repository_id(due.about.repository)))
+        await self._accept(*check_due(due, await self.repository_id(due.about.repository)))
         await asyncio.to_thread(self._store.announced, due)
 
-    async def _repository_id(self, repository: str) -> int:
+    async def repository_id(self, repository: str) -> int:
+        """Return the number by which GitHub knows a repository. Raises what asking GitHub raises."""
         known = await repository_id_of(self._records, repository)
         if known is not None:
             return known

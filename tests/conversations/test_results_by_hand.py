@@ -1,0 +1,159 @@
+"""An operator takes in runs by hand, beside the bot that is at work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.errors import UserError
+from bot.github.client import GitHub
+from bot.results.byhand import ByHand, Found, Outcome, in_bucket, in_folder
+from tests.bucket import World
+from tests.conversations.lab import CHECK, LAB, TARGET, LabTown, junit, lab_town
+
+GOOD = {"test_add": "passed", "test_mul": "passed"}
+
+
+@pytest.fixture
+async def place(tmp_path: Path, aws_world: World) -> AsyncIterator[LabTown]:
+    async with lab_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as place:
+        yield place
+
+
+def by_hand(place: LabTown) -> ByHand:
+    bot = place.town.bot
+
+    async def reading(repository: str) -> GitHub:
+        return bot.github.installation(await bot.github.installation_for(repository), dry_run=True)
+
+    return ByHand(bot.config, bot.results, reading, bot.engine.journal)
+
+
+def from_bucket(place: LabTown, prefix: str = "results/") -> AsyncIterator[Found]:
+    source = place.town.bot.results.watch.source_for(place.bucket.name)
+    return in_bucket(source, prefix, place.town.bot.config)
+
+
+async def ingested(place: LabTown, found: AsyncIterator[Found]) -> list[Outcome]:
+    return [await by_hand(place).ingest(one) async for one in found]
+
+
+def copied(place: LabTown, into: Path, *, without: str = "") -> Path:
+    """Copy the bucket into a folder, its keys without a prefix at their beginning."""
+    for item in place.bucket.s3.list_objects_v2(Bucket=place.bucket.name)["Contents"]:
+        path = into / item["Key"].removeprefix(without)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(place.bucket.s3.get_object(Bucket=place.bucket.name, Key=item["Key"])["Body"].read())
+    return into
+
+
+async def test_runs_of_a_bucket_are_stored_once(place: LabTown) -> None:
+    nights = [place.night(), place.night()]
+    for sha in nights:
+        place.upload(sha, {"ops.xml": junit(**GOOD)})
+    assert [one.state for one in await ingested(place, from_bucket(place))] == ["stored", "stored"]
+    assert [one.state for one in await ingested(place, from_bucket(place))] == ["known", "known"]
+
+
+@pytest.mark.parametrize("without", ["", "results/", "results/octocat/"])
+async def test_a_folder_laid_out_as_the_bucket_is_read_wherever_it_begins(
+    place: LabTown, tmp_path: Path, without: str
+) -> None:
+    place.upload(place.night(), {"ops.xml": junit(**GOOD)})
+    root = tmp_path / "octocat" if without.endswith("octocat/") else tmp_path / "copy"
+    folder = copied(place, root, without=without)
+    [outcome] = await ingested(place, in_folder(folder, place.town.bot.config))
+    assert (outcome.state, outcome.reason) == ("stored", "")
+    assert outcome.key is not None
+    assert (outcome.key.lab, outcome.key.run_id) == (LAB, "run-1")
+
+
+async def test_a_single_runs_folder_or_manifest_is_read_alone(place: LabTown, tmp_path: Path) -> None:
+    first = place.upload(place.night(), {"ops.xml": junit(**GOOD)})
+    second = place.upload(place.night(), {"ops.xml": junit(**GOOD)})
+    copied(place, tmp_path / "copy")
+    for path in (tmp_path / "copy" / first, tmp_path / "copy" / second / "manifest.json"):
+        assert [one.state for one in await ingested(place, in_folder(path, place.town.bot.config))] == ["stored"]
+
+
+async def test_what_is_not_taken_is_told_with_its_reason(place: LabTown) -> None:
+    sha = place.night()
+    place.upload(sha, {"ops.xml": junit(**GOOD)}, target="unknown")
+    place.upload("f" * 40, {"ops.xml": junit(**GOOD)})
+    place.upload(sha, {"ops.xml": junit(**GOOD)}, without=("ops.xml",))
+    place.upload(sha, {"ops.xml": b"<testsuite>"})
+    place.bucket.put("results/elsewhere/manifest.json")
+    place.bucket.put(f"results/octocat/other/{LAB}/{TARGET}/{sha}/1/manifest.json")
+    outcomes = await ingested(place, from_bucket(place))
+    told = sorted((one.state, one.reason[:26]) for one in outcomes)
+    assert told == [
+        ("incomplete", "ops.xml: the file ends in "),
+        ("refused", "app.yaml has no results fo"),
+        ("refused", "app.yaml has no target unk"),
+        ("refused", "it is not laid out as a ru"),
+        ("refused", "there is no commit fffffff"),
+        ("waiting", "ops.xml has not arrived"),
+    ]
+    assert not any(one.good for one in outcomes)
+
+
+async def test_a_run_that_was_refused_is_looked_at_again(place: LabTown) -> None:
+    sha = place.town.repo.push("feature", {"a.py": "1\n"}, by="octocat").sha
+    place.upload(sha, {"ops.xml": junit(**GOOD)})
+    assert [one.state for one in await ingested(place, from_bucket(place))] == ["refused"]
+    place.town.repo.move("refs/heads/nightly", sha, by="octocat")
+    assert [one.state for one in await ingested(place, from_bucket(place))] == ["stored"]
+
+
+async def test_the_check_runs_are_written_without_waiting_for_more(place: LabTown) -> None:
+    sha = place.night()
+    place.upload(sha, {"ops.xml": junit(**GOOD)})
+    hand = by_hand(place)
+    outcomes = await ingested(place, from_bucket(place))
+    keys = [one.key for one in outcomes if one.key]
+    await hand.announce(keys)
+    assert await hand.published(keys, 60)
+    assert [check.conclusion for check in place.checks(sha, CHECK)] == ["success"]
+
+
+async def test_a_rebuild_leaves_everything_as_it_was(place: LabTown) -> None:
+    nights = [place.night() for _ in range(3)]
+    for number, sha in enumerate(nights):
+        mul = "AssertionError: 3 != 4" if number == 1 else "passed"
+        place.upload(sha, {"ops.xml": junit(test_add="passed", test_mul=mul)})
+    place.upload(nights[0], {"ops.xml": junit(**GOOD)}, target="unknown")
+    await ingested(place, from_bucket(place))
+    store = place.town.bot.results.store
+    before = json.dumps(store.snapshot("octocat/compiler"), default=str, sort_keys=True)
+    hand = by_hand(place)
+    states = [(await hand.rebuild(one)).state async for one in from_bucket(place)]
+    assert sorted(states) == ["refused", "stored", "stored", "stored"]
+    assert json.dumps(store.snapshot("octocat/compiler"), default=str, sort_keys=True) == before
+
+
+async def test_what_is_not_in_the_bucket_any_more_stays_stored(place: LabTown) -> None:
+    sha = place.night()
+    kept = place.upload(sha, {"ops.xml": junit(**GOOD)})
+    broken = place.upload(sha, {"more.xml": junit(**GOOD)}, suite="more")
+    await ingested(place, from_bucket(place))
+    place.bucket.s3.delete_object(Bucket=place.bucket.name, Key=f"{kept}manifest.json")
+    place.bucket.s3.delete_object(Bucket=place.bucket.name, Key=f"{broken}more.xml")
+    hand = by_hand(place)
+    [outcome] = [await hand.rebuild(one) async for one in from_bucket(place)]
+    assert (outcome.state, outcome.good) == ("known", False)
+    assert "more.xml has not arrived" in outcome.reason
+    assert outcome.key is not None
+    assert [key.folder for key in await hand.missing("octocat/compiler", {outcome.key})] == [
+        kept.removeprefix("results/")
+    ]
+    assert len(place.town.bot.results.store.runs("octocat/compiler")) == 2
+
+
+async def test_a_folder_that_is_none_is_told(place: LabTown, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is no folder"):
+        await ingested(place, in_folder(tmp_path / "gone", place.town.bot.config))
+    (tmp_path / "empty").mkdir()
+    assert await ingested(place, in_folder(tmp_path / "empty", place.town.bot.config)) == []
