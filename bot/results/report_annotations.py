@@ -1,9 +1,8 @@
-"""Annotations: new failures at the lines where they happened, and none where the line is not known."""
+"""Annotations: new failures in the files where they are, at the lines where they happened."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 
 from bot.github.check_runs import MOST_ANNOTATIONS, TITLE_LIMIT, Annotation, shortened
 from bot.github.markdown import lines_of, plain
@@ -18,6 +17,9 @@ MOST_LOOKED_AT = 500
 """New failures; reading the text of one may take a query, and those after so many would not be missed."""
 LAST_LINE = 1_000_000
 """No file has more; GitHub refuses the whole check run for a line that it cannot store."""
+TOP = 1
+"""Where a failure is annotated whose file alone is known: JUnit in pytest's form of today tells no lines."""
+UNKNOWN_LINE = "in this file; the report tells no line of it"
 FOREIGN = ("site-packages/", "dist-packages/")
 
 
@@ -27,24 +29,20 @@ def annotations_of(findings: Findings) -> tuple[Annotation, ...]:
     title = shortened(plain(TITLE.format(lab=about.lab, target=about.target)), TITLE_LIMIT)
     found = []
     for failure in findings.new_failures[:MOST_LOOKED_AT]:
-        line = line_of(failure, findings.files or ())
-        if line is not None:
-            found.append(Annotation(failure.path, line, title, _message(failure), _details(failure)))
+        # None where the path does not exist at the commit: no annotation is better than a wrong one.
+        if failure.path in (findings.files or ()):
+            line = line_of(failure)
+            found.append(Annotation(failure.path, line or TOP, title, _message(failure, line), _details(failure)))
         if len(found) == MOST_ANNOTATIONS:
             break
     return tuple(found)
 
 
-def line_of(failure: Failure, files: Collection[str]) -> int | None:
-    """Return the line to annotate: the one that the format told, or the last in the file that the traceback names.
-
-    None where the path does not exist at the commit, or no line is known: no annotation is better than a wrong one.
-    """
-    if failure.path not in files:
-        return None
+def line_of(failure: Failure) -> int | None:
+    """Return the line that the format told, or the last one in the file that the traceback names; None: neither."""
     told = failure.detail.line
-    if told is not None:
-        return told if 1 <= told <= LAST_LINE else None
+    if told is not None and 1 <= told <= LAST_LINE:
+        return told
     return _last_frame(failure.detail.text, failure.path)
 
 
@@ -67,9 +65,10 @@ def _last_frame(text: str, path: str) -> int | None:
     return last if last is not None and 1 <= last <= LAST_LINE else None
 
 
-def _message(failure: Failure) -> str:
+def _message(failure: Failure, line: int | None) -> str:
     said = f": {failure.message}" if failure.message else ""
-    return shortened(f"{plain(failure.test)}\n{happened(failure)}{plain(said)}", MESSAGE_BYTES)
+    where = "" if line is not None else f" ({UNKNOWN_LINE})"
+    return shortened(f"{plain(failure.test)}{where}\n{happened(failure)}{plain(said)}", MESSAGE_BYTES)
 
 
 def _details(failure: Failure) -> str:

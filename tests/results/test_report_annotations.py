@@ -39,20 +39,29 @@ def one(detail: Detail, test: str = TEST, files: tuple[str, ...] | None = (PATH,
         (Detail(text=f"other{PATH}:12: AssertionError"), None),
         (Detail(text="tests/python/test_other.py:12: AssertionError"), None),
         (Detail(path=PATH), None),
-        (Detail(path=PATH, line=0, text=TRACEBACK), None),
+        (Detail(path=PATH, line=0, text=TRACEBACK), 12),
         (Detail(path=PATH, line=10**12), None),
         (Detail(text=f"{PATH}:0: AssertionError"), None),
         (Detail(text=f"{PATH}:123456789: AssertionError"), None),
-        (Detail(path="tests/python/gone.py", line=3), None),
     ],
 )
-def test_an_annotation_stands_where_the_line_is_known(detail: Detail, line: int | None) -> None:
-    assert [found.line for found in annotations_of(one(detail))] == ([] if line is None else [line])
+def test_an_annotation_stands_at_its_line_or_at_the_top_of_its_file_and_says_so(
+    detail: Detail, line: int | None
+) -> None:
+    (found,) = annotations_of(one(detail))
+    assert found.line == (line or 1)
+    assert ("the report tells no line" in found.message) == (line is None)
+
+
+def test_a_path_that_does_not_exist_at_the_commit_is_not_annotated() -> None:
+    assert annotations_of(one(Detail(path="tests/python/gone.py", line=3))) == ()
 
 
 def test_a_file_whose_name_may_lie_anywhere_is_found_by_its_whole_path_alone() -> None:
     test = "conftest.py::test_a"
-    assert annotations_of(one(Detail(text="/home/ci/conftest.py:3: in a"), test, ("conftest.py",))) == ()
+    assert [
+        a.line for a in annotations_of(one(Detail(text="/home/ci/conftest.py:3: in a"), test, ("conftest.py",)))
+    ] == [1]
     assert [a.line for a in annotations_of(one(Detail(text="conftest.py:3: in a"), test, ("conftest.py",)))] == [3]
 
 
