@@ -32,6 +32,7 @@ from bot.metrics import Metrics
 from bot.missed import CRON, MissedDeliveries
 from bot.pipeline import Pipeline
 from bot.plan import joined
+from bot.results.listing import RunListing
 from bot.results.parts import ResultsParts, open_results
 from bot.results.watch import TICK
 from bot.settings import DatabaseSettings, Settings
@@ -244,6 +245,7 @@ def _parts(bot: Bot) -> Parts:
         ready=bot.engine.ready,
         refresh=refresh,
         decide=Decisions(bot.config, bot.engine.records, github_for),
+        runs=RunListing(bot.config, bot.results.store),
         metrics=bot.metrics,
         version=VERSION,
         commands=help_text(bot.commands, {spec.feature for spec in bot.commands}, bot.config.mentions),

@@ -10,7 +10,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict
 
 from bot.metrics import Metrics
-from bot.web import api, health, help
+from bot.web import api, health, help, results
 from bot.web.openapi import Answer, Operation, Parameter, document, problem
 from bot.web.problems import answer_problems
 from bot.web.webhook import EVENT_HEADER, GUID_HEADER, MAX_BODY, SIGNATURE_HEADER, Inbox, Webhook
@@ -46,6 +46,7 @@ class Parts:
     ready: health.Ready
     refresh: Callable[[], Awaitable[None]]
     decide: api.Decide
+    runs: results.ListRuns
     metrics: Metrics
     version: str
     commands: str
@@ -64,6 +65,7 @@ def create_app(parts: Parts) -> web.Application:
         _webhook(Webhook(parts.inbox, parts.secrets, parts.metrics)),
         *health.operations(parts.ready, parts.refresh, parts.metrics),
         *api.operations(parts.decide),
+        results.operation(parts.runs),
         help.operation(parts.commands),
         Operation("GET", OPENAPI_PATH, "This document", openapi, {200: Answer("It", Document)}),
     ]

@@ -40,12 +40,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A part of the path, or a header; always required."""
+    """A part of the path, of the query, or a header."""
 
     name: str
     description: str
     schema: Schema
     place: str = "path"
+    required: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def _operation(operation: Operation) -> dict[str, object]:
     }
     if operation.parameters:
         described["parameters"] = [
-            {"name": p.name, "in": p.place, "required": True, "description": p.description, "schema": p.schema}
+            {"name": p.name, "in": p.place, "required": p.required, "description": p.description, "schema": p.schema}
             for p in operation.parameters
         ]
     if operation.request_body is not None:

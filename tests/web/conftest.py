@@ -17,6 +17,8 @@ from aiohttp import web
 
 from bot.engine.service import Engine
 from bot.metrics import Metrics
+from bot.results.listing import Asked
+from bot.results.state import Run
 from bot.web.app import Parts, create_app, create_runner
 
 SECRET, NEXT_SECRET = b"the secret that is in use", b"the secret that comes next"
@@ -25,7 +27,10 @@ DECISION = {"sha": "6dcb09b5b57875f334f61aebed695e2e4193db5e", "run_slow_tests":
 
 @dataclass
 class Site:
-    """A running web application and a client of it. What `decisions` holds is answered, or raised."""
+    """A running web application and a client of it. What `decisions` holds is answered, or raised.
+
+    `runs` are what octocat/compiler has, and `asked` what was asked of them.
+    """
 
     url: str
     app: web.Application
@@ -33,6 +38,8 @@ class Site:
     engine: Engine
     metrics: Metrics
     decisions: dict[tuple[str, int], Mapping[str, Any] | Exception] = field(default_factory=dict)
+    runs: list[Run] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
 
     def headers(self, body: bytes, guid: str = "guid-1", secret: bytes = SECRET) -> dict[str, str]:
         """Return the headers of a webhook as GitHub sends them."""
@@ -80,6 +87,17 @@ async def running_site(database_url: str) -> AsyncIterator[Site]:
                 raise answer
             return answer
 
+        runs: list[Run] = []
+        asked: list[Asked] = []
+
+        async def list_runs(one: Asked) -> list[Run]:
+            asked.append(one)
+            if one.repository != "octocat/compiler":
+                raise LookupError(one.repository)
+            keys = [run.key for run in runs]
+            start = keys.index(one.before) + 1 if one.before else 0
+            return runs[start : start + one.limit]
+
         async def refresh() -> None:
             backlog = await engine.backlog()
             metrics.queue(backlog.waiting, backlog.oldest_seconds, 1)
@@ -91,6 +109,7 @@ async def running_site(database_url: str) -> AsyncIterator[Site]:
                 ready=engine.ready,
                 refresh=refresh,
                 decide=decide,
+                runs=list_runs,
                 metrics=metrics,
                 version="1.2.3",
                 commands="| command |\n|---|\n| `@ci help` |",
@@ -101,7 +120,7 @@ async def running_site(database_url: str) -> AsyncIterator[Site]:
         stack.push_async_callback(runner.cleanup)
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         client = await stack.enter_async_context(aiohttp.ClientSession())
-        yield Site(f"http://127.0.0.1:{runner.addresses[0][1]}", app, client, engine, metrics, decisions)
+        yield Site(f"http://127.0.0.1:{runner.addresses[0][1]}", app, client, engine, metrics, decisions, runs, asked)
 
 
 @pytest.fixture

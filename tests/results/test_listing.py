@@ -1,0 +1,51 @@
+"""What became of runs, as the store and app.yaml know it."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.config import parse_config
+from bot.results.listing import Asked, RunListing
+from bot.results.state import RunState
+from bot.results.store import ResultsStore
+from tests.results.uploads import LAB, REPOSITORY, TARGET, Upload
+
+CONFIG = """
+repositories:
+  octocat/compiler:
+    results: {bucket: device-results, labs: {example-lab: {targets: [adreno]}}}
+  octocat/other:
+"""
+
+
+@pytest.fixture
+def listing(store: ResultsStore) -> RunListing:
+    for number in range(3):
+        upload = Upload(number, {"a.py::test": "passed"})
+        store.put(upload.run, upload.columns)
+    store.note(Upload(9, {}).without_results(RunState.REFUSED, "no such commit"))
+    return RunListing(parse_config(CONFIG.encode(), "app.yaml"), store)
+
+
+async def test_runs_are_found_whatever_the_case_of_the_repository(listing: RunListing) -> None:
+    assert len(await listing(Asked("Octocat/Compiler"))) == 4
+    [refused] = await listing(Asked(REPOSITORY, LAB, TARGET, state=RunState.REFUSED))
+    assert refused.reason == "no such commit"
+    assert await listing(Asked(REPOSITORY, "another-lab")) == []
+
+
+async def test_a_page_follows_the_run_that_ended_the_one_before(listing: RunListing) -> None:
+    first = await listing(Asked("Octocat/compiler", limit=2))
+    rest = await listing(Asked("Octocat/compiler", before=first[-1].key, limit=9))
+    assert len({run.key for run in (*first, *rest)}) == 4
+
+
+async def test_a_repository_without_results_is_not_listed(listing: RunListing) -> None:
+    for name in ("octocat/other", "octocat/unknown"):
+        with pytest.raises(LookupError):
+            await listing(Asked(name))
+
+
+async def test_what_was_never_a_run_is_no_place_to_go_on_from(listing: RunListing) -> None:
+    with pytest.raises(ValueError, match="RunKey"):
+        await listing(Asked(REPOSITORY, before=Upload(5, {}).run.key))

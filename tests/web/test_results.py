@@ -1,0 +1,123 @@
+"""A lab asks what became of its runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bot.results.model import RunKey
+from bot.results.state import Claims, Run, RunState
+from tests.web.conftest import Site
+from tests.web.test_api import conforms, described
+
+SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
+PATH = "/api/v1/repos/octocat/compiler/results/runs"
+TEMPLATE = "/api/v1/repos/{owner}/{repo}/results/runs"
+STORED = Run(
+    RunKey("octocat/compiler", "example-lab", "adreno", SHA, "run-1"),
+    "etag",
+    RunState.STORED,
+    "",
+    1_795_000_000.25,
+    claims=Claims("operators", 2, 1, 4),
+)
+REFUSED = Run(
+    RunKey("octocat/compiler", "example-lab", "adreno", SHA, "run-2"),
+    "etag",
+    RunState.REFUSED,
+    "<b>why</b> @octocat",
+    0,
+)
+
+
+def numbered(count: int) -> list[Run]:
+    return [replace(STORED, key=replace(STORED.key, run_id=f"run-{number}")) for number in range(count)]
+
+
+async def page(site: Site, query: str = "") -> dict[str, Any]:
+    status, headers, body = await site.get(PATH + query)
+    assert status == 200, body
+    conforms(await described(site), "get", TEMPLATE, status, headers["Content-Type"].partition(";")[0], body)
+    found: dict[str, Any] = json.loads(body)
+    return found
+
+
+async def test_a_run_is_told_with_what_became_of_it(site: Site) -> None:
+    site.runs += [STORED, REFUSED]
+    stored, refused = (await page(site))["runs"]
+    assert stored == {
+        "lab": "example-lab",
+        "target": "adreno",
+        "sha": SHA,
+        "run_id": "run-1",
+        "suite": "operators",
+        "attempt": 2,
+        "shard": {"index": 1, "total": 4},
+        "state": "stored",
+        "reason": "",
+        "received_at": "2026-11-18T11:06:40.250000Z",
+    }
+    assert (refused["state"], refused["reason"], refused["suite"]) == ("refused", "<b>why</b> @octocat", None)
+
+
+async def test_what_is_asked_for_is_passed_on(site: Site) -> None:
+    await page(site, f"?lab=example-lab&target=adreno&sha={SHA}&state=refused&limit=3")
+    [asked] = site.asked
+    assert (asked.lab, asked.target, asked.sha, asked.state) == ("example-lab", "adreno", SHA, RunState.REFUSED)
+    assert asked.repository == "octocat/compiler"
+
+
+async def test_pages_follow_one_another_to_the_end(site: Site) -> None:
+    site.runs += numbered(5)
+    found, query = [], "?limit=2"
+    while True:
+        told = await page(site, query)
+        found.append([run["run_id"] for run in told["runs"]])
+        if told["next"] is None:
+            break
+        query = f"?limit=2&before={told['next']}"
+    assert found == [["run-0", "run-1"], ["run-2", "run-3"], ["run-4"]]
+
+
+async def test_a_page_that_is_exactly_full_has_no_next(site: Site) -> None:
+    site.runs += numbered(2)
+    assert (await page(site, "?limit=2"))["next"] is None
+
+
+async def test_a_page_has_fifty_runs_unless_asked_otherwise(site: Site) -> None:
+    site.runs += numbered(300)
+    assert len((await page(site))["runs"]) == 50
+    assert len((await page(site, "?limit=200"))["runs"]) == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "detail"),
+    [
+        ("?limit=0", "limit must be"),
+        ("?limit=201", "limit must be"),
+        ("?limit=-1", "limit must be"),
+        ("?limit=٢", "limit must be"),
+        ("?limit=1&limit=2", "each once"),
+        ("?state=green", "state must be one of waiting, stored, incomplete, refused"),
+        ("?lab=../x", "lab must be"),
+        ("?sha=main", "sha must be"),
+        ("?before=run-1", "before must be"),
+        (f"?before=example-lab/adreno/{SHA}/run-9", "before must be"),
+        ("?labs=example-lab", "There is no parameter labs; there are lab, target, sha, before, state, limit"),
+    ],
+)
+async def test_what_cannot_be_meant_is_a_problem_that_says_so(site: Site, query: str, detail: str) -> None:
+    status, headers, body = await site.get(PATH + query)
+    assert status == 400
+    assert detail in json.loads(body)["detail"]
+    conforms(await described(site), "get", TEMPLATE, status, headers["Content-Type"].partition(";")[0], body)
+
+
+async def test_a_repository_without_results_has_no_runs_to_ask_for(site: Site) -> None:
+    status, headers, body = await site.get(PATH.replace("compiler", "other"))
+    assert status == 404
+    assert "takes no results" in json.loads(body)["detail"]
+    conforms(await described(site), "get", TEMPLATE, status, headers["Content-Type"].partition(";")[0], body)
