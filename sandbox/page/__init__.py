@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from sandbox.checks import CheckRun
+
+from .check import address, check_run_page, newest
 from .layout import picture
-from .lists import check_run_page, commit_page, index_page, repository_page
+from .lists import commit_page, index_page, repository_page
 from .pull import issue_page
 
 if TYPE_CHECKING:
     from sandbox.github import GitHubSandbox
     from sandbox.repository import Repository
 
+ANSWERS_WITHIN = 5.0
+NO_BUTTON = "Nobody here has that name, or the check run has no such button."
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -26,10 +32,11 @@ def add_routes(application: web.Application, github: GitHubSandbox, unknown: Han
         "/{owner}/{repo}/pull/{number}": lambda request: _issue(github, request),
         "/{owner}/{repo}/issues/{number}": lambda request: _issue(github, request),
         "/{owner}/{repo}/commit/{sha}": lambda request: _commit(github, request),
-        "/{owner}/{repo}/runs/{number}": lambda request: _check_run(github, request),
+        "/{owner}/{repo}/runs/{number}": lambda request: check_run_page(_check_run(github, request)),
     }
     for path, page in pages.items():
         application.router.add_get(path, _handler(page, "text/html", unknown))
+    application.router.add_post("/{owner}/{repo}/runs/{number}", _presses(github, unknown))
     application.router.add_get("/avatars/{number}", _handler(lambda r: _avatar(github, r), "image/svg+xml", unknown))
 
 
@@ -57,9 +64,35 @@ def _commit(github: GitHubSandbox, request: web.Request) -> str:
     return commit_page(repository, repository.git.commits[request.match_info["sha"]])
 
 
-def _check_run(github: GitHubSandbox, request: web.Request) -> str:
+def _check_run(github: GitHubSandbox, request: web.Request) -> CheckRun:
     runs = {run.id: run for suite in _repository(github, request).suites for run in suite.runs}
-    return check_run_page(runs[int(request.match_info["number"])])
+    return runs[int(request.match_info["number"])]
+
+
+def _presses(github: GitHubSandbox, unknown: Handler) -> Handler:
+    """Return what presses a button of a check run, as the person that the form names, and shows what came of it."""
+
+    async def press(request: web.Request) -> web.StreamResponse:
+        form = await request.post()
+        by, action = str(form.get("by")), str(form.get("action"))
+        try:
+            run = _check_run(github, request)
+        except (LookupError, ValueError):
+            return await unknown(request)
+        if by.lower() not in github.users or action not in {button["identifier"] for button in run.actions}:
+            return web.Response(status=422, text=NO_BUTTON)
+        before = _shown(run)
+        run.press(by, action)
+        with suppress(AssertionError):  # a bot that has nothing to say leaves it as it is
+            await github.until(lambda: _shown(run) != before, timeout=ANSWERS_WITHIN)
+        raise web.HTTPSeeOther(address(newest(run)))
+
+    return press
+
+
+def _shown(run: CheckRun) -> tuple[object, ...]:
+    now = newest(run)
+    return now.id, now.conclusion, now.title, now.summary, now.text
 
 
 def _avatar(github: GitHubSandbox, request: web.Request) -> str:

@@ -1,22 +1,22 @@
-"""The pages that lead to the others: repositories, one repository, a commit, a check run."""
+"""The pages that lead to the others: repositories, one repository, a commit."""
 
 from __future__ import annotations
 
 from html import escape
 from typing import TYPE_CHECKING
 
-from sandbox.checks import CheckRun
 from sandbox.git import Commit, changes
 from sandbox.issues import Issue
 from sandbox.repository import HEADS, Repository
 
+from .check import check_marks, check_run
 from .layout import frame, icon, moment, person, state_badge
-from .pull import check_run
 
 if TYPE_CHECKING:
     from sandbox.github import GitHubSandbox
 
 COMMITS_SHOWN = 10
+FILES_OPEN = 10
 
 
 def index_page(github: GitHubSandbox) -> str:
@@ -31,13 +31,16 @@ def index_page(github: GitHubSandbox) -> str:
 def repository_page(repository: Repository) -> str:
     """Return one repository: its pull requests and issues, branches, and newest commits."""
     branches = [
-        f"<li><code>{escape(ref.removeprefix(HEADS))}</code> {_sha(repository, sha)}</li>"
+        f"<li><code>{escape(ref.removeprefix(HEADS))}</code> {_sha(repository, sha)} "
+        f"{check_marks(repository, sha)}</li>"
         for ref, sha in sorted(repository.refs.items())
         if ref.startswith(HEADS)
     ]
     history = repository.git.ancestry(repository.branch(repository.default_branch))[:COMMITS_SHOWN]
     commits = [
-        f"<li>{_sha(repository, c.sha)} {escape(c.message.splitlines()[0])} · {person(c.author)}</li>" for c in history
+        f"<li>{_sha(repository, c.sha)} {escape(c.message.splitlines()[0])} · {person(c.author)} "
+        f"{check_marks(repository, c.sha)}</li>"
+        for c in history
     ]
     content = (
         f"<h1>{escape(repository.full_name)}</h1>{_issues(repository)}"
@@ -69,9 +72,11 @@ def _sha(repository: Repository, sha: str) -> str:
 def commit_page(repository: Repository, commit: Commit) -> str:
     """Return one commit: message, statuses and check runs, files."""
     before = repository.git.commits[commit.parents[0]].files if commit.parents else {}
+    changed = changes(before, commit.files)
     files = [
-        f"<h3><code>{escape(change.path)}</code></h3><pre>{escape(change.patch)}</pre>"
-        for change in changes(before, commit.files)
+        f'<details class="file"{" open" * (len(changed) <= FILES_OPEN)}><summary><code>{escape(change.path)}</code> '
+        f"<i>+{change.additions} &minus;{change.deletions}</i></summary><pre>{escape(change.patch)}</pre></details>"
+        for change in changed
     ]
     states = [
         f'<div class="check">{icon(s.state)} <p><b>{escape(s.context)}</b> — {escape(s.description or "")}</p></div>'
@@ -85,12 +90,3 @@ def commit_page(repository: Repository, commit: Commit) -> str:
     )
     crumbs = [(repository.full_name, f"/{repository.full_name}"), (commit.sha[:7], "")]
     return frame(commit.message.splitlines()[0], crumbs, content)
-
-
-def check_run_page(run: CheckRun) -> str:
-    """Return one check run with its whole output."""
-    repository = run.suite.repository
-    details = f'<p><a href="{escape(run.details_url)}">{escape(run.details_url)}</a></p>' if run.details_url else ""
-    content = f"<h1>{escape(run.name)}</h1>{details}<section class=checks>{check_run(run, opened=True)}</section>"
-    crumbs = [(repository.full_name, f"/{repository.full_name}"), (run.name, "")]
-    return frame(run.name, crumbs, content)

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from datetime import datetime
 from html import escape
 
-from sandbox.checks import CheckRun, Status
+from sandbox.checks import Status
 from sandbox.conversation import Reaction, Review, ReviewComment
 from sandbox.issues import Issue
 from sandbox.pulls import PullRequest, Push
 from sandbox.users import User
 
+from .check import check_run
 from .layout import frame, icon, moment, person, reactions, state_badge
 from .markdown import rendered
 
@@ -23,7 +24,6 @@ VERDICTS = {
     "DISMISSED": ("reviewed; the review was dismissed", "calm"),
     "PENDING": ("began a review", "calm"),
 }
-ANNOTATIONS_SHOWN = 10
 Entry = tuple[datetime, int, str]
 
 
@@ -136,37 +136,6 @@ def _status(status: Status) -> str:
         f'<div class="check">{icon(status.state)} <img class="avatar small" alt="" src="/avatars/{status.creator.id}">'
         f"<p><b>{escape(status.context)}</b>{text}</p>{details}</div>"
     )
-
-
-def check_run(run: CheckRun, *, opened: bool = False) -> str:
-    """Return one check run: a line that opens to its output and annotations."""
-    state = run.conclusion or run.status
-    text = f" — {escape(run.title)}" if run.title else f" — {state.replace('_', ' ')}"
-    line = (
-        f'{icon(state)} <img class="avatar small" alt="" src="/avatars/{run.app.bot.id}">'
-        f"<p><b>{escape(run.name)}</b>{text}</p>"
-    )
-    output = rendered(run.summary or "") + rendered(run.text or "")
-    shown = "".join(_annotation(annotation) for annotation in run.annotations[:ANNOTATIONS_SHOWN])
-    hidden = len(run.annotations) - ANNOTATIONS_SHOWN
-    rest = f'<p class="quiet">and {hidden} more annotations</p>' if hidden > 0 else ""
-    link = f"/{run.suite.repository.full_name}/runs/{run.id}"
-    opened = opened or bool(run.annotations)
-    if not output and not shown:
-        return f'<div class="check">{line}<a href="{link}">Details</a></div>'
-    return (
-        f'<details class="check"{" open" * opened}><summary>{line}<a href="{link}">Details</a></summary>'
-        f'<div class="markdown">{output}</div>{shown}{rest}</details>'
-    )
-
-
-def _annotation(annotation: dict[str, object]) -> str:
-    level = escape(str(annotation["annotation_level"]))
-    place = f"{annotation['path']}:{annotation['start_line']}"
-    title = f"<b>{escape(str(annotation['title']))}</b> " if annotation.get("title") else ""
-    raw = f"<pre>{escape(str(annotation['raw_details']))}</pre>" if annotation.get("raw_details") else ""
-    message = escape(str(annotation["message"]))
-    return f'<div class="annotation {level}"><code>{escape(place)}</code> {title}{message}{raw}</div>'
 
 
 def _sidebar(issue: Issue) -> str:

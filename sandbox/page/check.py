@@ -1,0 +1,141 @@
+"""Check runs as a person sees them: a line among the checks of a commit, and a page of its own with its buttons."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from sandbox.checks import CheckRun
+
+from .layout import frame, icon, moment
+from .markdown import rendered
+
+if TYPE_CHECKING:
+    from sandbox.repository import Repository
+    from sandbox.users import User
+
+ANNOTATIONS_SHOWN = 10
+LINES_AROUND = 2
+NEWER = "There is a newer run of this check."
+UNKNOWN_FILE = "There is no such file at this commit."
+
+
+def address(run: CheckRun) -> str:
+    """Return where a check run's page is."""
+    return f"/{run.suite.repository.full_name}/runs/{run.id}"
+
+
+def newest(run: CheckRun) -> CheckRun:
+    """Return the newest run of the same name of the same App on the same commit: the one that counts."""
+    return next(other for other in run.suite.latest if other.name == run.name)
+
+
+def check_marks(repository: Repository, sha: str) -> str:
+    """Return the marks of a commit's check runs, each a link to its page."""
+    marks = [
+        f'<a href="{address(run)}" title="{escape(f"{run.name}: {run.title or _state(run)}")}">{icon(_state(run))}</a>'
+        for run in sorted(repository.check_runs(sha), key=lambda run: run.name)
+    ]
+    return "".join(marks)
+
+
+def check_run(run: CheckRun) -> str:
+    """Return one check run among others: a line that opens to its summary and annotations."""
+    told = escape(run.title or _state(run).replace("_", " "))
+    line = (
+        f'{icon(_state(run))} <img class="avatar small" alt="" src="/avatars/{run.app.bot.id}">'
+        f"<p><b>{escape(run.name)}</b> — {told}</p>"
+    )
+    details = f'<a href="{address(run)}">Details</a>'
+    if not run.summary and not run.annotations:
+        return f'<div class="check">{line}{details}</div>'
+    shown = "".join(_annotation(run, annotation) for annotation in run.annotations[:ANNOTATIONS_SHOWN])
+    hidden = len(run.annotations) - ANNOTATIONS_SHOWN
+    rest = f'<p class="quiet">and {hidden} more annotations</p>' if hidden > 0 else ""
+    return (
+        f'<details class="check"{" open" * bool(run.annotations)}><summary>{line}{details}</summary>'
+        f'<div class="markdown">{rendered(run.summary or "")}</div>{shown}{rest}</details>'
+    )
+
+
+def check_run_page(run: CheckRun) -> str:
+    """Return the page of one check run, with all that it says, and its buttons."""
+    repository = run.suite.repository
+    home, commit = f"/{repository.full_name}", f"/{repository.full_name}/commit/{run.head_sha}"
+    said = f'<h2 class="verdict">{escape(run.title)}</h2>' if run.title else ""
+    details = f' · <a href="{escape(run.details_url)}">{escape(run.details_url)}</a>' if run.details_url else ""
+    at = f" · {moment(run.completed_at)}" if run.completed_at else ""
+    pulls = [
+        f' · <a href="{home}/pull/{pull.number}">#{pull.number} {escape(pull.title)}</a>'
+        for pull in repository.pulls
+        if pull.head_sha == run.head_sha
+    ]
+    old = "" if newest(run) is run else f'<p class="older"><a href="{address(newest(run))}">{NEWER}</a></p>'
+    content = (
+        f"<h1>{icon(_state(run))} {escape(run.name)}</h1>"
+        f'<p class="subtitle">{_state(run).replace("_", " ")} on '
+        f'<a href="{commit}"><code>{run.head_sha[:10]}</code></a>'
+        f"{''.join(pulls)}{at}{details}</p>{old}{_buttons(run)}{said}"
+        f'<div class="markdown">{rendered(run.summary or "")}</div>{_annotations(run)}'
+        f'<div class="markdown">{rendered(run.text or "")}</div>'
+    )
+    crumbs = [(repository.full_name, home), (run.head_sha[:7], commit), (run.name, "")]
+    return frame(run.name, crumbs, content)
+
+
+def _state(run: CheckRun) -> str:
+    return run.conclusion or run.status
+
+
+def _buttons(run: CheckRun) -> str:
+    """Return what may be pressed, and by whom: nobody is logged in here."""
+    if not run.actions or newest(run) is not run:
+        return ""
+    repository = run.suite.repository
+    strangers = [user for user in repository.github.users.values() if user.type == "User" and user.login != "github"]
+    known = dict.fromkeys([repository.owner, *repository.roles, *strangers])
+    people = "".join(_option(repository, user) for user in known)
+    buttons = "".join(
+        f'<button name="action" value="{escape(action["identifier"])}" title="{escape(action["description"])}">'
+        f"{escape(action['label'])}</button>"
+        for action in run.actions
+    )
+    return f'<form class="buttons" method="post">{buttons}<label>as <select name="by">{people}</select></label></form>'
+
+
+def _option(repository: Repository, user: User) -> str:
+    login = escape(user.login)
+    return f'<option value="{login}">{login} ({repository.role(user)})</option>'
+
+
+def _annotations(run: CheckRun) -> str:
+    if not run.annotations:
+        return ""
+    shown = "".join(_annotation(run, annotation) for annotation in run.annotations)
+    return f"<h2>Annotations</h2>{shown}"
+
+
+def _annotation(run: CheckRun, annotation: dict[str, Any]) -> str:
+    level = escape(str(annotation["annotation_level"]))
+    place = f"{annotation['path']}:{annotation['start_line']}"
+    title = f"<b>{escape(str(annotation['title']))}</b> " if annotation.get("title") else ""
+    details = escape(str(annotation.get("raw_details") or ""))
+    raw = f"<details><summary>Raw output</summary><pre>{details}</pre></details>" if details else ""
+    message = f'<p class="message">{escape(str(annotation["message"]))}</p>'
+    lines = _lines(run, str(annotation["path"]), int(annotation["start_line"]))
+    return f'<div class="annotation {level}">{title}<code>{escape(place)}</code>{lines}{message}{raw}</div>'
+
+
+def _lines(run: CheckRun, path: str, line: int) -> str:
+    """Return the lines around an annotation, as they are at the commit."""
+    text = run.suite.repository.git.commits[run.head_sha].files.get(path)
+    if text is None:
+        return f'<p class="quiet">{UNKNOWN_FILE}</p>'
+    first = max(line - LINES_AROUND, 1)
+    shown = text.splitlines()[first - 1 : line + LINES_AROUND]
+    rows = [
+        f"<{tag}><i>{number:5}</i>  {escape(code)}</{tag}>"
+        for number, code in enumerate(shown, first)
+        for tag in ["mark" if number == line else "span"]
+    ]
+    return f'<pre class="lines">{"".join(rows)}</pre>'
