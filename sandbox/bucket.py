@@ -68,6 +68,7 @@ class BucketServer:
             stdout=subprocess.PIPE,
             text=True,
             cwd=root,
+            start_new_session=True,  # a Ctrl-C is for the one that started it
             env={name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "COVERAGE_"))},
         )
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""Tells a pull request's conversation on the terminal, as it happens."""
+"""Tells on the terminal what happens in a repository, as it happens."""
 
 from __future__ import annotations
 
@@ -7,24 +7,30 @@ import textwrap
 import time
 from collections.abc import Iterator
 
+from bot.results.report_words import ADVISORY
+from sandbox.checks import CheckRun
 from sandbox.github import GitHubSandbox
+from sandbox.page.check import address
 from sandbox.pulls import PullRequest
+from sandbox.repository import Repository
 
 EMOJI = {"eyes": "👀", "+1": "👍", "confused": "😕"}
-STATE = {"success": "✔", "failure": "✘", "error": "✘", "pending": "…"}
+STATE = {"success": "✔", "failure": "✘", "error": "✘", "pending": "…", "neutral": "■"}
 WIDTH = 110
+ANNOTATIONS_TOLD = 3
 INDENT = " " * 12
 
 _HIDDEN = re.compile(r"<!--.*?-->\s*", re.DOTALL)
+_NOTE = re.compile(r"^> (?:\[!NOTE\]\n> )?", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
 class Narrator:
-    """Prints what is new on a pull request each time it looks; what was told is not told again."""
+    """Prints what is new in a repository each time it looks; what was told is not told again."""
 
-    def __init__(self, github: GitHubSandbox, pull: PullRequest) -> None:
+    def __init__(self, github: GitHubSandbox, repository: Repository) -> None:
         self._github = github
-        self._pull = pull
+        self._repository = repository
         self._told: set[str] = set()
         self._began = time.monotonic()
 
@@ -36,7 +42,7 @@ class Narrator:
                 self._say(line)
 
     def aside(self, text: str) -> None:
-        """Tell something that is not on the pull request."""
+        """Tell something that is seen elsewhere."""
         self._say(text)
 
     def _say(self, text: str) -> None:
@@ -47,21 +53,46 @@ class Narrator:
                 print(f"{INDENT}{part}", flush=True)  # noqa: T201
 
     def _facts(self) -> Iterator[tuple[str, str]]:
-        pull = self._pull
-        yield "opened", f"@{pull.user.login} opens #{pull.number} {pull.title}\n{pull.body}"
-        for user in pull.requested_reviewers:
-            yield f"asked {user.login}", f"@{user.login} is asked for a review"
-        for reaction in pull.reactions():
-            yield f"reaction {reaction}", f"the bot reacts {EMOJI.get(reaction, reaction)} to the description"
-        for comment in pull.comments:
-            text = _LINK.sub(r"\1", _HIDDEN.sub("", comment.body))
-            yield f"comment {comment.id} {comment.body}", f"@{comment.user.login} writes\n{text}"
-            for name in pull.reactions(comment):
-                said = comment.body.splitlines()[0]
-                yield f"reaction {comment.id} {name}", f"the bot reacts {EMOJI.get(name, name)} to “{said}”"
-        for status in reversed(pull.repository.all_statuses(pull.head_sha)):
-            mark = STATE.get(status.state, status.state)
-            yield f"status {status.id}", f"status {mark} {status.context}: {status.description}"
-        for run in pull.repository.workflow_runs:
+        for pull in self._repository.pulls:
+            yield from _conversation(pull)
+        for run in self._repository.workflow_runs:
             now = run.conclusion or run.status.replace("_", " ")
             yield f"run {run.id} {run.attempt} {now}", f"workflow {run.name}, attempt {run.attempt}: {now}"
+        for suite in self._repository.suites:
+            for check in suite.runs if suite.app is not self._github.actions_app else ():
+                text = "\n".join([_check(check), _why(check), f"{self._github.url}{address(check)}"])
+                yield f"check {check.id} {text}", text
+
+
+def _conversation(pull: PullRequest) -> Iterator[tuple[str, str]]:
+    on = f"{pull.number}"
+    yield f"opened {on}", f"@{pull.user.login} opens #{pull.number} {pull.title}\n{pull.body}"
+    for user in pull.requested_reviewers:
+        yield f"asked {on} {user.login}", f"@{user.login} is asked for a review"
+    for reaction in pull.reactions():
+        yield f"reaction {on} {reaction}", f"the bot reacts {EMOJI.get(reaction, reaction)} to the description"
+    for comment in pull.comments:
+        text = _LINK.sub(r"\1", _HIDDEN.sub("", comment.body))
+        yield f"comment {comment.id} {comment.body}", f"@{comment.user.login} writes\n{text}"
+        for name in pull.reactions(comment):
+            said = comment.body.splitlines()[0]
+            yield f"reaction {comment.id} {name}", f"the bot reacts {EMOJI.get(name, name)} to “{said}”"
+    for status in reversed(pull.repository.all_statuses(pull.head_sha)):
+        mark = STATE.get(status.state, status.state)
+        yield f"status {status.id}", f"status {mark} {status.context}: {status.description}"
+
+
+def _check(check: CheckRun) -> str:
+    mark = STATE.get(check.conclusion or check.status, "…")
+    lines = [f"check {mark} {check.name} on {check.head_sha[:7]}: {check.title}"]
+    for remark in check.annotations[:ANNOTATIONS_TOLD]:
+        message = remark["message"].splitlines()[-1]
+        lines.append(f"⚠ {remark['path']}:{remark['start_line']}: {message}")
+    hidden = len(check.annotations) - ANNOTATIONS_TOLD
+    return "\n".join([*lines, *([f"⚠ and {hidden} more"] if hidden > 0 else [])])
+
+
+def _why(check: CheckRun) -> str:
+    """Return why a check says what it says, without Markdown and the sentence that all have."""
+    first = (check.summary or "").partition("\n\n")[0]
+    return _LINK.sub(r"\1", _NOTE.sub("", first.removesuffix(ADVISORY))).replace("**", "").replace("`", "")

@@ -1,0 +1,98 @@
+"""What a contributor sees: reviews asked for, commands taken up, a typo answered, what failed run again."""
+
+from __future__ import annotations
+
+from sandbox.demo.stage import REPOSITORY, Stage
+from sandbox.pulls import PullRequest
+from sandbox.repository import Repository
+
+BOT = "nightjar[bot]"
+TITLE = "[TIR] Vectorize the inner loop of matmul"
+BODY = """\
+Loads of the innermost loop become vector loads, on targets that have them.
+
+cc @octocat and @octo-friend
+"""
+BRANCH = "vectorize-matmul"
+FILES = {"src/transform/vectorize_loop.cc": "// The innermost loop of a matmul is vectorized.\n"}
+
+
+class Conversation:
+    """The scripted contributor, and what the bot promises to do."""
+
+    def __init__(self, on: Stage) -> None:
+        self.on = on
+        self.pull = on.repo.open_pull_request("hubot", TITLE, BODY, branch=BRANCH, files=FILES)
+
+    async def act(self) -> None:
+        """Play it from the first push to green."""
+        await self._opening()
+        await self._slow_tests()
+        await self._typo()
+        await self._rerun()
+        await self.on.github.delivered()
+        self.on.narrator.look()
+
+    async def _opening(self) -> None:
+        pull, repo = self.pull, self.on.repo
+        await self.on.promise("octocat is asked for a review", lambda: _asked(pull) == ["octocat"])
+        await self.on.promise("it says who could not be asked", lambda: _answers(pull, "octo-friend"))
+        await self.on.promise("slow tests are off at first", lambda: _status(repo, pull).startswith("Off"))
+
+    async def _slow_tests(self) -> None:
+        pull, repo = self.pull, self.on.repo
+        comment = pull.comment("hubot", "@ci run slow tests")
+        await self.on.promise("the command is taken up and done", lambda: _reactions(pull, comment) == ["eyes", "+1"])
+        await self.on.promise("slow tests are on", lambda: _status(repo, pull).startswith("On: asked for by hubot"))
+        decision = await self._decision()
+        self.on.narrator.aside(f"CI asks what to do, and is told\n{decision}")
+        answer = decision["run_slow_tests"]
+        on = isinstance(answer, dict) and answer["value"] is True
+        await self.on.promise("CI is told to run slow tests", lambda: on)
+
+    async def _decision(self) -> dict[str, object]:
+        """Ask the bot what CI should do, as a CI step would."""
+        url = f"{self.on.bot.url}/api/v1/repos/{REPOSITORY}/pulls/{self.pull.number}/decision"
+        async with self.on.http.get(url) as answer:
+            body: dict[str, object] = await answer.json()
+            return body
+
+    async def _typo(self) -> None:
+        pull = self.pull
+        comment = pull.comment("hubot", "@ci rerunn failed")
+        await self.on.promise("a typo is answered", lambda: _reactions(pull, comment) == ["eyes", "confused"])
+        await self.on.promise("with what was perhaps meant", lambda: _answers(pull, "`@ci rerun failed`"))
+
+    async def _rerun(self) -> None:
+        pull, repo = self.pull, self.on.repo
+        run = repo.add_workflow_run(pull.head_sha, "CI", jobs={"lint": None, "unit tests (hexagon)": None})
+        job = self.on.jenkins.add_job("compiler-gpu/PR-1", pull=pull, context="gpu/pr-head")
+        job.trigger()
+        run.finish("failure", {"lint": "success", "unit tests (hexagon)": "failure"})
+        job.builds[-1].finish("FAILURE")
+        comment = pull.comment("hubot", "@ci rerun")
+        await self.on.promise("what failed on Actions runs again", lambda: run.attempt == 2)
+        await self.on.promise("what failed on Jenkins runs again", lambda: len(job.builds) == 2)
+        await self.on.promise("the rerun is answered", lambda: _reactions(pull, comment) == ["eyes", "+1"])
+        again = [each.name for each in run.jobs if each.attempt == 2]
+        await self.on.promise("what was green is left alone", lambda: again == ["unit tests (hexagon)"])
+        run.start()
+        run.finish("success")
+        job.builds[-1].finish("SUCCESS")
+
+
+def _asked(pull: PullRequest) -> list[str]:
+    return [user.login for user in pull.requested_reviewers]
+
+
+def _answers(pull: PullRequest, text: str) -> bool:
+    return any(text in comment.body for comment in pull.comments_by(BOT))
+
+
+def _status(repo: Repository, pull: PullRequest) -> str:
+    status = repo.status(pull.head_sha, "ci/slow-tests")
+    return status.description or "" if status else ""
+
+
+def _reactions(pull: PullRequest, comment: object) -> list[str]:
+    return pull.reactions(comment, by=BOT)  # type: ignore[arg-type]

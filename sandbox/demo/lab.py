@@ -1,0 +1,81 @@
+"""The lab of the demo: a machine that has devices, reports, and a key to the bucket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from sandbox.bot_process import INHERITED
+from sandbox.demo.reports import reports
+
+LAB, TARGET = "example-lab", "hexagon-v73"
+CHECK = f"hardware/{LAB}/{TARGET}"
+DEVICE = "device=v73 simulator"
+COMMAND = "nightjar results upload"
+ROOT = Path(__file__).parent.parent.parent
+
+
+class Lab:
+    """Uploads reports, a run for each suite; `environment` holds its key to the bucket, and nothing of GitHub."""
+
+    def __init__(self, environment: Mapping[str, str], config: Path) -> None:
+        inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        self._environment = {**inherited, **environment}
+        self._config = config
+
+    async def upload(
+        self,
+        sha: str,
+        night: str,
+        tell: Callable[[str], None],
+        *,
+        only: str = "",
+        status: int = 1,
+        pull_request: int | None = None,
+    ) -> None:
+        """Upload a night's reports, or `only` one suite's, as results of a commit.
+
+        `status` is that of the tests' command; `tell` is given the first command, and what is said of each report.
+        Raises AssertionError with what the commands said.
+        """
+        about = ["--lab", LAB, "--target", TARGET, "--sha", sha, "--exit-status", str(status)]
+        about += ["--environment", DEVICE]
+        about += ["--pull-request", str(pull_request)] if pull_request else []
+        runs = [
+            ([*about, "--suite", suite], path) for suite, path in reports(night).items() if suite == only or not only
+        ]
+        options, path = runs[0]
+        tell(f"$ {COMMAND} {shlex.join([*options, path.name])}")
+        where = ["--config", str(self._config)]
+        await self._run([[*options, *where, str(path)] for options, path in runs], tell)
+
+    async def _run(self, commands: Sequence[Sequence[str]], tell: Callable[[str], None]) -> None:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "sandbox.demo.uploads",
+            *map(json.dumps, commands),
+            env=self._environment,
+            cwd=ROOT,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        said = []
+        try:
+            assert process.stderr is not None
+            async for raw in process.stderr:
+                said.append(raw.decode().rstrip())
+                if ": junit: " in said[-1]:
+                    tell(said[-1])
+            code = await process.wait()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        assert code == 0, f"{COMMAND} ended with {code}:\n" + "\n".join(said)

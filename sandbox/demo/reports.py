@@ -1,0 +1,72 @@
+"""The reports that the lab of the demo uploads, and the test files that they tell of.
+
+They are real ones of Apache TVM (tests/data/README.md). The demo's repository has each test file under its real path,
+shortened: of most tests the name alone; of those that failed what their traceback shows, at its real line.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from bot.results.formats import read
+from bot.results.model import Case
+
+RESULTS = Path(__file__).parent.parent.parent / "tests" / "data" / "results" / "tvm"
+HEADER = ['"""Tests of Apache TVM, shortened for the demo."""', "", "import pytest", "import tvm", "from tvm import te"]
+
+
+def reports(night: str) -> dict[str, Path]:
+    """Return a night's reports by the name of their suite."""
+    return {path.name.partition(".")[0]: path for path in sorted((RESULTS / night).iterdir())}
+
+
+def test_files(night: str) -> dict[str, str]:
+    """Return the test files that a night's reports tell of: path to text."""
+    files: dict[str, dict[tuple[str, str], Case]] = {}
+    for path in reports(night).values():
+        with path.open("rb") as stream:
+            for case in read(stream, path.name):
+                file, group = _place(case)
+                tests = files.setdefault(file, {})
+                if case.classname:
+                    tests.setdefault((group, case.name.partition("[")[0]), case)
+    files.pop("", None)
+    return {file: "\n".join(_lines(file, tests)) + "\n" for file, tests in sorted(files.items())}
+
+
+def _place(case: Case) -> tuple[str, str]:
+    """Return a case's file and class; a case of pytest's own is in no file, and of a broken file there is no class."""
+    dotted = (case.classname or case.name).split(".")
+    module = next((n for n, part in enumerate(dotted, 1) if part.startswith("test_")), 0)
+    return ("/".join(dotted[:module]) + ".py" if module else "", "".join(dotted[module:]))
+
+
+def _lines(file: str, tests: dict[tuple[str, str], Case]) -> list[str]:
+    lines = list(HEADER)
+    shown = {test: _shown(file, case.text) for test, case in tests.items() if case.text}
+    for line, source in sorted(part for part in shown.values() if part):
+        lines += [""] * (line - 1 - len(lines)) + source
+    inside = ""
+    for (group, name), _ in sorted(tests.items(), key=lambda item: item[0][0]):
+        if group != inside:
+            lines += ["", "", f"class {group}:"]
+            inside = group
+        elif not group and not shown.get((group, name)):
+            lines += ["", ""]
+        if not shown.get((group, name)):
+            lines += [f"    def {name}(self): ..."] if group else [f"def {name}(): ..."]
+    return lines
+
+
+def _shown(file: str, text: str) -> tuple[int, list[str]] | None:
+    """Return the function that the end of a traceback of pytest's shows, and at which line of its file it begins."""
+    frames = re.findall(rf"^{re.escape(file)}:(\d+): ", text, re.MULTILINE)
+    lines = text.splitlines()
+    last = max((n for n, line in enumerate(lines) if line.startswith(">")), default=0)
+    first = max((n for n, line in enumerate(lines[:last]) if line.lstrip().startswith("def ")), default=None)
+    if not frames or first is None:
+        return None
+    source = [lines[first].lstrip(), *(line[4:].rstrip() for line in lines[first + 1 : last + 1])]
+    indent = " " * (len(source[-1]) - len(source[-1].lstrip()) + 4)
+    return int(frames[-1]) - (last - first), [*source, f"{indent}..."]

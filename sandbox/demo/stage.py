@@ -1,0 +1,126 @@
+"""Everything that the demo has running on this machine: GitHub, Jenkins, S3, the bot, and a lab."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+
+from bot.registration import EVENTS, PERMISSIONS
+from sandbox.bot_process import BotProcess
+from sandbox.bucket import BucketServer
+from sandbox.demo.lab import LAB, TARGET, Lab
+from sandbox.demo.narrator import Narrator
+from sandbox.demo.reports import test_files
+from sandbox.github import GitHubSandbox
+from sandbox.jenkins import JenkinsSandbox
+from sandbox.repository import Repository
+
+SECRET = "a-webhook-secret-for-the-demo-alone"
+REPOSITORY = "octocat/compiler"
+BUCKET = "device-results"
+CONFIG = """\
+mentions: ["@ci"]
+repositories:
+  octocat/compiler:
+    rerun:
+      jenkins: [{{url: "{jenkins}"}}]
+    results:
+      bucket: {bucket}
+      queue: {queue}
+      settle: 3s
+      labs:
+        {lab}:
+          targets: [{target}]
+          contacts: ["@example-lab-ci"]
+          reproduce: pytest {{test}}
+"""
+PATIENCE = 60.0
+"""Seconds in which a promise is kept on a slow machine, too."""
+
+
+@dataclass
+class Stage:
+    """What there is to play with, and the promises that were kept so far."""
+
+    github: GitHubSandbox
+    jenkins: JenkinsSandbox
+    repo: Repository
+    bot: BotProcess
+    lab: Lab
+    http: aiohttp.ClientSession
+    narrator: Narrator
+    kept: list[str] = field(default_factory=list)
+
+    async def promise(self, what: str, condition: Callable[[], object]) -> None:
+        """Wait until the bot has done something, telling what happens meanwhile."""
+
+        def look() -> object:
+            self.narrator.look()
+            return condition()
+
+        await self.github.until(look, timeout=PATIENCE, what=what)
+        self.kept.append(what)
+
+
+@asynccontextmanager
+async def stage() -> AsyncIterator[Stage]:
+    """Start everything; stop it in the end, whatever happened."""
+    github, jenkins = GitHubSandbox(), JenkinsSandbox()
+    with tempfile.TemporaryDirectory(prefix="nightjar-demo-") as name:
+        folder = Path(name)
+        async with (
+            github.serve() as api_url,
+            jenkins.serve() as jenkins_url,
+            _bucket() as bucket,
+            aiohttp.ClientSession() as http,
+        ):
+            app = github.create_app("nightjar", webhook_secret=SECRET, permissions=PERMISSIONS, events=EVENTS)
+            repo = github.create_repository(REPOSITORY, people={"hubot": "write"}, files=test_files("night-1"))
+            app.install(repo)
+            queue = await asyncio.to_thread(_arrivals, bucket)
+            config = folder / "app.yaml"
+            places = {"jenkins": jenkins_url, "bucket": BUCKET, "queue": queue, "lab": LAB, "target": TARGET}
+            config.write_text(CONFIG.format(**places), encoding="utf-8")
+            environment = {
+                "GITHUB_APP_ID": str(app.id),
+                "GITHUB_PRIVATE_KEY": app.private_key,
+                "GITHUB_WEBHOOK_SECRET": SECRET,
+                "GITHUB_API_URL": api_url,
+                "DATABASE_URL": f"sqlite:///{folder}/nightjar.db",
+                "JENKINS_USER": jenkins.user,
+                "JENKINS_TOKEN": jenkins.token,
+                **bucket.environment,
+            }
+            bot = BotProcess(environment, config=config)
+            # What the lab's machine has: a key to the bucket, and nothing of GitHub.
+            lab = Lab(bucket.environment, config)
+            try:
+                await bot.start()
+                app.webhook_url = f"{bot.url}/webhook"
+                yield Stage(github, jenkins, repo, bot, lab, http, Narrator(github, repo))
+            finally:
+                await bot.stop()
+
+
+@asynccontextmanager
+async def _bucket() -> AsyncIterator[BucketServer]:
+    server = BucketServer()
+    starting = asyncio.create_task(asyncio.to_thread(server.start))
+    try:
+        await asyncio.shield(starting)
+        yield server
+    finally:
+        await asyncio.wait({starting})
+        server.stop()
+
+
+def _arrivals(server: BucketServer) -> str:
+    """Create the bucket, and return the address of the queue that is told of every run."""
+    server.create_bucket(BUCKET)
+    return server.create_queue(BUCKET, "arrivals")
