@@ -76,12 +76,27 @@ def whole(connection: sa.Connection, target: int, sha: str) -> Due | None:
 
 
 def complete(connection: sa.Connection, target: int, sha: str) -> bool:
-    """Tell whether all suites of a commit that were begun are complete."""
+    """Tell whether no suite of a commit is missing, and all that were begun are complete."""
     by_suite: dict[str, list[Run]] = {}
-    for _, run in runs.told(connection, target, sha):
+    told = [run for _, run in runs.told(connection, target, sha)]
+    for run in told:
         if run.claims:
             by_suite.setdefault(run.claims.suite, []).append(run)
-    return all(runs.shards(those).complete for those in by_suite.values())
+    begun = all(runs.shards(those).complete for those in by_suite.values())
+    return begun and not missing_suites(connection, target, sha, told)
+
+
+def missing_suites(connection: sa.Connection, target: int, sha: str, told: Iterable[Run]) -> tuple[str, ...]:
+    """Return the suites that the newest earlier commit on the nightly branch had, and this one lacks.
+
+    `told` are its runs. Of a pull request's head a lab may test as little as it likes.
+    """
+    known = list(told)
+    admission = runs.admission(known)
+    if admission is None or not admission.mainline:
+        return ()
+    there = {run.claims.suite for run in known if run.claims}
+    return tuple(sorted(_suites_before(connection, target, sha) - there))
 
 
 def _suites_before(connection: sa.Connection, target: int, sha: str) -> set[str]:
@@ -99,11 +114,11 @@ def _suites_before(connection: sa.Connection, target: int, sha: str) -> set[str]
         return set()
     position = (points.c.committed_at.desc(), points.c.sha.desc())
     last = connection.execute(
-        of_target.where(points.c.linked, points.c.committed_at < moment).order_by(*position).limit(1)
+        of_target.where(points.c.mainline, points.c.committed_at < moment).order_by(*position).limit(1)
     ).first()
     if last is None:
         return set()
-    return {row.suite for row in connection.execute(of_target.where(points.c.linked, points.c.sha == last.sha))}
+    return {row.suite for row in connection.execute(of_target.where(points.c.sha == last.sha))}
 
 
 def _select(connection: sa.Connection, *conditions: sa.ColumnElement[bool] | sa.TextClause) -> list[_Check]:

@@ -40,16 +40,21 @@ TITLE_SAME = "Nothing changed"
 TITLE_IGNORED = "{failures} ignored by {login}"
 
 NEW = "{tests} here and did not at the commit that was compared with"
-INCOMPLETE = "not everything has come that was announced"
+INCOMPLETE = "not everything has come that is expected"
 INFRA = "the results of {suites} say nothing about the code"
 UNJUDGED = "{tests}, and there are no earlier results that would tell whether that is new"
 NOTHING_NEW = "nothing fails that did not fail before"
 NOTHING_FAILS = "nothing fails"
 ALL_IGNORED = "{failures} ignored for this pull request by {login}, and nothing else fails that did not fail before"
 
+VANISHED = "{suite} has not come"
 SHARDS = "{have} of {total} shards of {suite}"
 WAITING = "{suite}: the run {run} waits for its files since {since}: {reason}"
 BROKEN = "{suite}: the run {run}, announced on {since}, never became whole: {reason}"
+MISSING = (
+    "{suite}: no run of it has come, and the commit before on the nightly branch has one. Where the lab has given the "
+    "suite up, the next commit is not asked for it any more."
+)
 OVER = "It is waited for no longer; what is uploaded later still counts."
 MOST_NUMBERS = 20
 MOST_LINES = 10
@@ -123,7 +128,8 @@ def _totals(findings: Findings) -> str:
 
 
 def _lacking(findings: Findings) -> str:
-    lacking = [what for suite, _ in findings.suites for what in _lacks(suite)]
+    lacking = [VANISHED.format(suite=plain(suite)) for suite in findings.state.missing_suites]
+    lacking += [what for suite, _ in findings.suites for what in _lacks(suite)]
     more = len(lacking) - 1
     return (lacking or [NOTHING_CAME])[0] + (f" and {more} more" if more > 0 else "")
 
@@ -175,7 +181,8 @@ def infra_reasons(findings: Findings) -> str:
 
 def lacking(findings: Findings) -> str:
     """Say what is missing, waiting or broken and since when, as a list."""
-    lines = [line for suite, _ in findings.suites for line in _lacking_of(suite)]
+    lines = [MISSING.format(suite=code(suite)) for suite in findings.state.missing_suites]
+    lines += [line for suite, _ in findings.suites for line in _lacking_of(suite)]
     return "\n\n".join([_listed(lines), *([OVER] if findings.over else [])]) if lines else ""
 
 

@@ -17,9 +17,6 @@ from bot.results import names, runs, schema
 from bot.results.columns import ABSENT, at, differences
 from bot.results.names import Suite
 
-LOOKS_BACK = 3
-"""Commits of the nightly branch that a check run may look at besides its own."""
-
 Renames = Callable[[Iterable[str], Iterable[str]], Mapping[str, str]]
 """Finds which of the tests that are gone have come back under which new name (`bot.results.identity.renames`)."""
 
@@ -94,19 +91,19 @@ def place(connection: sa.Connection, series: Series, facts: Facts, find_renames:
 def followers(connection: sa.Connection, series: Series, facts: Facts) -> set[str]:
     """Return the commits whose check runs may have to say something else because of this one.
 
-    A commit's baseline is an ancestor, and may be this one: those are the next ones on the nightly branch, as far as a
-    check run looks back, and pull requests' heads that were made later.
+    Every later one on the target, if this one is on the nightly branch: it may be their baseline, or the commit that
+    had a suite which they lack. Which of them it really is an ancestor of, GitHub alone knows.
     """
-    table = schema.points
-    later = sa.select(table.c.sha).where(
-        table.c.series_id == series.id, table.c.committed_at >= facts.committed_at, table.c.sha != facts.sha
-    )
     if not facts.mainline:
-        found = later.where(table.c.pull_request == facts.pull_request)
-        return set(connection.execute(found).scalars())
-    order = (table.c.committed_at, table.c.sha)
-    nights = connection.execute(later.where(table.c.mainline).order_by(*order).limit(LOOKS_BACK)).scalars()
-    return {*nights, *connection.execute(later.where(~table.c.mainline)).scalars()}
+        return set()
+    points, every = schema.points, schema.series
+    later = (
+        sa.select(points.c.sha)
+        .join(every)
+        .where(every.c.target_id == series.target_id)
+        .where(points.c.committed_at >= facts.committed_at, points.c.sha != facts.sha)
+    )
+    return set(connection.execute(later).scalars())
 
 
 def neighbour(connection: sa.Connection, row: sa.RowMapping, *, before: bool) -> sa.RowMapping | None:
@@ -175,8 +172,8 @@ def _renamed(
     new = [ordinal for ordinal in changed if at(then, ordinal) == ABSENT]
     if not (gone and new):
         return {}
-    name_of = names.some(connection, series.suite, {*gone, *new})
-    place_of = {name: ordinal for ordinal, name in name_of.items()}
+    name_of = names.every(connection, series.suite)
+    place_of = {name_of[ordinal]: ordinal for ordinal in (*gone, *new)}
     # Sorted, so that the numbers that names have here decide nothing.
     pairs = find_renames(sorted(name_of[one] for one in gone), sorted(name_of[one] for one in new))
     return {place_of[now_called]: place_of[called] for called, now_called in pairs.items()}

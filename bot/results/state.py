@@ -94,18 +94,22 @@ class SuiteState:
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """What is known of one commit on one target: all its suites by name, and whose head it is."""
+    """What is known of one commit on one target: all its suites by name, and whose head it is.
+
+    `missing_suites`: the newest earlier commit on the nightly branch, which this one is on too, had results of them.
+    """
 
     about: TargetKey
     sha: str
     suites: Mapping[str, SuiteState]
     pull_request: int | None = None
     mainline: bool = False
+    missing_suites: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
-        """Whether all suites that were begun are complete."""
-        return all(suite.complete for suite in self.suites.values())
+        """Whether no suite is missing, and all that were begun are complete."""
+        return not self.missing_suites and all(suite.complete for suite in self.suites.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,13 +164,13 @@ class ResultsStore:
         """
         with self._database.writing(run.key.repository) as connection:
             found = runs.find(connection, run.key)
-            if found is not None and found[1].state is RunState.STORED:
+            if found is not None and (found[1].state is RunState.STORED or found[1] == run):
                 return False
             target = runs.target_id(connection, run.key.about, make=True)
             assert target is not None
             runs.save(connection, target, run)
             self._follow(connection, target, found[1] if found else None, run)
-            return found is None or found[1] != run
+            return True
 
     def put(self, run: Run, columns: Columns, *, replace: bool = False) -> bool:
         """Store a run with its results; return False, and change nothing, if its folder is stored already.
@@ -246,6 +246,7 @@ class ResultsStore:
             target = runs.target_id(connection, about)
             told = [] if target is None else runs.told(connection, target, sha)
             admission = runs.admission(run for _, run in told)
+            missing = checks.missing_suites(connection, target, sha, [run for _, run in told]) if target else ()
             for suite_name in sorted({run.claims.suite for _, run in told if run.claims}):
                 of_suite = [(number, run) for number, run in told if run.claims and run.claims.suite == suite_name]
                 suites[suite_name] = self._suite_state(connection, about.repository, suite_name, of_suite)
@@ -255,6 +256,7 @@ class ResultsStore:
             suites,
             admission.pull_request if admission else None,
             admission.mainline if admission else False,
+            missing,
         )
 
     def _suite_state(

@@ -50,6 +50,23 @@ async def test_a_check_is_written_once_though_a_lab_sends_five_suites(place: Lab
     assert len([write for write in writes if "/check-runs" in write]) == 2, writes
 
 
+async def test_a_suite_that_vanished_is_told_and_is_no_green(place: LabTown) -> None:
+    first, second, third = place.night(), place.night(), place.night()
+    for suite in ("arith", "relax"):
+        place.upload(first, {"a.xml": junit(**GOOD)}, suite=suite)
+    await place.settle()
+    place.upload(second, {"a.xml": junit(**GOOD)}, suite="arith")
+    await place.settle()
+    run = place.check(second)
+    assert (run.conclusion, run.title) == ("neutral", "Incomplete: relax has not come · Nothing changed · 2 passed")
+    assert "`relax`: no run of it has come" in str(run.summary)
+    await place.look(later=7 * 3600)
+    assert GIVEN_UP in str(place.check(second).summary)
+    place.upload(third, {"a.xml": junit(**GOOD)}, suite="arith")
+    await place.settle()
+    assert place.check(third).conclusion == "success"
+
+
 async def test_a_run_without_a_manifest_is_not_read(place: LabTown) -> None:
     sha = place.night()
     place.upload(sha, {"ops.xml": junit(**GOOD)}, manifest=False)

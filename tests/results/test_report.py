@@ -99,7 +99,7 @@ def test_the_title_says_what_changed_and_the_conclusion_is_never_failure(
             findings((a_suite(), compared(still_failing=1))),
             "**Success**, because nothing fails that did not fail before.",
         ),
-        (incomplete(), "**Neutral**, because not everything has come that was announced."),
+        (incomplete(), "**Neutral**, because not everything has come that is expected."),
         (broken_lab(), "**Neutral**, because the results of `operators` say nothing about the code."),
         (
             without_baseline(1),

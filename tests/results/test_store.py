@@ -315,6 +315,47 @@ def test_a_commit_that_comes_late_has_the_checks_written_again_whose_baseline_it
     assert {due.sha for due in store.due(REPOSITORY, 1e12, 0.0, DAY)} == {sha(3), sha(4), sha(5)}
 
 
+def test_a_commit_that_comes_late_is_the_baseline_of_whatever_has_none_nearer(store: ResultsStore) -> None:
+    for number in (2, 3, 4, 5):
+        put(store, Upload(number, {}))
+    put(store, Upload(6, {ADD: "passed"}))
+    for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(due)
+    put(store, Upload(1, {ADD: "passed"}))
+    assert store.baselines(ABOUT, SUITE, sha(6)) == [sha(1)]
+    assert {due.sha for due in store.due(REPOSITORY, 1e12, 0.0, DAY)} == {sha(number) for number in range(1, 7)}
+
+
+def test_a_suite_that_the_night_before_had_is_missing_until_it_comes_whichever_night_comes_first(
+    store: ResultsStore,
+) -> None:
+    second = Upload(2, {ADD: "passed"})
+    put(store, second)
+    assert store.state(ABOUT, sha(2)).missing_suites == ()
+    for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(due)
+    put(store, Upload(1, {ADD: "passed"}, "other", suite="other"))
+    assert sha(2) in {due.sha for due in store.due(REPOSITORY, 1e12, 0.0, 1e13) if not due.over}
+    state = store.state(ABOUT, sha(2))
+    assert (state.missing_suites, state.complete) == (("other",), False)
+    put(store, Upload(2, {ADD: "passed"}, "other", suite="other"))
+    assert store.state(ABOUT, sha(2)).complete
+
+
+def test_a_suite_that_was_given_up_is_missing_once_and_of_no_pull_request(store: ResultsStore) -> None:
+    put(store, Upload(1, {ADD: "passed"}), Upload(1, {ADD: "passed"}, "other", suite="other"))
+    put(store, Upload(2, {ADD: "passed"}), Upload(3, {ADD: "passed"}))
+    put(store, Upload(4, {ADD: "passed"}, suite="other", mainline=False, pull_request=7))
+    assert [store.state(ABOUT, sha(number)).missing_suites for number in (2, 3, 4)] == [("other",), (), ()]
+
+
+def test_what_is_known_already_changes_no_check(store: ResultsStore) -> None:
+    waiting = Upload(1, {ADD: "passed"}).without_results(RunState.WAITING)
+    assert store.note(waiting)
+    assert not store.note(waiting)
+    assert [due.revision for due in store.due(REPOSITORY, 1e12, 0.0, DAY)] == [1]
+
+
 def test_a_check_can_be_asked_for_again(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}))
     for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
