@@ -11,6 +11,7 @@ from bot.commands import Registry
 from bot.config import docs as config_docs
 from bot.docs import replace_block
 from bot.registration import registration_text
+from bot.results import guide
 from bot.texts import commands_table
 from handlers import COMMANDS
 
@@ -23,7 +24,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
     table = commands_table(Registry(spec for spec, _ in COMMANDS))
     readme = replace_block((root / README).read_text(encoding="utf-8"), "commands", table)
     readme = replace_block(readme, "registration", registration_text())
-    return {README: readme, **config_docs.documents(root)}
+    return {README: readme, **config_docs.documents(root), **guide.documents(root)}
 
 
 def main() -> int:

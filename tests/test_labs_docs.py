@@ -1,0 +1,249 @@
+"""What docs/labs.md tells labs and maintainers to do does what it says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from bot.cli import cli
+from bot.config import parse_config
+from bot.results import limits
+from bot.results.formats import FORMATS
+from bot.results.guide import documents, limits_table
+from bot.results.manifest import _Document, read_manifest
+from bot.results.model import RunKey
+from tests.bucket import World
+
+ROOT = Path(__file__).parents[1]
+GUIDE = (ROOT / "docs/labs.md").read_text(encoding="utf-8")
+SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
+BUCKET = "arn:aws:s3:::device-results"
+OURS = f"{BUCKET}/results/octocat/compiler/example-lab/adreno/{SHA}/1/te.xml"
+QUEUE = "arn:aws:sqs:us-west-2:123456789012:device-results"
+
+
+def policy(name: str) -> dict[str, Any]:
+    found = re.search(rf"<!-- policy: {name} -->\n```json\n(.*?)```", GUIDE, re.DOTALL)
+    assert found is not None, name
+    parsed: dict[str, Any] = json.loads(found[1])
+    return parsed
+
+
+def script(name: str) -> str:
+    found = re.search(rf"<!-- script: {name} -->\n```sh\n(.*?)```", GUIDE, re.DOTALL)
+    assert found is not None, name
+    return found[1]
+
+
+def listed(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value]
+
+
+def holds(operator: str, key: str, wanted: str, context: dict[str, str]) -> bool:
+    """Tell whether a condition holds.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
+    """
+    if operator == "Null":
+        return (key not in context) == (wanted == "true")
+    if key not in context:
+        return False
+    if operator in ("StringEquals", "Bool"):
+        return context[key] == wanted
+    assert operator == "ArnLike", operator
+    return fnmatchcase(context[key], wanted)
+
+
+def allowed(*policies: dict[str, Any], action: str, resource: str, **context: str) -> bool:
+    """Evaluate policies as AWS does: what no statement allows, or one denies, is denied."""
+    known = {key.replace("__", ":").replace("_", "-"): value for key, value in context.items()}
+    effects = {
+        statement["Effect"]
+        for one in policies
+        for statement in one["Statement"]
+        if any(fnmatchcase(action, pattern) for pattern in listed(statement["Action"]))
+        and any(fnmatchcase(resource, pattern) for pattern in listed(statement["Resource"]))
+        and all(
+            holds(operator, key, wanted, known)
+            for operator, keys in statement.get("Condition", {}).items()
+            for key, wanted in keys.items()
+        )
+    }
+    return effects == {"Allow"}
+
+
+def by_lab(action: str, resource: str, **context: str) -> bool:
+    secure = {"aws__SecureTransport": "true", **context}
+    return allowed(policy("bucket"), policy("lab"), action=action, resource=resource, **secure)
+
+
+def test_a_lab_may_write_below_its_own_folder_once() -> None:
+    assert by_lab("s3:PutObject", OURS, s3__if_none_match="*")
+
+
+@pytest.mark.parametrize(
+    ("action", "resource"),
+    [
+        ("s3:PutObject", OURS.replace("example-lab", "other-lab")),
+        ("s3:PutObject", OURS.replace("example-lab", "example-lab-2")),
+        ("s3:PutObject", OURS.replace("octocat/compiler", "octocat/other")),
+        ("s3:PutObject", OURS.replace("/results/", "/elsewhere/")),
+        ("s3:PutObject", OURS.replace("device-results", "other-bucket")),
+        ("s3:GetObject", OURS),
+        ("s3:DeleteObject", OURS),
+        ("s3:PutObjectAcl", OURS),
+        ("s3:ListBucket", BUCKET),
+        ("s3:PutBucketPolicy", BUCKET),
+    ],
+)
+def test_a_lab_may_do_nothing_else(action: str, resource: str) -> None:
+    assert not by_lab(action, resource, s3__if_none_match="*")
+
+
+def test_nobody_may_write_over_a_key_or_without_encryption() -> None:
+    assert not by_lab("s3:PutObject", OURS)
+    assert not by_lab("s3:PutObject", OURS, s3__if_none_match="*", aws__SecureTransport="false")
+    everything = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+    assert not allowed(policy("bucket"), everything, action="s3:PutObject", resource=OURS)
+
+
+def test_the_bot_may_read_and_hear_and_not_write() -> None:
+    bot = policy("bot")
+    for action, resource in (
+        ("s3:ListBucket", BUCKET),
+        ("s3:GetObject", OURS),
+        ("sqs:ReceiveMessage", QUEUE),
+        ("sqs:DeleteMessage", QUEUE),
+    ):
+        assert allowed(policy("bucket"), bot, action=action, resource=resource)
+    for action in ("s3:PutObject", "s3:DeleteObject"):
+        assert not allowed(policy("bucket"), bot, action=action, resource=OURS, s3__if_none_match="*")
+
+
+def test_only_this_bucket_of_this_account_may_write_to_the_queue() -> None:
+    queue, send = policy("queue"), "sqs:SendMessage"
+    ours = {"aws__SourceArn": BUCKET, "aws__SourceAccount": "123456789012"}
+    assert allowed(queue, action=send, resource=QUEUE, **ours)
+    assert not allowed(queue, action=send, resource=QUEUE, **{**ours, "aws__SourceArn": "arn:aws:s3:::other"})
+    assert not allowed(queue, action=send, resource=QUEUE, **{**ours, "aws__SourceAccount": "1"})
+    [statement] = policy("trust")["Statement"]
+    assert {"sub", "aud"} == {key.rpartition(":")[2] for key in statement["Condition"]["StringEquals"]}
+
+
+def test_s3_takes_the_policy_and_tells_the_queue_of_manifests_alone(aws_world: World) -> None:
+    text = json.dumps(policy("bucket")).replace("device-results", aws_world.name)
+    aws_world.s3.put_bucket_policy(Bucket=aws_world.name, Policy=text)
+    aws_world.s3.delete_bucket_policy(Bucket=aws_world.name)  # the stand-in knows no conditions
+    url = aws_world.queue(suffix="-")
+    sqs = aws_world.server.client("sqs")
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    told = json.loads(json.dumps(policy("notification")).replace(QUEUE, arn))
+    aws_world.s3.put_bucket_notification_configuration(Bucket=aws_world.name, NotificationConfiguration=told)
+    before = aws_world.waiting(url)
+    aws_world.put("results/a/te.xml")
+    aws_world.put("elsewhere/a/manifest.json")
+    assert aws_world.waiting(url) == before
+    aws_world.put("results/a/manifest.json")
+    assert aws_world.waiting(url) == before + 1
+
+
+def test_app_yaml_as_it_is_shown_is_good() -> None:
+    found = re.search(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
+    assert found is not None
+    results = parse_config(found[1].encode(), "app.yaml").repositories["octocat/compiler"].results
+    assert results is not None
+    assert results.labs["example-lab"].targets == ("hexagon-v73", "adreno")
+
+
+def test_the_manifest_as_it_is_shown_is_read_and_every_key_of_it_described() -> None:
+    found = re.search(r"```json\n(\{\"schema\".*?)```", GUIDE, re.DOTALL)
+    assert found is not None
+    key = RunKey("octocat/compiler", "example-lab", "adreno", SHA, "1")
+    assert read_manifest(found[1].encode(), key).claims.pull_request == 42
+    table = GUIDE.partition("| key | needed |")[2].partition("\n\n")[0]
+    rows = [row.split("|")[1] for row in table.splitlines() if row.count("|") > 1]
+    described = {name for cell in rows for name in re.findall(r"`(\w+)`", cell)}
+    assert described == {"schema", *_Document.model_fields}
+
+
+def test_the_commands_that_are_shown_exist() -> None:
+    commands = re.findall(r"^ *\$ nightjar ((?:.*\\\n)*.*)$", GUIDE, re.MULTILINE)
+    assert len(commands) >= 2
+    for line in commands:
+        words = shlex.split(line.replace("\\\n", " "))
+        command: click.Command = cli
+        while isinstance(command, click.Group):
+            command = command.commands[words.pop(0)]
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= options, line
+
+
+def test_links_within_the_page_lead_somewhere() -> None:
+    headings = {re.sub(r"[^\w -]", "", line).strip().lower().replace(" ", "-") for line in GUIDE.splitlines()}
+    for anchor in re.findall(r"\]\(#([^)]+)\)", GUIDE):
+        assert anchor in headings, anchor
+
+
+def test_the_tables_are_what_the_code_says() -> None:
+    for path, text in documents(ROOT).items():
+        assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path}: run `make docs`"
+    for name in FORMATS:
+        assert f"| `{name}` |" in GUIDE
+
+
+def test_every_limit_stands_in_the_table() -> None:
+    of_ours = {name for name in vars(limits) if name.startswith("MAX_")}
+    source = (ROOT / "bot/results/guide.py").read_text(encoding="utf-8")
+    assert of_ours == set(re.findall(r'"(MAX_\w+)"', source))
+    assert "512 MiB" in limits_table()
+
+
+AWS = """#!{python}
+import sys, boto3
+given = dict(zip(sys.argv[3::2], sys.argv[4::2]))
+assert sys.argv[1:3] == ["s3api", "put-object"] and given["--if-none-match"] == "*", sys.argv
+with open(given["--body"], "rb") as file:
+    boto3.client("s3").put_object(Bucket="{bucket}", Key=given["--key"], Body=file, IfNoneMatch="*")
+"""
+
+
+@pytest.mark.parametrize("how", ["aws", "curl"])
+def test_the_way_without_our_helper_uploads_a_run_that_is_good(how: str, tmp_path: Path, aws_world: World) -> None:
+    aws = tmp_path / "bin" / "aws"
+    aws.parent.mkdir()
+    aws.write_text(AWS.format(python=sys.executable, bucket=aws_world.name))
+    aws.chmod(0o755)
+    content = b'{"$report_type": "SessionFinish", "exitstatus": 0}\n'
+    (tmp_path / "operators.jsonl").write_bytes(content)
+    text = script("aws")
+    if how == "curl":
+        text = text.replace("\nentry()", f"\n{script('curl')}\nentry()")
+    env = {
+        **aws_world.server.environment,
+        "PATH": f"{aws.parent}:{os.environ['PATH']}",
+        "SHA": SHA,
+        "RUN_ID": "117-1",
+        "STATUS": "0",
+        "ENDPOINT": f"{aws_world.server.url}/{aws_world.name}",
+    }
+    subprocess.run(["bash", "-c", text], cwd=tmp_path, env=env, check=True)
+    folder = f"results/octocat/compiler/example-lab/adreno/{SHA}/117-1/"
+    raw = aws_world.s3.get_object(Bucket=aws_world.name, Key=f"{folder}manifest.json")["Body"].read()
+    key = RunKey("octocat/compiler", "example-lab", "adreno", SHA, "117-1")
+    [entry] = read_manifest(raw, key).files
+    sent = aws_world.s3.get_object(Bucket=aws_world.name, Key=f"{folder}operators.jsonl")["Body"].read()
+    assert (entry.bytes, entry.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+    assert sent == content
+    again = subprocess.run(["bash", "-c", text], cwd=tmp_path, env=env, check=False, capture_output=True)
+    assert again.returncode != 0  # write-once
