@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bot.registration import EVENTS, PERMISSIONS
+from bot.results.store import ResultsStore
 from sandbox import GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from tests.bucket import World
@@ -37,8 +38,18 @@ class Operator:
     repo: Repository
     bucket: World
 
-    async def nightjar(self, *arguments: str) -> Finished:
-        return await run("results", *arguments, env=self.env, cwd=self.folder)
+    async def nightjar(self, *arguments: str, database: str = "nightjar.db") -> Finished:
+        env = {**self.env, "DATABASE_URL": f"sqlite:///{self.folder}/{database}"}
+        return await run("results", *arguments, env=env, cwd=self.folder)
+
+    def snapshot(self, database: str) -> dict[str, object]:
+        """Return all that is known of the repository in a database."""
+        store = ResultsStore(f"sqlite:///{self.folder}/{database}")
+        store.open()
+        try:
+            return store.snapshot("octocat/compiler")
+        finally:
+            store.close()
 
     def run(self, sha: str, run_id: str, content: bytes = JUNIT, target: str = "adreno") -> dict[str, bytes]:
         """Return a run's objects by their keys."""
@@ -114,9 +125,12 @@ async def test_everything_is_built_anew_from_the_bucket_whatever_the_quota(opera
     for number in range(3):
         operator.upload(operator.run(night(operator, number), "run-1"))
     operator.upload(operator.run("f" * 40, "run-1"))
-    rebuilt = await operator.nightjar("rebuild")
+    first = await operator.nightjar("ingest", f"s3://{operator.bucket.name}/results/octocat/")
+    assert first.status == 1, first  # one is refused
+    rebuilt = await operator.nightjar("rebuild", database="another.db")
     assert rebuilt.status == 0, rebuilt
     assert rebuilt.out.splitlines()[-1] in ("3 stored, 1 refused", "1 refused, 3 stored")
+    assert operator.snapshot("another.db") == operator.snapshot("nightjar.db")
     listed = await operator.nightjar("runs")
     header, *rows = listed.out.splitlines()
     assert header.split()[:4] == ["RECEIVED", "REPOSITORY", "LAB", "TARGET"]
