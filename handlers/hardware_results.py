@@ -80,6 +80,7 @@ async def show(context: Context) -> Plan:
     results, asked = context.config.results, asked_of(context.delivery, context.me.app_id)
     if results is None or asked is None:
         return NOTHING
+    asked = replace(asked, about=context.results.spelled(asked.about))
     state = await context.results.state(asked.about, asked.sha)
     if not state.suites:
         return Plan(why=NOT_KNOWN.format(target=asked.about.check_name, sha=asked.sha))

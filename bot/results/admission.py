@@ -7,6 +7,8 @@ commits of every fork under the repository's own name.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -35,10 +37,13 @@ NOT_TO_BE_TESTED = (
     "{sha} is neither on {branches} nor the head of a pull request; of a pull request from a fork the manifest has to "
     "name the number, as pull_request"
 )
-TOO_MANY_RUNS = "the lab has sent {runs} runs today (UTC), the most that app.yaml allows (runs_per_day); try tomorrow"
+TOO_MANY_RUNS = (
+    "the lab has sent {runs} runs today (UTC), the most that app.yaml allows (runs_per_day); upload it "
+    "tomorrow, under another run ID"
+)
 TOO_MANY_BYTES = (
     "with this run the lab would have sent more than {megabytes} MB today (UTC), the most that app.yaml allows "
-    "(megabytes_per_day); try tomorrow"
+    "(megabytes_per_day); upload it tomorrow, under another run ID"
 )
 
 REMEMBERED, REMEMBERED_SECONDS = 10_000, 600.0
@@ -64,11 +69,13 @@ def check_quota(lab: Lab, runs: int, sent: int, size: int) -> None:
 
 
 class Admissions:
-    """Finds out what commits are, and remembers for some minutes which are to be tested."""
+    """Finds out what commits are, and remembers for some minutes which are to be tested; `now` is in seconds."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, now: Callable[[], float] = time.time) -> None:
         self._records = records
-        self._known: TTLCache[tuple[str, str, int | None], Admission] = TTLCache(REMEMBERED, REMEMBERED_SECONDS)
+        self._known: TTLCache[tuple[str, str, int | None], Admission] = TTLCache(
+            REMEMBERED, REMEMBERED_SECONDS, timer=now
+        )
 
     async def admit(
         self, github: GitHub, key: RunKey, repository_id: int, config: Results, claimed: int | None

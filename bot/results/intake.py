@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 GONE = "{key} is not there any more"
 MISSING = "{name} has not arrived"
 OTHER_SIZE = "{name} has {found:,} bytes, and manifest.json says {expected:,}"
+LARGER = "{name} has more than the {expected:,} bytes that manifest.json says"
 OTHER_CONTENT = "{name} is not the file that manifest.json describes: its SHA-256 is {found}"
 TOO_LARGE = f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB, the most that are read; split it, or compress it"
 UNREADABLE = "{name}: {why}"
@@ -97,13 +98,18 @@ class Intake:
             run = replace(run, version=small.version, claims=manifest.claims, bytes=manifest.bytes)
             run = replace(run, admission=await self._admit(taking, manifest, before, again=again))
         except NotThere:
+            if before is not None and before.state is RunState.WAITING:
+                return await self._wait(before, GONE.format(key=taking.arrival.key), seconds(taking.config.deadline))
             raise UserError(GONE.format(key=taking.arrival.key)) from None
         except Refused as error:
             return await self._note(replace(run, reason=str(error)))
         return await self._read(taking, run, manifest, again=again)
 
     async def _admit(self, taking: Taking, manifest: Manifest, before: Run | None, *, again: bool) -> Admission:
-        """Return what is known of the run's commit; what was found out once stands, though branches and heads move."""
+        """Return what is known of the run's commit; what was found out once stands, though branches and heads move.
+
+        So a shard that comes when the head has moved on is taken as those before it were.
+        """
         if before is not None and before.admission is not None:
             return before.admission
         key, claimed = taking.key, manifest.claims.pull_request
@@ -113,7 +119,13 @@ class Intake:
             usage = partial(self._store.usage, key.repository, key.lab, today.timestamp())
             runs, sent = await asyncio.to_thread(usage)
             check_quota(lab, runs, sent, manifest.bytes)
-        return await self._admissions.admit(taking.github, key, taking.repository_id, taking.config, claimed)
+        try:
+            return await self._admissions.admit(taking.github, key, taking.repository_id, taking.config, claimed)
+        except Refused:
+            known = await asyncio.to_thread(self._store.admission, key.repository, key.sha)
+            if known is None or claimed not in (None, known.pull_request):
+                raise
+            return known
 
     async def _read(self, taking: Taking, run: Run, manifest: Manifest, *, again: bool) -> Run:
         try:
@@ -137,11 +149,12 @@ class Intake:
             raise TooMuch(TOO_LARGE.format(name=entry.name))
         file = cast("BinaryIO", folder.enter_context(tempfile.TemporaryFile()))  # noqa: SIM115  # the stack closes it
         try:
-            got = await taking.source.download(taking.file_key(entry.name), file, limit=MAX_FILE_BYTES)
+            # No more than the manifest says, for that is what the day's quota counts.
+            got = await taking.source.download(taking.file_key(entry.name), file, limit=entry.bytes)
         except NotThere:
             raise Incomplete(MISSING.format(name=entry.name)) from None
         except TooMuch:
-            raise TooMuch(TOO_LARGE.format(name=entry.name)) from None
+            raise Incomplete(LARGER.format(name=entry.name, expected=entry.bytes)) from None
         if got.bytes != entry.bytes:
             raise Incomplete(OTHER_SIZE.format(name=entry.name, found=got.bytes, expected=entry.bytes))
         if got.sha256 != entry.sha256:

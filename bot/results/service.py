@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.errors import UserError
@@ -41,9 +42,17 @@ class ResultsService:
         self._store = store
         self._watch = watch
         self._files = FileLists()
-        self._intake = Intake(store, Admissions(records), self._files, now)
+        self._intake = Intake(store, Admissions(records, now), self._files, now)
 
     # What handlers ask
+
+    def spelled(self, about: TargetKey) -> TargetKey:
+        """Return a target with its repository's name as app.yaml has it, for so the bucket's keys have it.
+
+        GitHub tells names in their owners' spelling, and takes them in any.
+        """
+        known = {name.lower(): name for name in self._watch.repositories}
+        return replace(about, repository=known.get(about.repository.lower(), about.repository))
 
     async def state(self, about: TargetKey, sha: str) -> TargetState:
         """Return what is known of a commit on a target."""

@@ -21,7 +21,7 @@ from bot.results.history import Flaky
 from bot.results.model import RunKey, Seen, TargetKey
 from bot.results.names import Suite
 from bot.results.series import Facts, Renames
-from bot.results.state import Due, Run, RunState, SuiteState, TargetState
+from bot.results.state import Admission, Due, Run, RunState, SuiteState, TargetState
 from bot.results.trace import TestHistory
 
 Infra = Callable[[Mapping[str, Seen], int | None], str]
@@ -142,17 +142,27 @@ class ResultsStore:
         return {TargetKey(repository, row.lab, row.target): row.at for row in rows}
 
     def usage(self, repository: str, lab: str, since: float) -> tuple[int, int]:
-        """Return how many runs of a lab were taken since a moment, and the bytes of their files."""
+        """Return how many runs of a lab were heard of since a moment, and the bytes of the files of those taken."""
         table, targets = schema.runs, schema.targets
+        taken = table.c.state != RunState.REFUSED.value
         statement = (
-            sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(table.c.bytes), 0))
+            sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.case((taken, table.c.bytes), else_=0)), 0))
             .select_from(table.join(targets))
             .where(targets.c.repository == repository, targets.c.lab == lab, table.c.received_at >= since)
-            .where(table.c.state != RunState.REFUSED.value)
         )
         with self._database.reading() as connection:
             count, size = connection.execute(statement).one()
         return int(count), int(size)
+
+    def admission(self, repository: str, sha: str) -> Admission | None:
+        """Return what is known of a commit that a run of any lab was taken for."""
+        statement = runs.select().where(
+            schema.targets.c.repository == repository,
+            schema.runs.c.sha == sha,
+            schema.runs.c.state.in_([state.value for state in runs.TOLD]),
+        )
+        with self._database.reading() as connection:
+            return runs.admission(runs.read(row) for row in connection.execute(statement).mappings())
 
     # What arrives
 

@@ -180,7 +180,7 @@ class Watch:
         waiting = await asyncio.to_thread(self._store.waiting, repository)
         looks = 0
         for run in waiting:
-            if time_of_look := _look(self._now() - run.received_at, seconds(results.deadline)):
+            if time_of_look := _look(run.received_at, self._now(), seconds(results.deadline)):
                 key = f"{results.prefix}{run.key.folder}{MANIFEST}"
                 arrival = Arrival(results.bucket, key, run.version)
                 repository_id = await self.repository_id(repository)
@@ -215,8 +215,12 @@ def _listed(repository: str) -> str:
     return f"results-listed:{repository.lower()}"
 
 
-def _look(waited: float, deadline: float) -> str:
-    """Name the look that is due after so many seconds of waiting, empty before the first one."""
+def _look(since: float, now: float, deadline: float) -> str:
+    """Name the look that is due at a run that waits, empty before the first one; times are in seconds.
+
+    After the deadline one is to be the last. It fails where the bucket cannot be read, and so comes again.
+    """
+    waited = now - since
     if waited >= deadline:
-        return "deadline"
+        return f"deadline-{now // ONCE_MORE:.0f}"
     return f"look-{math.floor(math.log2(waited / FIRST_LOOK))}" if waited >= FIRST_LOOK else ""

@@ -19,7 +19,7 @@ LAB, TARGET = "example-lab", "hexagon-v73"
 CHECK = f"hardware/{LAB}/{TARGET}"
 CONFIG = """
 repositories:
-  octocat/compiler:
+  {repository}:
     results:
       bucket: {bucket}
       settle: {settle}
@@ -65,6 +65,7 @@ class LabTown:
     town: Town
     bucket: World
     time: Moments
+    repository: str = REPOSITORY
     nights: int = 0
     runs: int = 0
 
@@ -88,7 +89,7 @@ class LabTown:
     ) -> str:
         """Upload a run as a lab does, `without` some of its files; returns its folder."""
         self.runs += 1
-        folder = f"results/{REPOSITORY}/{LAB}/{target}/{sha}/run-{self.runs}/"
+        folder = f"results/{self.repository}/{LAB}/{target}/{sha}/run-{self.runs}/"
         for name, content in files.items():
             if name not in without:
                 self.bucket.put(folder + name, content)
@@ -124,13 +125,19 @@ class LabTown:
 
 @asynccontextmanager
 async def lab_town(
-    database_url: str, bucket: World, *, settle: str = "60s", deadline: str = "6h", **options: Any
+    database_url: str,
+    bucket: World,
+    *,
+    settle: str = "60s",
+    deadline: str = "6h",
+    repository: str = REPOSITORY,
+    **options: Any,
 ) -> AsyncIterator[LabTown]:
-    """Start a town with a lab; the bot looks around when a test says so."""
+    """Start a town with a lab; the bot looks around when a test says so. `repository` as app.yaml spells it."""
     bucket.create()
-    config = CONFIG.format(bucket=bucket.name, settle=settle, deadline=deadline)
+    config = CONFIG.format(repository=repository, bucket=bucket.name, settle=settle, deadline=deadline)
     moments = Moments()
     async with town(database_url, config=config, now=moments, **options) as place:
         place.repo.push("nightly", {**FILES}, by="octocat")
         await place.quiet()
-        yield LabTown(place, bucket, moments)
+        yield LabTown(place, bucket, moments, repository)

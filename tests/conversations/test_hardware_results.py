@@ -33,10 +33,10 @@ async def test_two_nights_tell_what_changed_between_them(place: LabTown) -> None
     before, now = place.check(first), place.check(second)
     assert (before.conclusion, now.conclusion) == ("success", "neutral")
     assert now.title == "1 new failure · 1 passed"
-    assert first[:10] in now.summary
+    assert first[:10] in str(now.summary)
     assert now.external_id == "run-2"
     assert [(a["path"], a["start_line"], a["annotation_level"]) for a in now.annotations] == [(TEST_FILE, 1, "warning")]
-    assert "@example-lab-ci" not in now.summary.replace("`@example-lab-ci`", "")
+    assert "@example-lab-ci" not in str(now.summary).replace("`@example-lab-ci`", "")
 
 
 async def test_a_check_is_written_once_though_a_lab_sends_five_suites(place: LabTown) -> None:
@@ -99,6 +99,33 @@ async def test_a_file_that_comes_late_is_waited_for(place: LabTown) -> None:
     place.bucket.put(f"{folder}ops.xml", ops)
     await place.settle()
     assert place.checks(sha)[-1].conclusion == "success"
+
+
+async def test_a_run_that_waits_comes_to_an_end_though_its_manifest_is_gone(place: LabTown) -> None:
+    sha = place.night()
+    folder = place.upload(sha, {"ops.xml": junit(**GOOD)}, without=("ops.xml",))
+    await place.settle()
+    place.bucket.s3.delete_object(Bucket=place.bucket.name, Key=f"{folder}manifest.json")
+    await place.look(later=7 * 3600)
+    await place.settle()
+    assert "manifest.json is not there any more; it was waited for in vain" in str(place.check(sha).summary)
+    assert await place.town.failures() == []
+
+
+async def test_a_run_that_waits_comes_to_an_end_though_the_bucket_was_away_at_its_deadline(place: LabTown) -> None:
+    sha = place.night()
+    folder = place.upload(sha, {"ops.xml": junit(**GOOD)}, without=("ops.xml",))
+    await place.settle()
+    here = {"Bucket": place.bucket.name, "Key": f"{folder}manifest.json"}
+    manifest = place.bucket.s3.get_object(**here)["Body"].read()
+    place.bucket.s3.delete_object(**here)
+    place.bucket.s3.delete_bucket(Bucket=place.bucket.name)
+    await place.look(later=7 * 3600)
+    place.bucket.create()
+    place.bucket.put(f"{folder}manifest.json", manifest)
+    await place.look(later=3600)
+    await place.settle()
+    assert "it was waited for in vain" in str(place.check(sha).summary)
 
 
 async def test_a_file_that_is_not_the_one_described_is_never_green(place: LabTown) -> None:
@@ -167,6 +194,40 @@ async def test_a_pull_request_is_compared_with_the_nearest_ancestor_and_can_be_i
     ignored = place.checks(pull.head_sha)[-1]
     assert ignored.conclusion == "success"
     assert "`hubot`" in str(ignored.summary)
+
+
+async def test_a_button_works_though_app_yaml_spells_the_repository_otherwise(place: LabTown, tmp_path: Path) -> None:
+    spelled = "Octocat/Compiler"
+    async with lab_town(f"sqlite:///{tmp_path}/other.db", place.bucket, repository=spelled) as other:
+        sha = other.night()
+        other.upload(sha, {"ops.xml": junit(**GOOD)})
+        await other.settle()
+        other.check(sha).press("hubot", "re-check")
+        await other.town.quiet()
+        writes = [str(request) for request in other.town.github.requests.writes if "/check-runs" in str(request)]
+        assert len(writes) == 2
+
+
+async def test_a_shard_is_taken_though_the_head_has_moved_since_the_first_one(place: LabTown) -> None:
+    place.town.repo.push("main", onto=place.night(), by="octocat")
+    pull = place.town.repo.open_pull_request("octocat")
+    tested = pull.head_sha
+    place.upload(tested, {"a.xml": junit(test_add="passed")}, shard={"index": 1, "total": 2}, pull_request=pull.number)
+    await place.settle()
+    pull.push()
+    await place.town.quiet()
+    await place.look(later=3600)
+    place.upload(tested, {"b.xml": junit(test_mul="passed")}, shard={"index": 2, "total": 2}, pull_request=pull.number)
+    await place.settle()
+    assert place.check(tested).title == f"{FIRST} · 2 passed"
+
+
+async def test_a_file_larger_than_its_manifest_says_is_not_read(place: LabTown) -> None:
+    sha = place.night()
+    folder = place.upload(sha, {"ops.xml": junit(**GOOD)})
+    place.bucket.put(f"{folder}ops.xml", b"x" * 5000)
+    await place.settle()
+    assert "ops.xml has more than the" in str(place.check(sha).summary)
 
 
 async def test_a_person_may_have_it_computed_again(place: LabTown) -> None:

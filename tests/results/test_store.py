@@ -162,15 +162,39 @@ def test_known_runs_are_told_from_new_ones(store: ResultsStore) -> None:
     assert store.known([upload.run.key, other.run.key, Upload(1, {}, "3").run.key]) == {upload.run.key, other.run.key}
 
 
-def test_usage_counts_what_a_lab_sent_since_a_moment_but_not_what_was_refused(store: ResultsStore) -> None:
+def test_usage_counts_what_a_lab_sent_since_a_moment_but_no_bytes_of_what_was_refused(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}), Upload(2, {ADD: "passed"}, target="hexagon-v73"))
     store.note(Upload(3, {}).without_results(RunState.REFUSED))
-    assert store.usage(REPOSITORY, LAB, 5000.0) == (2, 200)
+    assert store.usage(REPOSITORY, LAB, 5000.0) == (3, 200)
     assert store.usage(REPOSITORY, LAB, 5000.5) == (0, 0)
     assert store.usage(REPOSITORY, "another-lab", 0.0) == (0, 0)
 
 
+def test_a_commit_is_known_by_what_it_was_when_any_lab_tested_it(store: ResultsStore) -> None:
+    put(store, Upload(1, {ADD: "passed"}, mainline=False, pull_request=7))
+    store.note(Upload(2, {}, target="hexagon-v73").without_results(RunState.REFUSED))
+    assert store.admission(REPOSITORY, sha(1)) == Upload(1, {}, mainline=False, pull_request=7).run.admission
+    assert store.admission(REPOSITORY, sha(2)) is None
+    assert store.admission("octocat/other", sha(1)) is None
+
+
 # The series
+
+
+# The series
+
+
+def test_two_commits_are_compared_by_the_tests_that_ended_otherwise(store: ResultsStore) -> None:
+    put(store, Upload(1, {ADD: "passed", MUL: "failed"}), Upload(2, {ADD: "failed", DIV: "passed"}))
+    failed = Seen(Status.FAILED)
+    assert store.changed(ABOUT, SUITE, sha(1), sha(2)) == {
+        ADD: (PASSED, failed),
+        MUL: (failed, None),
+        DIV: (None, PASSED),
+    }
+    assert store.changed(ABOUT, SUITE, sha(2), sha(2)) == {}
+    assert store.changed(ABOUT, SUITE, sha(2), sha(3)) == {ADD: (failed, None), DIV: (PASSED, None)}
+    assert store.changed(ABOUT, "other", sha(1), sha(2)) == {}
 
 
 def test_history_tells_from_which_commit_on_a_test_ended_how(store: ResultsStore) -> None:
