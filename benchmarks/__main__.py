@@ -6,9 +6,17 @@ import sys
 
 import click
 
-from benchmarks import first_write, memory, pull_request, requests, webhooks
+from benchmarks import first_write, memory, pull_request, requests, results_parse, results_store, webhooks
 
-ALL = (webhooks.main, first_write.main, pull_request.main, requests.main, memory.main)
+ALL = (
+    webhooks.main,
+    first_write.main,
+    pull_request.main,
+    requests.main,
+    memory.main,
+    results_parse.main,
+    results_store.main,
+)
 
 
 def main() -> None:

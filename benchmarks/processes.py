@@ -16,8 +16,8 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def resident_bytes(pid: int) -> int:
-    """Return how much of a process is in memory."""
+def resident_bytes(pid: int | str) -> int:
+    """Return how much of a process (`"self"` for this one) is in memory."""
     for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * KIB

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import struct
 from array import array
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain, islice, pairwise
 
 import zstandard
 
@@ -15,19 +15,8 @@ from bot.results.collect import LEVEL, PIECE, Columns, NamesWriter, Reason, read
 from bot.results.columns import STATUS_BYTES
 from bot.results.model import Trouble
 
-DIGEST = 32
-_HEAD = struct.Struct("<III")
-
-
-@dataclass(frozen=True, slots=True)
-class LaidOut:
-    """A run in the order of its suite's names: its columns compressed, and the names that the suite did not have."""
-
-    statuses: bytes
-    durations: bytes
-    reasons: bytes | None
-    new: int
-    new_names: bytes
+_HEAD = struct.Struct("<II")
+_TROUBLES = {trouble.value: trouble for trouble in Trouble}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +26,17 @@ class Reasons:
     ordinals: list[int]
     numbers: list[int]
     whys: list[Reason]
+
+
+@dataclass(frozen=True, slots=True)
+class LaidOut:
+    """A run in the order of its suite's names: its columns compressed, and the names that the suite did not have."""
+
+    statuses: bytes
+    durations: bytes
+    reasons: Reasons
+    new: int
+    new_names: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def lay_out(columns: Columns, known: Iterable[str], count: int) -> LaidOut:
     return LaidOut(
         compressed(bytes(statuses.rstrip(b"\0"))),
         compressed(bytes(durations.rstrip(b"\0"))),
-        reasons_blob(Reasons(ordinals, numbers, list(columns.whys))) if ordinals else None,
+        Reasons(ordinals, numbers, list(columns.whys)),
         len(left),
         _names_of(columns, left) if left else b"",
     )
@@ -93,23 +93,22 @@ def _names_of(columns: Columns, keys: Collection[int]) -> bytes:
 
 
 def reasons_blob(reasons: Reasons) -> bytes:
-    """Write reasons down: as JSON, then texts' digests, the distances between tests, and reasons' numbers."""
-    digests = list(dict.fromkeys(why.text for why in reasons.whys if why.text))
-    place = {digest: number for number, digest in enumerate(digests, 1)} | {b"": 0}
-    # A line of each field: like stands beside like, which compresses better.
+    """Write reasons down: as JSON, then the distances between tests, and reasons' numbers."""
+    # A list of each field: like stands beside like, which compresses better. Texts' numbers mostly follow each other.
+    texts = [why.text for why in reasons.whys]
     fields = [
         [why.trouble for why in reasons.whys],
         [why.message for why in reasons.whys],
-        [place[why.text] for why in reasons.whys],
+        [one - before for before, one in pairwise([0, *texts])],
         [why.path for why in reasons.whys],
         [why.line for why in reasons.whys],
         [why.measures for why in reasons.whys],
     ]
     text = json.dumps(fields, separators=(",", ":")).encode()
-    distances = [one - before for before, one in zip(chain([0], reasons.ordinals), reasons.ordinals, strict=False)]
     count = len(reasons.ordinals)
-    numbers = struct.pack(f"<{2 * count}I", *distances, *reasons.numbers)
-    return compressed(_HEAD.pack(len(text), len(digests), count) + text + b"".join(digests) + numbers)
+    distances = struct.pack(f"<{count}I", *(one - before for before, one in pairwise(chain([0], reasons.ordinals))))
+    numbers = struct.pack(f"<{count}I", *reasons.numbers)
+    return compressed(_HEAD.pack(len(text), count) + text + distances + numbers)
 
 
 def read_reasons(blob: bytes | None) -> Reasons:
@@ -117,15 +116,11 @@ def read_reasons(blob: bytes | None) -> Reasons:
     if blob is None:
         return Reasons([], [], [])
     data = raw(blob)
-    length, texts, count = _HEAD.unpack_from(data)
-    start = _HEAD.size + length
-    fields = json.loads(data[_HEAD.size : start])
-    digests = [b"", *(data[start + DIGEST * n : start + DIGEST * (n + 1)] for n in range(texts))]
-    numbers = struct.unpack_from(f"<{2 * count}I", data, start + DIGEST * texts)
-    whys = [
-        Reason(Trouble(trouble), message, digests[text], path, line, measures)
-        for trouble, message, text, path, line, measures in zip(*fields, strict=True)
-    ]
+    length, count = _HEAD.unpack_from(data)
+    troubles, messages, texts, *others = json.loads(data[_HEAD.size : _HEAD.size + length])
+    numbers = struct.unpack_from(f"<{2 * count}I", data, _HEAD.size + length)
+    fields = (map(_TROUBLES.__getitem__, troubles), messages, accumulate(texts), *others)
+    whys = list(map(Reason._make, zip(*fields, strict=True)))
     return Reasons(list(accumulate(numbers[:count])), list(numbers[count:]), whys)
 
 
@@ -136,14 +131,3 @@ def names_blob(names: Iterable[str]) -> bytes:
     while piece := list(islice(every, PIECE)):
         writer.write(piece)
     return writer.finish()
-
-
-def find_name(blobs: Mapping[int, bytes], name: str) -> int | None:
-    """Return the place of a name in blocks, given by the place of their first name; None if it is in none."""
-    wanted = b"\n" + name.encode("utf-8", "surrogatepass") + b"\n"
-    for first, blob in blobs.items():
-        with zstandard.ZstdDecompressor().stream_reader(blob, read_across_frames=True) as reader:
-            names = b"\n" + reader.read()
-        if (found := names.find(wanted)) >= 0:
-            return first + names.count(b"\n", 0, found)
-    return None

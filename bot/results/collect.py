@@ -41,13 +41,13 @@ Resolve = Callable[[Case], tuple[str, str]]
 class Reason(NamedTuple):
     """Why a test did not simply pass: one for all tests that say the same.
 
-    `text` is the SHA-256 of the failure's text, or empty. `path`, which may be IN_ID, and `line` are kept of tests that
-    failed: there annotations stand. `measures` is JSON, or empty.
+    `text` is the number of the failure's text, 0 for none. `path`, which may be IN_ID, and `line` are kept of tests
+    that failed: there annotations stand. `measures` is JSON, or empty.
     """
 
     trouble: Trouble = Trouble.NONE
     message: str = ""
-    text: bytes = b""
+    text: int = 0
     path: str = ""
     line: int | None = None
     measures: str = ""
@@ -60,15 +60,16 @@ class Columns:
     `names` are the test IDs, compressed. Their hashes stand for them elsewhere, as 300,000 IDs are 50 MB: 64 bits with
     a key of the process's own, so that two of as many tests are taken for one in one of 400 million such runs. `tests`
     holds, in the order of the names, what `split` takes apart: the status byte and the number of the duration.
-    `reasons` says of those that did not simply pass which of `whys` it is. `texts` are failures' texts by SHA-256,
-    compressed.
+    `reasons` says of those that did not simply pass which of `whys` it is. `texts` numbers failures' texts by their
+    SHA-256, from 1 on; `bodies` are these texts, compressed.
     """
 
     names: list[bytes] = field(default_factory=list)
     tests: dict[int, int] = field(default_factory=dict)
     reasons: dict[int, int] = field(default_factory=dict)
     whys: dict[Reason, int] = field(default_factory=dict)
-    texts: dict[bytes, bytes] = field(default_factory=dict)
+    texts: dict[bytes, int] = field(default_factory=dict)
+    bodies: list[bytes] = field(default_factory=list)
 
     def __len__(self) -> int:
         """Return how many tests there are."""
@@ -159,8 +160,8 @@ def read_names(blobs: Iterable[bytes]) -> Iterator[str]:
         rest = b""
         with zstandard.ZstdDecompressor().stream_reader(blob, read_across_frames=True) as reader:
             while piece := reader.read(PIECE_BYTES):
-                lines, _, rest = (rest + piece).rpartition(b"\n")
-                if lines:
+                lines, ended, rest = (rest + piece).rpartition(b"\n")
+                if ended:
                     yield from lines.decode("utf-8", "surrogatepass").split("\n")
 
 
@@ -174,11 +175,15 @@ def merge(files: Iterable[Columns]) -> Columns:
     if into is None:
         return Columns()
     for columns in every:
-        into.texts.update(columns.texts)
+        for digest, body in zip(columns.texts, columns.bodies, strict=True):
+            if digest not in into.texts:
+                into.bodies.append(body)
+                into.texts[digest] = len(into.bodies)
         names = NamesWriter()
         names.write([name for name in read_names(columns.names) if hash(name) not in into.tests])
         into.names.append(names.finish())
-        whys = list(columns.whys)
+        texts = [0, *(into.texts[digest] for digest in columns.texts)]
+        whys = [why._replace(text=texts[why.text]) for why in columns.whys]
         for key, now in columns.tests.items():
             packed, counts = _worse(into.tests[key], now) if key in into.tests else (now, True)
             into.tests[key] = _PACKED[packed]
@@ -221,19 +226,21 @@ def _explain(
             return
     else:
         line = case.line
-    digest = b""
+    number = 0
     if text:
         cut = _cut(text).encode("utf-8", "surrogatepass")
         digest = hashlib.sha256(cut).digest()
-        if digest not in columns.texts:
+        number = columns.texts.get(digest, 0)
+        if not number:
             # A copy, for what is given lies at the beginning of a block as large as the text was.
-            columns.texts[digest] = memoryview(compressor.compress(cut)).tobytes()
+            columns.bodies.append(memoryview(compressor.compress(cut)).tobytes())
+            number = columns.texts[digest] = len(columns.bodies)
     if len(message) > MAX_MESSAGE:
         message = message[: MAX_MESSAGE - 1] + CUT_MESSAGE
     if path and begins_with(test_id, path):
         path = IN_ID
     measures = json.dumps(case.measures, sort_keys=True, separators=(",", ":")) if case.measures else ""
-    reason = Reason(case.trouble, message, digest, path, line, measures)
+    reason = Reason(case.trouble, message, number, path, line, measures)
     columns.reasons[key] = columns.whys.setdefault(reason, len(columns.whys))
 
 

@@ -90,11 +90,8 @@ def is_flip(before: int, after: int) -> bool:
     return turned or (is_flaky(after) and not is_flaky(before))
 
 
-SEEN: tuple[Seen | None, ...] = tuple(
-    None if status_of(byte) is None else Seen(_STATUSES[byte & STATUS_BITS], is_flaky(byte))
-    for byte in range(STATUS_BYTES)
-)
-"""What a status byte alone says of a test."""
+SEEN = tuple(Seen(_STATUSES.get(byte & STATUS_BITS, Status.SKIPPED), is_flaky(byte)) for byte in range(STATUS_BYTES))
+"""What a status byte alone says of a test that is there."""
 
 
 def _table(of: set[int], value: int) -> bytes:

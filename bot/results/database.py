@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import zlib
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -29,9 +28,8 @@ HEAD = "0001"
 
 CONNECTIONS = 4
 """Of one process, at most: results are read and written by timers and by a page now and then."""
-LOCKS = 0x6E6A7273
-"""The first half of the advisory locks on PostgreSQL; the second says of which repository."""
-MIGRATING = 0
+LOCK_ID = 0x6E6A7273
+"""Of the advisory lock on PostgreSQL that whoever writes holds."""
 WRITES = "nightjar_writes"
 
 
@@ -73,7 +71,7 @@ class ResultsDatabase:
         if self._folder is not None and not self._folder.is_dir():
             raise DatabaseError(NO_FOLDER.format(folder=self._folder))
         try:
-            with self.writing("") as connection:
+            with self.writing() as connection:
                 _migrate(connection)
         except sa.exc.SQLAlchemyError as error:
             self.close()
@@ -94,12 +92,14 @@ class ResultsDatabase:
             yield connection
 
     @contextlib.contextmanager
-    def writing(self, repository: str) -> Generator[sa.Connection]:
-        """Write in one transaction, all of it or nothing; who writes for the same repository waits its turn."""
+    def writing(self) -> Generator[sa.Connection]:
+        """Write in one transaction, all of it or nothing, one after the other on both databases alike.
+
+        What a run changes depends on what is there: its suite's names, its neighbours, texts that others had too.
+        """
         with self._writing.begin() as connection:
             if connection.dialect.name == "postgresql":
-                part = zlib.crc32(repository.encode()) & 0x7FFFFFFF if repository else MIGRATING
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCKS, part)))
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK_ID)))
             yield connection
 
 

@@ -9,10 +9,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.results import names, runs, schema
-from bot.results.columns import STATUS_BYTES, is_flip
-from bot.results.model import TargetKey
+from bot.results.columns import SEEN, STATUS_BYTES, at, differences, is_flip
+from bot.results.model import Seen, TargetKey
+from bot.results.names import Known
 
 FLIPS = [(before, after) for before in range(STATUS_BYTES) for after in range(STATUS_BYTES) if is_flip(before, after)]
+
+
+Change = tuple[Seen | None, Seen | None]
+"""How a test ended before and after, without why; None where it was not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,31 @@ def _of_suite(statement: sa.Select[Any], repository: str, suite: str) -> sa.Sele
     return statement.select_from(joined).where(schema.suites.c.repository == repository, schema.suites.c.suite == suite)
 
 
-def flakiest(connection: sa.Connection, about: TargetKey, suite: str, limit: int, since: float) -> list[Flaky]:
+def changed(
+    connection: sa.Connection, known: Known, about: TargetKey, suite: str, shas: tuple[str, str]
+) -> dict[str, Change]:
+    """Return the tests of a suite that ended otherwise at one commit than at another."""
+    found = names.find(connection, about.repository, suite)
+    target = runs.target_id(connection, about)
+    if found is None or target is None:
+        return {}
+    places = [(target, sha) for sha in shas]
+    told = runs.told_at(connection, places, suite)
+    before, after = runs.statuses(connection, [runs.stored(told.get(place, [])) for place in places])
+    name_of = known.every(connection, found)
+    return {
+        name_of[ordinal]: (_status(at(before, ordinal)), _status(at(after, ordinal)))
+        for ordinal in differences(before, after)
+    }
+
+
+def _status(byte: int) -> Seen | None:
+    return SEEN[byte] if byte else None
+
+
+def flakiest(
+    connection: sa.Connection, known: Known, about: TargetKey, suite: str, limit: int, since: float
+) -> list[Flaky]:
     """Return the tests of a suite with the most flips, those of equal many by name."""
     found = names.find(connection, about.repository, suite)
     target = runs.target_id(connection, about)
@@ -59,10 +88,10 @@ def flakiest(connection: sa.Connection, about: TargetKey, suite: str, limit: int
     counts = _flips(connection, of, since)
     for old, new in _latest_names(connection, of, counts):
         counts[new] += counts.pop(old, 0)
-    # Among equals the names decide, which are not read for more tests than are told.
+    # Among equals the names decide, which are looked at for no more tests than may be told.
     enough = sorted(counts.values(), reverse=True)[:limit]
     wanted = [ordinal for ordinal, count in counts.items() if count >= enough[-1]] if enough else []
-    name_of = names.some(connection, found, wanted)
+    name_of = known.every(connection, found)
     ranked = sorted((Flaky(name_of[ordinal], counts[ordinal]) for ordinal in wanted), key=lambda one: one.test_id)
     return sorted(ranked, key=lambda one: -one.flips)[:limit]
 
@@ -74,7 +103,7 @@ def _flips(connection: sa.Connection, series: sa.ScalarSelect[int], since: float
     )
     if since:
         statement = statement.join(points).where(points.c.committed_at >= since)
-    return Counter({row.ordinal: row.flips for row in connection.execute(statement.group_by(changes.c.ordinal))})
+    return Counter({row.ordinal: row.flips for row in connection.execute(statement.group_by(changes.c.ordinal)).all()})
 
 
 def _latest_names(

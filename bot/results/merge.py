@@ -8,11 +8,11 @@ from itertools import compress
 
 from bot.results.blobs import Stored
 from bot.results.collect import IN_ID, Reason
-from bot.results.columns import SEEN, at, good_and_bad, is_flaky, merged, status_of
+from bot.results.columns import SEEN, STATUS_BYTES, at, good_and_bad, merged
 from bot.results.model import Detail, Seen, Trouble
 
-Fetch = Callable[[bytes], str]
-"""Gives the text of a SHA-256."""
+Fetch = Callable[[int], str]
+"""Gives the text of a number."""
 
 _OF_THE_RUNNER = {Trouble.COLLECTION, Trouble.CRASH, Trouble.INTERNAL}
 
@@ -57,27 +57,29 @@ def verdicts(names: Sequence[str], runs: Sequence[Stored]) -> tuple[dict[str, Se
     statuses = merged([run.statuses for run in runs])
     # Tests that there are, each with the one object that stands for its status: nothing here walks through them in
     # Python, for there may be 300,000.
-    seen: dict[str, Seen] = dict(zip(compress(names, statuses), map(SEEN.__getitem__, filter(None, statuses))))  # type: ignore[arg-type]  # noqa: B905
-    reasons = {}
-    shared: dict[tuple[int, Reason], Seen] = {}
-    for ordinal, reason in _last_reasons(runs).items():
-        name, byte = names[ordinal], statuses[ordinal]
-        reasons[name] = reason
-        if reason.message or reason.trouble:
-            one = shared.get((byte, reason))
-            if one is None:
-                status = status_of(byte)
-                assert status is not None
-                one = shared[byte, reason] = Seen(status, is_flaky(byte), reason.trouble, reason.message)
-            seen[name] = one
-    return seen, reasons
+    bytes_there = bytes(filter(None, statuses))
+    seen: dict[str, Seen] = dict(zip(compress(names, statuses), map(SEEN.__getitem__, bytes_there), strict=True))
+    whys, numbers = _last_reasons(runs)
+    shared: dict[int, Seen] = {}
+    for ordinal, number in numbers.items():
+        byte = statuses[ordinal]
+        one = shared.get(number * STATUS_BYTES + byte)
+        if one is None:
+            why = whys[number]
+            one = shared[number * STATUS_BYTES + byte] = SEEN[byte]._replace(trouble=why.trouble, message=why.message)
+        seen[names[ordinal]] = one
+    called = map(names.__getitem__, numbers)
+    return seen, dict(zip(called, map(whys.__getitem__, numbers.values()), strict=True))
 
 
-def _last_reasons(runs: Sequence[Stored]) -> dict[int, Reason]:
-    """Return the reason of each test as the last run that has the test gives it, if it gives one."""
-    found: dict[int, Reason] = {}
+def _last_reasons(runs: Sequence[Stored]) -> tuple[list[Reason], dict[int, int]]:
+    """Return all reasons, and which of them each test has by the last run that has the test."""
+    whys: list[Reason] = []
+    found: dict[int, int] = {}
     for run in runs:
         for ordinal in [ordinal for ordinal in found if at(run.statuses, ordinal)]:
             del found[ordinal]
-        found.update(zip(run.reasons.ordinals, map(run.reasons.whys.__getitem__, run.reasons.numbers), strict=True))
-    return found
+        start = len(whys)
+        whys += run.reasons.whys
+        found.update(zip(run.reasons.ordinals, (start + number for number in run.reasons.numbers), strict=True))
+    return whys, found

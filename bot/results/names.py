@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import threading
 from typing import NamedTuple
 
 import sqlalchemy as sa
+from cachetools import LRUCache
 
 from bot.results import schema
-from bot.results.blobs import find_name
 from bot.results.collect import read_names
+
+MAX_KNOWN = 200_000
+"""Names that a process keeps at hand; they take about 30 MB."""
 
 
 class Suite(NamedTuple):
@@ -44,18 +47,6 @@ def every(connection: sa.Connection, suite: Suite) -> list[str]:
     return list(read_names(blocks(connection, suite).values()))
 
 
-def some(connection: sa.Connection, suite: Suite, ordinals: Collection[int]) -> dict[int, str]:
-    """Return the names at some places."""
-    wanted = set(ordinals)
-    found = enumerate(read_names(blocks(connection, suite).values()))
-    return {ordinal: name for ordinal, name in found if ordinal in wanted} if wanted else {}
-
-
-def ordinal(connection: sa.Connection, suite: Suite, name: str) -> int | None:
-    """Return the place of a name, None for an unknown one."""
-    return find_name(blocks(connection, suite), name)
-
-
 def add(connection: sa.Connection, suite: Suite, new: int, block: bytes) -> Suite:
     """Add a block of new names that the suite does not have."""
     if not new:
@@ -65,3 +56,32 @@ def add(connection: sa.Connection, suite: Suite, new: int, block: bytes) -> Suit
     count = suite.names + new
     connection.execute(schema.suites.update().filter_by(id=suite.id).values(names=count))
     return Suite(suite.id, count)
+
+
+class Known:
+    """The names of the suites that were asked about last, for any number of threads.
+
+    What a suite with so many names is called never changes; so only what is committed may be asked for here.
+    """
+
+    def __init__(self) -> None:
+        self._lists: LRUCache[Suite, list[str]] = LRUCache(MAX_KNOWN, getsizeof=len)
+        self._lock = threading.Lock()
+
+    def every(self, connection: sa.Connection, suite: Suite) -> list[str]:
+        """Return all names of a suite, which are not to be changed."""
+        with self._lock:
+            known = self._lists.get(suite)
+        if known is None:
+            known = every(connection, suite)
+            if suite.names <= MAX_KNOWN:
+                with self._lock:
+                    self._lists[suite] = known
+        return known
+
+    def ordinal(self, connection: sa.Connection, suite: Suite, name: str) -> int | None:
+        """Return the place of a name, None for an unknown one."""
+        try:
+            return self.every(connection, suite).index(name)
+        except ValueError:
+            return None

@@ -29,6 +29,9 @@ class Storable(sa.types.TypeDecorator[str]):
         return None if value is None else text.original(value)
 
 
+AT_ONCE = 500
+"""Values of one IN; SQLite takes 32,766."""
+
 metadata = sa.MetaData()
 OPEN = sa.text("(announced < revision OR NOT over)")
 
@@ -103,9 +106,10 @@ columns = sa.Table(
 texts = sa.Table(
     "nightjar_texts",
     metadata,
-    sa.Column("sha256", sa.LargeBinary, primary_key=True),
+    _id(),
+    sa.Column("sha256", sa.LargeBinary, nullable=False),
     sa.Column("text", sa.LargeBinary, nullable=False),
-    sqlite_with_rowid=False,
+    sa.UniqueConstraint("sha256", name="nightjar_texts_once"),
 )
 
 series = sa.Table(

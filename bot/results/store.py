@@ -11,13 +11,25 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
-from bot.results import blobs, checks, compare, history, identity, merge, names, runs, schema, series, snapshot, trace
-from bot.results.blobs import LaidOut
-from bot.results.collect import Columns, Reason, read_names
+from bot.results import (
+    blobs,
+    checks,
+    compare,
+    history,
+    identity,
+    merge,
+    names,
+    runs,
+    schema,
+    series,
+    snapshot,
+    trace,
+    writing,
+)
+from bot.results.collect import Columns, Reason
 from bot.results.database import ResultsDatabase
-from bot.results.history import Flaky
+from bot.results.history import Change, Flaky
 from bot.results.model import RunKey, Seen, TargetKey
 from bot.results.names import Suite
 from bot.results.series import Facts, Renames
@@ -28,8 +40,6 @@ Infra = Callable[[Mapping[str, Seen], int | None], str]
 """Says why the tests of a suite, with the exit status of their command, tell nothing about the code, or nothing."""
 
 NEWEST = 100
-AT_ONCE = 500
-"""Values of one IN; SQLite takes 32,766."""
 
 
 def _infra(seen: Mapping[str, Seen], exit_status: int | None) -> str:
@@ -55,6 +65,7 @@ class ResultsStore:
         self._infra = infra
         self._renames = renames
         self._now = now
+        self._known = names.Known()
 
     def open(self) -> None:
         """Bring the tables up to date; raise DatabaseError, in one line, if they cannot be used."""
@@ -112,8 +123,8 @@ class ResultsStore:
             for about, wanted in by_target.items():
                 target = runs.target_id(connection, about)
                 shas = sorted({sha for sha, _ in wanted})
-                for start in range(0, len(shas), AT_ONCE):
-                    of = table.c.sha.in_(shas[start : start + AT_ONCE])
+                for start in range(0, len(shas), schema.AT_ONCE):
+                    of = table.c.sha.in_(shas[start : start + schema.AT_ONCE])
                     statement = sa.select(table.c.sha, table.c.run_id).where(table.c.target_id == target, of)
                     there = {(row.sha, row.run_id) for row in connection.execute(statement)}
                     found |= {wanted[one] for one in there & wanted.keys()}
@@ -172,7 +183,7 @@ class ResultsStore:
         One that is stored stays as it is. What a lab has begun and not brought to its end is shown by the check run; a
         refused one makes none.
         """
-        with self._database.writing(run.key.repository) as connection:
+        with self._database.writing() as connection:
             found = runs.find(connection, run.key)
             if found is not None and (found[1].state is RunState.STORED or found[1] == run):
                 return False
@@ -194,21 +205,20 @@ class ResultsStore:
                 return False
             suite = names.find(connection, run.key.repository, suite_name) or Suite(0, 0)
             # What takes long is done before the writing begins, for then everybody else waits.
-            laid_out = _lay_out(connection, suite, columns)
-        with self._database.writing(run.key.repository) as connection:
+            laid_out = writing.lay_out(connection, suite, columns)
+        with self._database.writing() as connection:
             found = runs.find(connection, run.key)
             if not replace and found is not None and found[1].state is RunState.STORED:
                 return False
             now_known = names.find(connection, run.key.repository, suite_name, make=True)
             assert now_known is not None
             if now_known.names != suite.names:  # somebody else has added names meanwhile
-                laid_out = _lay_out(connection, now_known, columns)
+                laid_out = writing.lay_out(connection, now_known, columns)
             suite = names.add(connection, now_known, laid_out.new, laid_out.new_names)
             target = runs.target_id(connection, run.key.about, make=True)
             assert target is not None
             number = runs.save(connection, target, run)
-            _save_columns(connection, number, laid_out)
-            _save_texts(connection, columns)
+            writing.save(connection, number, laid_out, columns)
             self._follow(connection, target, found[1] if found else None, run)
             return True
 
@@ -235,13 +245,11 @@ class ResultsStore:
         complete = runs.shards(run for _, run in told).complete
         stored = [(number, run) for number, run in told if run.state is RunState.STORED]
         infra = ""
-        if (
-            complete
-            and stored
-            and not merge.evidently_tells(runs.columns(connection, [number for number, _ in stored]))
-        ):
+        columns = runs.columns(connection, [number for number, _ in stored])
+        if complete and stored and not merge.evidently_tells(columns):
             claims = stored[-1][1].claims
-            infra = self._infra(_verdicts(connection, of.suite, stored)[0], claims.exit_status if claims else None)
+            seen, _ = merge.verdicts(names.every(connection, of.suite), columns)
+            infra = self._infra(seen, claims.exit_status if claims else None)
         return Facts(
             sha, admission.committed_at, admission.pull_request, admission.mainline, complete and bool(stored), infra
         )
@@ -275,7 +283,7 @@ class ResultsStore:
         shards = runs.shards(run for _, run in told)
         stored = [(number, run) for number, run in told if run.state is RunState.STORED]
         suite = names.find(connection, repository, suite_name)
-        seen, reasons = _verdicts(connection, suite, stored) if suite and stored else ({}, {})
+        seen, reasons = self._verdicts(connection, suite, stored) if suite and stored else ({}, {})
         return SuiteState(
             suite_name,
             tuple(run for _, run in told),
@@ -295,11 +303,22 @@ class ResultsStore:
             if target is None or found is None:
                 return {}
             told = runs.told(connection, target, sha, suite)
-            return _verdicts(connection, found, [one for one in told if one[1].state is RunState.STORED])[0]
+            return self._verdicts(connection, found, [one for one in told if one[1].state is RunState.STORED])[0]
 
-    def _text(self, digest: bytes) -> str:
+    def changed(self, about: TargetKey, suite: str, before: str, after: str) -> dict[str, Change]:
+        """Return the tests that ended otherwise at one commit than at another, with how they ended at each."""
         with self._database.reading() as connection:
-            found = connection.execute(sa.select(schema.texts.c.text).filter_by(sha256=digest)).scalar_one()
+            return history.changed(connection, self._known, about, suite, (before, after))
+
+    def _verdicts(
+        self, connection: sa.Connection, suite: Suite, stored: Sequence[tuple[int, Run]]
+    ) -> tuple[dict[str, Seen], dict[str, Reason]]:
+        columns = runs.columns(connection, [number for number, _ in stored])
+        return merge.verdicts(self._known.every(connection, suite), columns)
+
+    def _text(self, number: int) -> str:
+        with self._database.reading() as connection:
+            found = connection.execute(sa.select(schema.texts.c.text).filter_by(id=number)).scalar_one()
         return blobs.raw(found).decode("utf-8", "surrogatepass")
 
     def baselines(self, about: TargetKey, suite: str, sha: str, *, limit: int = NEWEST) -> list[str]:
@@ -326,14 +345,14 @@ class ResultsStore:
 
     def announced(self, due: Due) -> None:
         """Note that a check run is being written."""
-        with self._database.writing(due.about.repository) as connection:
+        with self._database.writing() as connection:
             target = runs.target_id(connection, due.about)
             if target is not None:
                 checks.announced(connection, target, due)
 
     def touch(self, about: TargetKey, sha: str) -> None:
         """Have the check run of a commit written again, though its results are the same."""
-        with self._database.writing(about.repository) as connection:
+        with self._database.writing() as connection:
             target = runs.target_id(connection, about)
             if target is not None:
                 checks.touch(connection, target, [sha], self._now())
@@ -343,45 +362,14 @@ class ResultsStore:
     def history(self, repository: str, suite: str, test_id: str) -> dict[TargetKey, TestHistory]:
         """Return what became of a test on each target from commit to commit, under its earlier names too."""
         with self._database.reading() as connection:
-            return trace.of_test(connection, repository, suite, test_id)
+            return trace.of_test(connection, self._known, repository, suite, test_id)
 
     def flakiest(self, about: TargetKey, suite: str, *, limit: int = 10, since: float = 0.0) -> list[Flaky]:
         """Return the tests that changed between good and bad most often, in commits made since a moment."""
         with self._database.reading() as connection:
-            return history.flakiest(connection, about, suite, limit, since)
+            return history.flakiest(connection, self._known, about, suite, limit, since)
 
     def snapshot(self, repository: str) -> dict[str, object]:
         """Return everything known of a repository as JSON, the same whatever the order in which it came."""
         with self._database.reading() as connection:
             return snapshot.of(connection, repository, self._text)
-
-
-def _lay_out(connection: sa.Connection, suite: Suite, columns: Columns) -> LaidOut:
-    known = read_names(names.blocks(connection, suite).values()) if suite.names else ()
-    return blobs.lay_out(columns, known, suite.names)
-
-
-def _save_columns(connection: sa.Connection, run: int, laid_out: LaidOut) -> None:
-    table = schema.columns
-    connection.execute(table.delete().filter_by(run_id=run))
-    connection.execute(
-        table.insert().values(
-            run_id=run,
-            statuses=laid_out.statuses,
-            durations=laid_out.durations,
-            reasons=laid_out.reasons,
-        )
-    )
-
-
-def _save_texts(connection: sa.Connection, columns: Columns) -> None:
-    if columns.texts:
-        insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-        rows = [{"sha256": digest, "text": columns.texts[digest]} for digest in sorted(columns.texts)]
-        connection.execute(insert(schema.texts).on_conflict_do_nothing(), rows)
-
-
-def _verdicts(
-    connection: sa.Connection, suite: Suite, stored: Sequence[tuple[int, Run]]
-) -> tuple[dict[str, Seen], dict[str, Reason]]:
-    return merge.verdicts(names.every(connection, suite), runs.columns(connection, [number for number, _ in stored]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from bot.results import names, runs, schema
 from bot.results.columns import ABSENT, at, is_flaky, status_of
 from bot.results.model import Status, TargetKey
-from bot.results.names import Suite
+from bot.results.names import Known, Suite
 
 Position = tuple[float, str]
 """Where a commit stands in its series."""
@@ -61,18 +61,18 @@ class _Line:
     changes: list[_Change]
 
 
-def of_test(connection: sa.Connection, repository: str, suite: str, test_id: str) -> dict[TargetKey, TestHistory]:
+def of_test(
+    connection: sa.Connection, known: Known, repository: str, suite: str, test_id: str
+) -> dict[TargetKey, TestHistory]:
     """Return what became of a test on every target."""
     found = names.find(connection, repository, suite)
-    place = None if found is None else names.ordinal(connection, found, test_id)
+    place = None if found is None else known.ordinal(connection, found, test_id)
     if found is None or place is None:
         return {}
     lines = _lines(connection, repository, found, place)
     _trace(connection, lines, place)
     starts = _starts(connection, lines, suite)
-    called = {place} | {change.ordinal for line in lines.values() for change in line.changes}
-    called |= {line.oldest for line in lines.values()}
-    name_of = {place: test_id} if called == {place} else names.some(connection, found, called)
+    name_of = known.every(connection, found)
     traced = {line.about: _segments(line, starts[number], name_of) for number, line in lines.items()}
     return {about: segments for about, segments in sorted(traced.items()) if segments}
 
@@ -170,7 +170,7 @@ def _starts(connection: sa.Connection, lines: Mapping[int, _Line], suite: str) -
     return starts
 
 
-def _segments(line: _Line, start: int, name_of: Mapping[int, str]) -> TestHistory:
+def _segments(line: _Line, start: int, name_of: Sequence[str]) -> TestHistory:
     byte = start
     segments = [_segment(line.first, byte, name_of[line.oldest])] if byte else []
     for change in line.changes:

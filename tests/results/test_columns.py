@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.results.blobs import Reasons, find_name, names_blob, read_reasons, reasons_blob
+from bot.results.blobs import Reasons, names_blob, read_reasons, reasons_blob
 from bot.results.collect import Reason, read_names
 from bot.results.columns import (
     FLAKY,
@@ -88,11 +88,9 @@ names = st.lists(st.text(min_size=1).map(lambda name: name.replace("\n", "")), u
 
 
 @given(names, st.integers(1, 9))
-def test_names_come_back_in_order_and_are_found(every: list[str], size: int) -> None:
-    written = {start: names_blob(every[start : start + size]) for start in range(0, len(every), size)}
-    assert list(read_names(written.values())) == every
-    assert [find_name(written, name) for name in every] == list(range(len(every)))
-    assert find_name(written, "tests/test_nothing.py::test_of_this_name_is_nowhere") is None
+def test_names_come_back_in_order(every: list[str], size: int) -> None:
+    written = [names_blob(every[start : start + size]) for start in range(0, len(every), size)]
+    assert list(read_names(written)) == every
 
 
 def test_names_beyond_one_piece_come_back() -> None:
@@ -104,7 +102,7 @@ reasons = st.builds(
     Reason,
     st.sampled_from(Trouble),
     st.text(max_size=5),
-    st.sampled_from([b"", b"1" * 32, b"2" * 32]),
+    st.integers(0, 9),
     st.text(max_size=3),
     st.one_of(st.none(), st.integers(1, 9)),
     st.sampled_from(["", '{"snr":Infinity}']),

@@ -66,7 +66,7 @@ def test_replicas_that_start_together_make_the_tables_once(database_url: str) ->
 def test_a_database_of_a_newer_release_is_refused_in_one_line(database_url: str) -> None:
     database = ResultsDatabase(database_url)
     database.open()
-    with database.writing("") as connection:
+    with database.writing() as connection:
         connection.execute(sa.text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
     database.close()
     with pytest.raises(DatabaseError, match=r"newer release \(schema of results 9999, this one knows 0001\)") as error:

@@ -181,9 +181,6 @@ def test_a_commit_is_known_by_what_it_was_when_any_lab_tested_it(store: ResultsS
 # The series
 
 
-# The series
-
-
 def test_two_commits_are_compared_by_the_tests_that_ended_otherwise(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed", MUL: "failed"}), Upload(2, {ADD: "failed", DIV: "passed"}))
     failed = Seen(Status.FAILED)

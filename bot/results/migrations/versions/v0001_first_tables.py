@@ -87,10 +87,11 @@ def _runs() -> None:
     )
     op.create_table(
         "nightjar_texts",
+        sa.Column("id", ID, nullable=False),
         sa.Column("sha256", sa.LargeBinary(), nullable=False),
         sa.Column("text", sa.LargeBinary(), nullable=False),
-        sa.PrimaryKeyConstraint("sha256"),
-        sqlite_with_rowid=False,
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("sha256", name="nightjar_texts_once"),
     )
 
 

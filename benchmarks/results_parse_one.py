@@ -1,0 +1,85 @@
+"""Read a JUnit file in one way, and print what that took as JSON: `results_parse_one WAY FOLDER URL`."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from xml.parsers import expat
+
+import junitparser
+
+from benchmarks.processes import KIB, resident_bytes
+from bot.results import formats
+from bot.results.collect import Columns, collect
+from bot.results.identity import Resolver
+from bot.results.model import RunKey
+from bot.results.state import Admission, Claims, Run, RunState
+from bot.results.store import ResultsStore
+
+MIB = KIB * KIB
+
+
+def main() -> None:
+    """Do it."""
+    way, folder, url = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+    work = _prepared(way, folder, url)
+    before = resident_bytes("self")
+    began, cpu = time.perf_counter(), time.process_time()
+    work()
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB
+    print(json.dumps({"seconds": seconds, "cpu": cpu, "growth": (peak - before) / MIB}))
+
+
+def _prepared(way: str, folder: Path, url: str) -> Callable[[], object]:
+    path = folder / "junit.xml"
+    if way == "expat":
+        return lambda: _expat(path)
+    if way == "junitparser":
+        return lambda: sum(1 for suite in junitparser.JUnitXml.fromfile(str(path)) for _ in suite)
+    if way == "read":
+        return lambda: _read(path)
+    resolver = Resolver(json.loads((folder / "files.json").read_text(encoding="utf-8")))
+    if way == "collected":
+        return lambda: _collected(path, resolver)
+    store = ResultsStore(url)
+    store.open()
+    return lambda: store.put(_run(way), _collected(path, resolver))
+
+
+def _expat(path: Path) -> None:
+    parser = expat.ParserCreate()
+    seen = 0
+
+    def start(_: str, __: dict[str, str]) -> None:
+        nonlocal seen
+        seen += 1
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _: None
+    parser.CharacterDataHandler = lambda _: None
+    with path.open("rb") as file:
+        parser.ParseFile(file)
+
+
+def _read(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(1 for _ in formats.read(file, path.name, "junit"))
+
+
+def _collected(path: Path, resolver: Resolver) -> Columns:
+    with path.open("rb") as file:
+        return collect(formats.read(file, path.name, "junit"), resolver.resolve)
+
+
+def _run(run_id: str) -> Run:
+    key = RunKey("octocat/compiler", "example-lab", "adreno", "a" * 40, run_id)
+    return Run(key, "etag", RunState.STORED, "", time.time(), 0, Claims("relax"), Admission(1.0, mainline=True))
+
+
+if __name__ == "__main__":
+    main()

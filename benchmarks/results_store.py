@@ -1,0 +1,191 @@
+"""Six million results: what they cost on disk, and how soon the store answers.
+
+30 nights of 10 targets with 20,000 tests, of which 60 begin or cease to fail each night; durations are lognormal, and
+those of one test vary by five percent; one in a hundred tests fails, with a text, and a quarter is skipped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from statistics import median
+
+import psycopg
+
+from benchmarks.report import Options, Row, command
+from benchmarks.stage import DURABLE, POSTGRESQL
+from bot.results.collect import collect
+from bot.results.compare import compare
+from bot.results.model import Case, RunKey, Status, TargetKey
+from bot.results.state import Admission, Claims, Run, RunState
+from bot.results.store import ResultsStore
+from tests.postgres import running_server
+
+TITLE = "Six million results of 30 nights"
+NIGHTS, TARGETS, TESTS, FLIPS = 30, 10, 20_000, 60
+SEED = 20_261_120
+JITTER = 0.05
+WARM = 20
+REPOSITORY, LAB, SUITE = "octocat/compiler", "example-lab", "operators"
+DAY = 86_400.0
+TRACE = "\n".join(f"python/compiler/lower_{number}.py:{number}: in lower_operator" for number in range(40))
+
+
+async def measure(options: Options) -> list[Row]:
+    """Store them, then ask."""
+    tests = options.count(TESTS)
+    with _database(options.database) as (url, size):
+        store = ResultsStore(url)
+        store.open()
+        empty = size()
+        began = time.perf_counter()
+        slowest = max(_store_nights(store, tests))
+        loaded = time.perf_counter() - began
+        store.close()
+        count = NIGHTS * TARGETS * tests
+        rows: list[Row] = [
+            _row("bytes for each result", (size() - empty) / count),
+            _row("all nights stored, s", loaded),
+            _row("the slowest run stored, ms", 1000 * slowest),
+        ]
+        for what, ask in _questions(tests).items():
+            rows.append(_row(f"{what}: cold, ms", 1000 * _cold(url, ask)))
+            rows.append(_row(f"{what}: warm, ms", 1000 * _warm(url, ask)))
+        return rows
+
+
+def _row(what: str, value: float) -> Row:
+    return {"what": what, "measured": round(value, 2)}
+
+
+@contextlib.contextmanager
+def _database(kind: str) -> Generator[tuple[str, Callable[[], int]]]:
+    if kind == POSTGRESQL:
+        with running_server(DURABLE) as server:
+            url = server.create_database()
+            yield url, lambda: _server_bytes(url)
+        return
+    folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))
+    try:
+        yield f"sqlite:///{folder}/nightjar.db", lambda: (folder / "nightjar.db").stat().st_size
+    finally:
+        shutil.rmtree(folder)
+
+
+def _server_bytes(url: str) -> int:
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+class _Board:
+    """One target: how its tests end, from night to night."""
+
+    def __init__(self, number: int, tests: int) -> None:
+        self.chance = random.Random(SEED + number)
+        self.about = TargetKey(REPOSITORY, LAB, f"board-{number}")
+        self.seconds = [self.chance.lognormvariate(-3, 1.3) for _ in range(tests)]
+        ends = (Status.FAILED, Status.SKIPPED, Status.PASSED)
+        self.ends = [self.chance.choices(ends, (1, 25, 74))[0] for _ in range(tests)]
+
+    def night(self, night: int) -> Iterator[Case]:
+        """Change some tests, and yield the cases of a night."""
+        if night:
+            failing = [place for place, status in enumerate(self.ends) if status is Status.FAILED]
+            passing = [place for place, status in enumerate(self.ends) if status is Status.PASSED]
+            fixed = min(FLIPS // 2, len(failing))
+            for places, status in ((failing, Status.PASSED), (passing, Status.FAILED)):
+                for place in self.chance.sample(places, fixed if places is failing else FLIPS - fixed):
+                    self.ends[place] = status
+        for place, status in enumerate(self.ends):
+            seconds = round(self.seconds[place] * self.chance.gauss(1, JITTER), 3)
+            text, message = "", ""
+            if status is Status.FAILED:
+                message, text = f"AssertionError: value {place} differs", f"{TRACE}\nE   value {place} differs"
+            elif status is Status.SKIPPED:
+                message = ("need gpu", "not built", "too slow for the device")[place % 3]
+            yield Case(name_of(place), status, seconds=max(0.0, seconds), message=message, text=text)
+
+
+def name_of(place: int) -> str:
+    """Return the ID of a test."""
+    return f"tests/python/relax/test_operators_{place // 200}.py::test_lowering_{place}[llvm-float32-{place % 224}]"
+
+
+def _resolve(case: Case) -> tuple[str, str]:
+    return case.name, case.name.partition("::")[0]
+
+
+def _store_nights(store: ResultsStore, tests: int) -> Iterator[float]:
+    boards = [_Board(number, tests) for number in range(TARGETS)]
+    for night in range(NIGHTS):
+        for board in boards:
+            columns = collect(board.night(night), _resolve)
+            key = RunKey(REPOSITORY, LAB, board.about.target, sha(night), "1")
+            moment = DAY * night
+            run = Run(key, "etag", RunState.STORED, "", moment, 0, Claims(SUITE), Admission(moment, mainline=True))
+            began = time.perf_counter()
+            store.put(run, columns)
+            yield time.perf_counter() - began
+
+
+def sha(night: int) -> str:
+    """Return the SHA of a night's commit."""
+    return f"{night + 1:040x}"
+
+
+Ask = Callable[[ResultsStore], object]
+
+
+def _questions(tests: int) -> dict[str, Ask]:
+    about = TargetKey(REPOSITORY, LAB, f"board-{TARGETS - 1}")
+    places = iter(random.Random(SEED).choices(range(tests), k=10 * WARM))
+
+    def two_runs(store: ResultsStore) -> object:
+        # The verdicts of all 40,000 tests with their reasons, and what is told of them.
+        now, before = (store.seen(about, SUITE, sha(night)) for night in (NIGHTS - 1, NIGHTS - 2))
+        return compare(now, before, exit_status=1)
+
+    return {
+        "one test's history on all targets": lambda store: store.history(REPOSITORY, SUITE, name_of(next(places))),
+        "two runs compared: which tests changed": lambda store: store.changed(
+            about, SUITE, sha(NIGHTS - 2), sha(NIGHTS - 1)
+        ),
+        "two runs compared as for a check run": two_runs,
+        "the ten flakiest tests": lambda store: store.flakiest(about, SUITE),
+    }
+
+
+def _cold(url: str, ask: Ask) -> float:
+    """Ask a store that was just opened, and has never been asked this."""
+    store = ResultsStore(url)
+    store.open()
+    began = time.perf_counter()
+    ask(store)
+    taken = time.perf_counter() - began
+    store.close()
+    return taken
+
+
+def _warm(url: str, ask: Ask) -> float:
+    store = ResultsStore(url)
+    store.open()
+    taken = []
+    for _ in range(WARM):
+        began = time.perf_counter()
+        ask(store)
+        taken.append(time.perf_counter() - began)
+    store.close()
+    return median(taken[1:])
+
+
+main = command(measure, TITLE, usual_rounds=1)
+
+if __name__ == "__main__":
+    main()
