@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from sandbox import Fault, Repository
 from sandbox.faults import Faults, When
+from tests.bucket import World
 from tests.robustness.conversation import CONVERSATIONS, Conversation
 from tests.robustness.place import PATIENCE, Place, place
 from tests.robustness.side_by_side import SideBySide
@@ -22,7 +23,7 @@ class Point:
     """The `number`-th request (from 0) of a method and route in a conversation, before or after it takes effect."""
 
     talk: type[Conversation]
-    server: Literal["github", "jenkins"]
+    server: Literal["github", "jenkins", "s3"]
     method: str
     route: str
     number: int
@@ -39,6 +40,9 @@ class Point:
 
     def faults(self, here: Place) -> Faults:
         """Return the faults of the server that is asked."""
+        if self.server == "s3":
+            assert here.gate is not None
+            return here.gate.faults
         return here.github.faults if self.server == "github" else here.jenkins.faults
 
     def pattern(self, repository: Repository) -> re.Pattern[str]:
@@ -81,6 +85,7 @@ def points_of(here: Place, talk: Conversation) -> list[Point]:
     records = here.github.requests.records
     made = [("github", r.method, r.route) for r in records if r.path.startswith(f"/repos/{owner}/")]
     made += [("jenkins", how, path.replace(owner, "{owner}")) for how, path in here.jenkins.requests if owner in path]
+    made += [("s3", how, path) for how, path in _objects(here, owner)]
     seen: Counter[tuple[str, str, str]] = Counter()
     found = []
     for one in made:
@@ -89,17 +94,27 @@ def points_of(here: Place, talk: Conversation) -> list[Point]:
     return found
 
 
-async def watch(folder: Path) -> Undisturbed:
+def _objects(here: Place, owner: str) -> Iterator[tuple[str, str]]:
+    """Yield what was read of a repository's objects in the bucket; listings come with the clock, and are left out."""
+    for method, path in here.gate.requests if here.gate else ():
+        if f"/{owner}/" in path and "list-type=" not in path:
+            key = path.removeprefix("/").partition("/")[2]
+            yield method, re.sub("[0-9a-f]{40}", "{sha}", f"/{{bucket}}/{key.replace(owner, '{owner}')}")
+
+
+async def watch(
+    folder: Path, kinds: Sequence[type[Conversation]] = CONVERSATIONS, bucket: World | None = None
+) -> Undisturbed:
     """Hold the conversations once, undisturbed."""
-    async with place(folder, f"sqlite:///{folder}/nightjar.db") as here:
-        side_by_side = SideBySide(here, {kind.__name__: kind for kind in CONVERSATIONS})
+    async with place(folder, f"sqlite:///{folder}/nightjar.db", bucket=bucket) as here:
+        side_by_side = SideBySide(here, {kind.__name__: kind for kind in kinds})
         await here.start()
         side_by_side.begin()
         deliveries = await side_by_side.end()
         talks = side_by_side.talks.values()
-        kinds = {effect["kind"] for one in deliveries for plan in one["plans"] for effect in plan["effects"]}
+        effects = {effect["kind"] for one in deliveries for plan in one["plans"] for effect in plan["effects"]}
         points = [point for talk in talks for point in points_of(here, talk)]
-        return Undisturbed(tuple(points), {type(talk): talk.seen() for talk in talks}, frozenset(kinds))
+        return Undisturbed(tuple(points), {type(talk): talk.seen() for talk in talks}, frozenset(effects))
 
 
 class Crash:

@@ -18,11 +18,20 @@ from bot.engine.service import Engine
 from sandbox import App, GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from sandbox.jenkins import JenkinsSandbox
+from tests.bucket import World
+from tests.robustness.gate import Gate, gate
 from tests.waiting import until
 
 SECRET = "only-the-tests-know-this-secret"
 BOT = "nightjar[bot]"
 PEOPLE = {"hubot": "write", "triager": "triage", "reader": "read"}
+LAB, TARGET = "example-lab", "hexagon-v73"
+RESULTS = {
+    "settle": "5s",
+    "labs": {LAB: {"targets": [TARGET, "adreno"], "reproduce": "pytest {test}"}},
+}
+UNTIL_TOLD_AGAIN = 3
+"""Seconds after which a queue tells again of what nobody has acknowledged."""
 PATIENCE = 90.0
 """Seconds that a conversation may take: far more than it does."""
 
@@ -36,6 +45,10 @@ class Place:
     jenkins: JenkinsSandbox
     app: App
     bot: BotProcess
+    gate: Gate | None = None
+    bucket: World | None = None
+    results: Mapping[str, Any] | None = None
+    """What app.yaml says of the results of each repository, where labs upload to a bucket."""
 
     def add_repository(self, owner: str, name: str = "compiler") -> Repository:
         """Make a repository on which the App is installed; `config` must name it before the bot starts."""
@@ -45,7 +58,8 @@ class Place:
 
     def configure(self, names: Sequence[str], **keys: Any) -> None:
         """Write app.yaml for these repositories; `keys` are those of each, beside the Jenkins server."""
-        each = {"rerun": {"jenkins": [{"url": self.jenkins.url}]}, **keys}
+        results = {"results": self.results} if self.results else {}
+        each = {"rerun": {"jenkins": [{"url": self.jenkins.url}]}, **results, **keys}
         text = json.dumps({"repositories": dict.fromkeys(names, each)})
         (self.folder / "app.yaml").write_text(text)
 
@@ -105,9 +119,12 @@ def tracebacks(bot: BotProcess) -> list[str]:
 
 @asynccontextmanager
 async def place(
-    folder: Path, database_url: str, *, environment: Mapping[str, str] | None = None
+    folder: Path, database_url: str, *, environment: Mapping[str, str] | None = None, bucket: World | None = None
 ) -> AsyncIterator[Place]:
-    """Start GitHub and Jenkins, and prepare the bot; at the end it has broken none of GitHub's rules."""
+    """Start GitHub and Jenkins, and prepare the bot; at the end it has broken none of GitHub's rules.
+
+    Labs upload to the `bucket`, where there is one; a queue tells of what appears in it.
+    """
     github, jenkins = GitHubSandbox(), JenkinsSandbox()
     async with AsyncExitStack() as stack:
         api_url = await stack.enter_async_context(github.serve())
@@ -121,11 +138,15 @@ async def place(
             "DATABASE_URL": database_url,
             "JENKINS_USER": jenkins.user,
             "JENKINS_TOKEN": jenkins.token,
-            **(environment or {}),
         }
-        bot = BotProcess(given, config=folder / "app.yaml")
+        opened, results = None, None
+        if bucket is not None:
+            opened = await stack.enter_async_context(gate(bucket.server))
+            given |= opened.environment
+            results = {**RESULTS, "bucket": bucket.name, "queue": bucket.queue(visibility=UNTIL_TOLD_AGAIN)}
+        bot = BotProcess({**given, **(environment or {})}, config=folder / "app.yaml")
         stack.push_async_callback(bot.kill)
-        yield Place(folder, github, jenkins, app, bot)
+        yield Place(folder, github, jenkins, app, bot, opened, bucket, results)
         await bot.stop()
         assert not github.violations, github.violations
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bot.effects.codec import KINDS
+from tests.bucket import World
 from tests.robustness.conversation import Rerun, SlowTests
 from tests.robustness.crashes import Crash, Point, Undisturbed, spread
 from tests.robustness.place import place
@@ -14,16 +15,16 @@ WITHIN_OTHERS = {"Reply", "UpsertSection"}
 """Effects that no handler plans, for they are parts of others."""
 
 
-def test_the_conversations_take_every_kind_of_effect(undisturbed: Undisturbed) -> None:
-    """A new effect has to be brought into a conversation: then the kills below hit it as well."""
-    assert undisturbed.kinds == KINDS.keys() - WITHIN_OTHERS
+def test_the_conversations_take_every_kind_of_effect(undisturbed: Undisturbed, undisturbed_nights: Undisturbed) -> None:
+    """A new effect has to be brought into a conversation: then kills hit it as well."""
+    assert undisturbed.kinds | undisturbed_nights.kinds == KINDS.keys() - WITHIN_OTHERS
 
 
 async def killed_and_started_again(
-    folder: Path, database_url: str, undisturbed: Undisturbed, points: Sequence[Point]
+    folder: Path, database_url: str, undisturbed: Undisturbed, points: Sequence[Point], bucket: World | None = None
 ) -> None:
     """Kill the bot once at all these points, start it again, and find what an undisturbed run comes to."""
-    async with place(folder, database_url) as here:
+    async with place(folder, database_url, bucket=bucket) as here:
         crash = Crash(here, points)
         await here.start()
         await crash.come_to_the_points()

@@ -1,0 +1,346 @@
+"""Whatever the order in which labs upload, in how many pieces and how often: people see the same in the end.
+
+One town holds the same story in many repositories, each of which hears of it in an order of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise, zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from bot.events import Repository as Known
+from bot.results.service import ResultsService
+from bot.results.store import ResultsStore
+from sandbox import Repository
+from tests.bucket import World
+from tests.conversations.lab import CHECK, FILES, LAB, TARGET, Moments, junit
+from tests.conversations.town import PEOPLE, Town, town
+from tests.waiting import until
+
+FIRST_NIGHT, SECOND_NIGHT, THIRD_NIGHT, HEAD = "the first night", "the second night", "the third night", "a head"
+COMMITS = (FIRST_NIGHT, SECOND_NIGHT, HEAD, THIRD_NIGHT)
+OPERATORS, RELAX = "operators", "relax"
+ROUNDS = 6
+FOR_EVER = 7 * 86400.0
+"""Seconds, far beyond the deadline for what is missing."""
+
+LAB_CONFIG = {"targets": [TARGET, "adreno"], "reproduce": "pytest {test}"}
+BREAKS = "AssertionError: 3 != 4"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One folder of the bucket; `late` are files that come after the manifest, `never` those that do not come."""
+
+    commit: str
+    run_id: str
+    files: Mapping[str, bytes]
+    suite: str = OPERATORS
+    target: str = TARGET
+    late: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    claims: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> list[Step]:
+        """What is uploaded at once: all of it, or what is late in a step of its own."""
+        late = Step(self, self.late, manifest=False)
+        return [Step(self, tuple(self.files.keys() - {*self.late, *self.never})), *([late] if self.late else [])]
+
+
+@dataclass(frozen=True)
+class Step:
+    """Some files of a run, and then its manifest unless that comes in another step."""
+
+    run: Run
+    names: tuple[str, ...]
+    manifest: bool = True
+
+
+def shard(index: int, total: int) -> dict[str, Any]:
+    return {"shard": {"index": index, "total": total}}
+
+
+def convolutions(prefix: str) -> bytes:
+    return junit(test_div="skipped", **{f"{prefix}_conv2d_{n}": "passed" for n in range(12)})
+
+
+STORY: Sequence[Run] = (
+    Run(FIRST_NIGHT, "a", {"a.xml": junit(test_add="passed", test_mul="passed")}, claims=shard(1, 2)),
+    Run(FIRST_NIGHT, "b", {"b.xml": convolutions("test")}, claims=shard(2, 2)),
+    Run(FIRST_NIGHT, "c", {"r.xml": junit(test_build="passed", test_run=BREAKS)}, RELAX),
+    Run(SECOND_NIGHT, "a", {"a.xml": junit(test_add="passed", test_mul=BREAKS)}, claims=shard(1, 2)),
+    Run(SECOND_NIGHT, "b", {"b.xml": convolutions("test_nn")}, claims=shard(2, 2)),
+    Run(SECOND_NIGHT, "c", {"r.xml": junit(test_build=BREAKS, test_run=BREAKS)}, RELAX),
+    Run(SECOND_NIGHT, "d", {"r.xml": junit(test_build="passed", test_run=BREAKS)}, RELAX, claims={"attempt": 2}),
+    Run(SECOND_NIGHT, "e", {"a.xml": junit(test_add="passed")}, target="adreno"),
+    Run(SECOND_NIGHT, "f", {"a.xml": junit(test_add="passed")}, target="unheard-of"),
+    Run(THIRD_NIGHT, "a", {"a.xml": junit(test_add="passed"), "b.xml": junit(test_mul="passed")}, late=("b.xml",)),
+    Run(THIRD_NIGHT, "b", {"r.xml": junit(test_run="passed")}, RELAX, claims={"log_url": "https://example.org/log"}),
+    Run(THIRD_NIGHT, "c", {"r.xml": junit(test_lost="passed")}, "contrib", never=("r.xml",)),
+    Run(HEAD, "a", {"a.xml": junit(test_add=BREAKS, test_mul=BREAKS)}, claims={"pull_request": 1}),
+)  # fmt: skip
+
+
+class Said(NamedTuple):
+    """What a check run says, without what differs between repositories."""
+
+    conclusion: str
+    external_id: str
+    title: str
+    summary: str
+    text: str
+    notes: list[str]
+    buttons: list[str]
+
+
+Order = Sequence[Sequence[Step]]
+"""What is uploaded, in rounds."""
+
+
+@dataclass
+class Lane:
+    """One repository in which the story is told, in rounds; after each the bot looks at what is there."""
+
+    repository: Repository
+    rounds: Sequence[Sequence[Step]]
+    bucket: World
+    commits: dict[str, str] = field(default_factory=dict)
+
+    def upload(self, step: Step) -> None:
+        """Write a step's objects into the bucket."""
+        run, sha = step.run, self.commits[step.run.commit]
+        folder = f"results/{self.repository.full_name}/{LAB}/{run.target}/{sha}/{run.run_id}/"
+        for name in step.names:
+            self.bucket.put(folder + name, run.files[name])
+        if step.manifest:
+            entries = [
+                {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+                for name, content in run.files.items()
+            ]
+            document = {"schema": 1, "sha": sha, "suite": run.suite, "files": entries, **run.claims}
+            self.bucket.put(f"{folder}manifest.json", json.dumps(document).encode())
+
+    def plain(self, text: str) -> str:
+        """Return a text without what differs between repositories, and between moments."""
+        text = text.replace(self.repository.full_name, "REPOSITORY")
+        for name, sha in self.commits.items():
+            text = text.replace(sha, name).replace(sha[:10], name)
+        return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "THEN", re.sub(r"127\.0\.0\.1:\d+", "HOST", text))
+
+    def checks(self) -> dict[str, Said]:
+        """Return what people see: the newest check run of each name on each commit."""
+        seen: dict[str, Said] = {}
+        for name, sha in self.commits.items():
+            for run in sorted(self.repository.check_runs(sha), key=lambda run: run.id):
+                title, summary, text = (self.plain(text or "") for text in (run.title, run.summary, run.text))
+                notes = sorted(self.plain(json.dumps(note, sort_keys=True)) for note in run.annotations)
+                buttons = [action["identifier"] for action in run.actions]
+                seen[f"{run.name} at {name}"] = Said(
+                    str(run.conclusion), run.external_id, title, summary, text, notes, buttons
+                )
+        return seen
+
+    def snapshot(self, store: ResultsStore) -> dict[str, Any]:
+        """Return what a store knows, but for the manifests' hashes: those hold the SHA, which differs."""
+        text = json.dumps(store.snapshot(self.repository.full_name), sort_keys=True, default=str)
+        known: dict[str, Any] = json.loads(self.plain(text))
+        for run in known["runs"].values():
+            del run["version"]
+        known["checks"].sort()  # by names, for they were sorted by SHAs
+        return known
+
+
+def begin(lanes: Sequence[Lane], here: Town) -> None:
+    """Make the same commits in every repository, each in the same second in all of them."""
+
+    def everywhere(name: str, commit: Callable[[Repository], str]) -> None:
+        here.github.clock.advance(seconds=20)
+        for lane in lanes:
+            lane.commits[name] = commit(lane.repository)
+
+    everywhere("the beginning", lambda repository: repository.push("nightly", {**FILES}, by="octocat").sha)
+    for name in (FIRST_NIGHT, SECOND_NIGHT):
+        everywhere(name, partial(_night, name))
+    for lane in lanes:
+        lane.repository.push("main", onto=lane.commits[SECOND_NIGHT], by="octocat")
+    everywhere(HEAD, lambda repository: repository.open_pull_request("octocat").head_sha)
+    everywhere(THIRD_NIGHT, partial(_night, THIRD_NIGHT))
+
+
+def _night(name: str, repository: Repository) -> str:
+    return repository.push("nightly", {"night": name}, by="octocat").sha
+
+
+async def tell(lanes: Sequence[Lane], here: Town, moments: Moments, queue: str | None) -> None:
+    """Take every round of every lane, with a look of the bot after each, and let it come to its end."""
+    bucket = lanes[0].bucket
+
+    async def look(later: float = 61.0) -> None:
+        if queue is not None:
+            await until(lambda: bucket.waiting(queue) == 0)
+        moments.ahead += later
+        await here.bot.results.watch.tick()
+        await until(idle)  # which costs less than to look at every delivery again and again
+        await here.quiet()
+
+    async def idle() -> bool:
+        return not any((await here.bot.engine.backlog()).waiting.values())
+
+    for steps in zip_longest(*(lane.rounds for lane in lanes), fillvalue=()):
+        for lane, uploaded in zip(lanes, steps, strict=True):
+            for step in uploaded:
+                lane.upload(step)
+        await look()
+    for later in (61.0, FOR_EVER, 61.0, 61.0):
+        await look(later)
+
+
+@asynccontextmanager
+async def told(
+    orders: Sequence[Order], folder: Path, bucket: World, *, queue: str | None = None, poll: str = "30s"
+) -> AsyncIterator[tuple[Town, list[Lane]]]:
+    """Tell the story in these orders, each in a repository of its own."""
+    names = [f"octocat-{n}/compiler" for n in range(len(orders))]
+    results = {"bucket": bucket.name, "poll": poll, "labs": {LAB: LAB_CONFIG}, **({"queue": queue} if queue else {})}
+    config = json.dumps({"repositories": {name: {"results": results} for name in names}})
+    moments = Moments()
+    async with town(f"sqlite:///{folder}/nightjar.db", config=config, now=moments) as here:
+        lanes = []
+        for name, rounds in zip(names, orders, strict=True):
+            repository = here.github.create_repository(name, people=PEOPLE)
+            here.app.install(repository)
+            lanes.append(Lane(repository, rounds, bucket))
+        begin(lanes, here)
+        await here.quiet()
+        await tell(lanes, here, moments, queue)
+        assert await here.failures() == []
+        yield here, lanes
+
+
+def any_order(seed: int, story: Sequence[Run] = STORY) -> Order:
+    """Return the steps of a story in some order, some of them twice, in up to ROUNDS rounds."""
+    chance = random.Random(seed)
+    steps = [step for run in story for step in run.steps]
+    steps += chance.sample(steps, len(steps) // 3)
+    chance.shuffle(steps)
+    cuts = sorted(chance.choices(range(len(steps) + 1), k=chance.randrange(ROUNDS)))
+    return [steps[start:end] for start, end in pairwise([0, *cuts, len(steps)])]
+
+
+def one_after_the_other(story: Sequence[Run] = STORY) -> Order:
+    return [[step for run in story if run.commit == name for step in run.steps] for name in COMMITS]
+
+
+def last_first(story: Sequence[Run] = STORY) -> Order:
+    return [steps[::-1] for steps in one_after_the_other(story)[::-1]]
+
+
+def differences(here: Town, lanes: Sequence[Lane]) -> dict[str, Any]:
+    """Return what differs from the first lane, by lane."""
+    first = lanes[0]
+    found: dict[str, Any] = {}
+    for lane in lanes[1:]:
+        found |= unlike(lane.repository.owner.login, lane.checks(), first.checks())
+        found |= unlike(
+            lane.repository.owner.login, lane.snapshot(here.bot.results.store), first.snapshot(here.bot.results.store)
+        )
+    return found
+
+
+def unlike(place: str, left: Any, right: Any) -> dict[str, Any]:
+    """Return the innermost values that differ, by their place."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        keys = sorted({*left, *right})
+        return {k: v for key in keys for k, v in unlike(f"{place} {key}", left.get(key), right.get(key)).items()}
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple) and len(left) == len(right):
+        pairs = enumerate(zip(left, right, strict=True))
+        return {k: v for n, (one, other) in pairs for k, v in unlike(f"{place} {n}", one, other).items()}
+    return {} if left == right else {place: (left, right)}
+
+
+TITLES = {
+    f"{CHECK} at {FIRST_NIGHT}": "First run, nothing to compare with, 1 failing · 15 passed, 1 skipped",
+    f"{CHECK} at {SECOND_NIGHT}": "1 new failure, 1 still failing · 14 passed, 1 skipped",
+    f"hardware/{LAB}/adreno at {SECOND_NIGHT}": "First run, nothing to compare with · 1 passed",
+    f"{CHECK} at {HEAD}": "1 new failure, 13 gone, 1 still failing · 0 passed",
+    f"{CHECK} at {THIRD_NIGHT}": ("Incomplete: 1 run of contrib that never became whole · 2 fixed, 14 gone · 3 passed"),
+}
+
+
+@pytest.mark.parametrize("how", ["listing", "queue", "both"])
+async def test_any_order_comes_to_the_same(how: str, tmp_path: Path, aws_world: World) -> None:
+    queue = None if how == "listing" else aws_world.queue()
+    poll = "10d" if how == "queue" else "30s"
+    orders = [one_after_the_other(), last_first(), *(any_order(seed) for seed in range(3 if how == "listing" else 1))]
+    async with told(orders, tmp_path, aws_world, queue=queue, poll=poll) as (here, lanes):
+        assert {name: said.title for name, said in lanes[0].checks().items()} == TITLES
+        points = lanes[0].snapshot(here.bot.results.store)["series"][OPERATORS][f"{LAB}/{TARGET}"]
+        assert [len(point["renames"]) for point in points] == [0, 12, 0, 0]
+        assert differences(here, lanes) == {}
+
+
+def in_shards(story: Sequence[Run]) -> list[Run]:
+    """Return the same runs, each of those with several files as so many shards."""
+    return [
+        replace(run, run_id=f"{run.run_id}-{n}", files={name: run.files[name]}, claims=shard(n, len(run.files)))
+        for run in story
+        for n, name in enumerate(run.files, 1)
+    ]
+
+
+async def test_splitting_into_shards_changes_nothing_but_the_list_of_runs(tmp_path: Path, aws_world: World) -> None:
+    story = [
+        Run(night, "a", {f"{n}.xml": junit(**{f"test_{n}": verdict}, test_flat=flat) for n in range(3)})
+        for night, verdict, flat in (
+            (FIRST_NIGHT, "passed", "skipped"),
+            (SECOND_NIGHT, BREAKS, "passed"),
+            (THIRD_NIGHT, "passed", BREAKS),
+        )
+    ]
+    split = in_shards(story)
+    orders = [one_after_the_other(story), one_after_the_other(split), any_order(5, split), any_order(6, split)]
+    async with told(orders, tmp_path, aws_world) as (here, lanes):
+        seen = [
+            {name: (said.conclusion, said.title, said.summary, said.notes) for name, said in lane.checks().items()}
+            for lane in lanes
+        ]
+        series = [lane.snapshot(here.bot.results.store)["series"] for lane in lanes]
+        for n in range(1, len(lanes)):
+            assert unlike(f"lane {n}", seen[n], seen[0]) == {}
+            assert unlike(f"lane {n}", series[n], series[0]) == {}
+        assert len(seen[0]) == len(story)
+
+
+async def test_a_bucket_that_is_read_anew_gives_what_was_known(tmp_path: Path, aws_world: World) -> None:
+    async with told([any_order(99)], tmp_path, aws_world) as (here, (lane,)):
+        before = lane.snapshot(here.bot.results.store)
+        results, name = here.bot.results, lane.repository.full_name
+        github = here.bot.github.installation(await here.bot.github.installation_for(name), dry_run=True)
+        repository = Known(lane.repository.id, name, None)
+        config = here.bot.config.repositories[name]
+        anew = ResultsStore(f"sqlite:///{tmp_path}/anew.db")
+        anew.open()
+        for store, times in ((results.store, 1), (anew, 2)):
+            later = Moments(2 * FOR_EVER)
+            service = ResultsService(store, here.bot.engine.records, results.watch, later)
+            for _ in range(times):
+                pages = [page async for page in results.watch.source_for(aws_world.name).manifests("results/")]
+                arrivals = [arrival for page in pages for arrival in page]
+                random.Random(times).shuffle(arrivals)
+                for arrival in arrivals:
+                    await service.take(arrival, github, repository, config, again=True)
+                later.ahead += FOR_EVER  # what is missing is waited for again, where nothing was known of it
+            assert unlike("", lane.snapshot(store), before) == {}
+        anew.close()

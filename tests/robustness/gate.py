@@ -1,0 +1,78 @@
+"""A gate in front of the S3 stand-in: what the bot asks goes through it, can be counted, held, refused or lost."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import unquote
+
+import aiohttp
+from aiohttp import web
+from yarl import URL
+
+from sandbox.bucket import BucketServer
+from sandbox.faults import Fault, Faults, When
+from tests.bucket import fault as answer_of
+
+PASSED_ON = ("content-type", "etag", "content-length", "last-modified", "x-amzn-requestid")
+LARGEST = 1 << 30
+
+
+class Gate:
+    """S3 and SQS at an address of their own; `requests` are (method, path with its query), decoded, in order."""
+
+    def __init__(self, server: BucketServer) -> None:
+        self.server = server
+        self.faults = Faults()
+        self.requests: list[tuple[str, str]] = []
+        self.url = ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the variables by which boto3 comes here."""
+        return {**self.server.environment, "AWS_ENDPOINT_URL": self.url}
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Pass a request on, unless something is to befall it."""
+        path = unquote(request.path_qs)
+        self.requests.append((request.method, path))
+        fault = self.faults.take(request.method, path, path)
+        if (given := await _meet(fault, request, "before")) is not None:
+            return given
+        body = await request.read()
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in ("host", "expect")}
+        where = f"{self.server.url}{request.raw_path}"
+        async with (
+            aiohttp.ClientSession(auto_decompress=False, skip_auto_headers=("Accept-Encoding",)) as session,
+            session.request(request.method, URL(where, encoded=True), data=body, headers=headers) as told,
+        ):
+            content = await told.read()
+            kept = {name: value for name, value in told.headers.items() if name.lower() in PASSED_ON}
+        if (given := await _meet(fault, request, "after")) is not None:
+            return given
+        return web.Response(status=told.status, headers=kept, body=content)
+
+
+async def _meet(fault: Fault | None, request: web.Request, when: When) -> web.Response | None:
+    if fault is None or not await fault.strike(when, request.transport):
+        return None
+    if fault.status is None or fault.abandoned:
+        return web.Response(status=500)
+    return answer_of(fault.status, fault.message)
+
+
+@asynccontextmanager
+async def gate(server: BucketServer) -> AsyncIterator[Gate]:
+    """Open a gate in front of a stand-in."""
+    opened = Gate(server)
+    app = web.Application(client_max_size=LARGEST)
+    app.router.add_route("*", "/{path:.*}", opened.answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    opened.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield opened
+    finally:
+        opened.faults.clear()
+        await runner.cleanup()
