@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -15,6 +16,12 @@ PLACEHOLDERS = ("test", "path", "name", "suite", "target", "sha")
 """What a lab's `reproduce` may hold between braces."""
 
 UNKNOWN_PLACEHOLDER = "must not hold {written}; what is filled in: {known}"
+IN_QUOTES = "must not have {written} between quotes; what is filled in is quoted already"
+READ_TWICE = (
+    "must not give {written} to {word}, where a second shell reads what was quoted for one, and a test's name could "
+    "become a command; put {word} into a script of the lab's"
+)
+_SECOND_SHELL = re.compile(r"(?<![\w./-])(ssh|adb|eval)(?![\w./-])")
 
 SWEEP = "10m"
 """How often the bucket is listed where a queue tells of new runs; it finds what the queue has lost."""
@@ -42,18 +49,26 @@ Contact = Annotated[
 ]
 
 
-def _known_placeholders(template: str) -> str:
-    for name in re.findall(r"\{([a-z_]*)\}", template):
-        if name not in PLACEHOLDERS:
+def _fillable(template: str) -> str:
+    """Return a template in which labs' words can be filled in, quoted for a shell; raise ValueError for others."""
+    for found in re.finditer(r"\{([a-z_]*)\}", template):
+        if found[1] not in PLACEHOLDERS:
             known = ", ".join(f"{{{known}}}" for known in PLACEHOLDERS)
-            raise ValueError(UNKNOWN_PLACEHOLDER.format(written=f"{{{name}}}", known=known))
+            raise ValueError(UNKNOWN_PLACEHOLDER.format(written=found[0], known=known))
+        before = template[: found.start()]
+        if second := _SECOND_SHELL.search(before):
+            raise ValueError(READ_TWICE.format(written=found[0], word=second[1]))
+        try:
+            shlex.split(before)
+        except ValueError:  # a quotation, or an escape, that has not ended
+            raise ValueError(IN_QUOTES.format(written=found[0])) from None
     return template
 
 
 Template = Annotated[
     str,
     StringConstraints(min_length=1, max_length=1000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$"),
-    AfterValidator(_known_placeholders),
+    AfterValidator(_fillable),
     Says("a command, as in pytest {test}"),
 ]
 
@@ -77,7 +92,7 @@ class Lab(Keys):
             "How somebody runs a failed test themselves; `{test}`, `{path}`, `{name}`, `{suite}`, `{target}` and "
             "`{sha}` are filled in, quoted for a shell."
         ),
-        examples=["ssh hexagon pytest {test}"],
+        examples=["pytest {test}"],
     )
     runs_per_day: WholeNumber = Field(
         default=1000,

@@ -36,6 +36,7 @@ CRASHED = (
     "the lab's command ended with exit status {status} before its first test; see the lab's installation and device"
 )
 ONLY_CRASHES = "nothing but crashes was reported, and not one test's result; see the lab's installation and device"
+UNTESTED = "all {skipped:,} tests were skipped"
 ALL_SKIPPED = (
     "all {skipped:,} tests were skipped, of which {good:,} ended well before; see whether the lab's device was found"
 )
@@ -112,6 +113,15 @@ def infra(now: Mapping[str, Seen], baseline: Mapping[str, Seen] | None, *, exit_
     if all(seen.trouble in (Trouble.INTERNAL, Trouble.CRASH) for seen in now.values()):
         return ONLY_CRASHES
     return _mass_collection(now) or _all_skipped(now, baseline or {}) or _one_cause(now)
+
+
+def untested(now: Mapping[str, Seen]) -> str:
+    """Say that nothing was tested, for everything was skipped, or "": that may well be, but compares with nothing.
+
+    As a baseline, a night without its device would make each night after it look like nothing changed.
+    """
+    skipped = all(seen.status is _SKIPPED for seen in now.values())
+    return UNTESTED.format(skipped=len(now)) if skipped else ""
 
 
 @dataclass(frozen=True, slots=True)

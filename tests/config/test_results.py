@@ -36,6 +36,16 @@ RESULTS = "repositories:\n  octocat/a:\n    results: %s\n"
             "3:64: {}.results.labs.a.reproduce: must not hold {tst}; what is filled in: "
             "{test}, {path}, {name}, {suite}, {target}, {sha}",
         ),
+        (
+            "{bucket: b-1, labs: {a: {targets: [x], reproduce: 'bash -c \"pytest {test}\"'}}}",
+            "3:64: {}.results.labs.a.reproduce: must not have {test} between quotes; "
+            "what is filled in is quoted already",
+        ),
+        (
+            "{bucket: b-1, labs: {a: {targets: [x], reproduce: 'ssh {target} pytest'}}}",
+            "3:64: {}.results.labs.a.reproduce: must not give {target} to ssh, where a second shell reads what was "
+            "quoted for one, and a test's name could become a command; put ssh into a script of the lab's",
+        ),
         ("{bucket: b-1, poll: 30, labs: {a: {targets: [x]}}}", f"3:34: {{}}.results.poll: is a number; {TIME}{QUOTE}"),
         ("{bucket: b-1, poll: 5w, labs: {a: {targets: [x]}}}", f"3:34: {{}}.results.poll: {TIME.removeprefix('it ')}"),
         (

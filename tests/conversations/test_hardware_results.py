@@ -67,6 +67,15 @@ async def test_a_suite_that_vanished_is_told_and_is_no_green(place: LabTown) -> 
     assert place.check(third).conclusion == "success"
 
 
+async def test_a_device_that_is_away_for_several_nights_is_no_green_on_any_of_them(place: LabTown) -> None:
+    nights = [place.night() for _ in range(4)]
+    for sha, verdict in zip(nights, ("passed", "skipped", "skipped", "passed"), strict=True):
+        place.upload(sha, {"a.xml": junit(**{f"test_{number}": verdict for number in range(5)})})
+        await place.settle()
+    assert [place.check(sha).conclusion for sha in nights] == ["success", "neutral", "neutral", "success"]
+    assert "all 5 tests were skipped, of which 5 ended well before" in str(place.check(nights[2]).title)
+
+
 async def test_a_run_without_a_manifest_is_not_read(place: LabTown) -> None:
     sha = place.night()
     place.upload(sha, {"ops.xml": junit(**GOOD)}, manifest=False)

@@ -112,13 +112,14 @@ def is_complete(uploads: Sequence[Upload]) -> bool:
 
 
 def series(uploads: Iterable[Upload]) -> list[tuple[str, Results]]:
-    """Return the complete commits of the nightly branch in their order, with their merged results."""
+    """Return the complete commits of the nightly branch that tested something in their order, with merged results."""
     by_commit: dict[tuple[float, str], list[Upload]] = {}
     for upload in uploads:
         if upload.mainline:
             assert upload.run.admission is not None
             by_commit.setdefault((upload.run.admission.committed_at, upload.run.key.sha), []).append(upload)
-    return [(commit[1], merged(those)) for commit, those in sorted(by_commit.items()) if is_complete(those)]
+    complete = [(commit[1], merged(those)) for commit, those in sorted(by_commit.items()) if is_complete(those)]
+    return [(commit, tests) for commit, tests in complete if {one.status for one in tests.values()} - {Status.SKIPPED}]
 
 
 def changes(uploads: Iterable[Upload]) -> dict[str, dict[str, tuple[Verdict | None, Verdict | None]]]:
