@@ -9,7 +9,7 @@ from typing import BinaryIO, cast
 
 import pytest
 
-from bot.results.collect import Reason, collect, split
+from bot.results.collect import Reason, collect, read_names, split
 from bot.results.columns import is_flaky, status_of
 from bot.results.compare import MASS_COLLECTION, Comparison, compare
 from bot.results.formats import junit
@@ -117,8 +117,11 @@ def resolver() -> Resolver:
 def read(night: str, suite: str) -> dict[str, Seen]:
     with opened(night, suite) as file:
         columns = collect(junit.read(file), resolver().resolve)
-    whys = list(columns.whys)
-    return dict(seen_of(columns.tests, {test: whys[number] for test, number in columns.reasons.items()}))
+    whys, names = list(columns.whys), list(read_names(columns.names))
+    tests = dict(zip(names, columns.tests.values(), strict=True))
+    return dict(
+        seen_of(tests, {test: whys[columns.reasons[key]] for test in names if (key := hash(test)) in columns.reasons})
+    )
 
 
 def seen_of(tests: dict[str, int], reasons: dict[str, Reason]) -> Iterator[tuple[str, Seen]]:
