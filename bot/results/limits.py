@@ -26,7 +26,7 @@ MAX_PARTS = 64
 MAX_TOKEN_BYTES = 1 << 20
 """Bytes of one tag, comment or attribute."""
 MAX_JSON_DEPTH = 100
-"""Objects and arrays inside of each other; what reporters write by themselves needs eleven, the rest is for metadata."""
+"""Objects and arrays inside of each other; what reporters write by themselves needs eleven, the rest is metadata."""
 MAX_STRING_BYTES = 8 << 20
 """Bytes of one JSON string; a test's whole captured output is one."""
 MAX_KEPT_CHARACTERS = 4 << 20
@@ -37,6 +37,10 @@ MAX_ROW_BYTES = 1 << 20
 """Bytes of one row of CSV."""
 MAX_CASES = 500_000
 """Cases of one file, attempts counted."""
+MAX_TESTS = 1_000_000
+"""Tests of one run, all files together."""
+MAX_SUITE_NAMES = 3_000_000
+"""Names that a suite's tests have had in all runs of all labs; more come of names that differ in every run."""
 MAX_NAME = 1000
 """Characters of a test's ID; longer ones are refused, for two of them could become one."""
 MAX_MESSAGE = 1000
