@@ -24,6 +24,7 @@ repositories:
       bucket: {bucket}
       settle: {settle}
       deadline: {deadline}
+      {queue}
       labs:
         example-lab:
           targets: [hexagon-v73, adreno]
@@ -130,12 +131,14 @@ async def lab_town(
     *,
     settle: str = "60s",
     deadline: str = "6h",
+    queue: str = "",
     repository: str = REPOSITORY,
     **options: Any,
 ) -> AsyncIterator[LabTown]:
     """Start a town with a lab; the bot looks around when a test says so. `repository` as app.yaml spells it."""
     bucket.create()
-    config = CONFIG.format(repository=repository, bucket=bucket.name, settle=settle, deadline=deadline)
+    told = f"queue: {queue}" if queue else ""
+    config = CONFIG.format(repository=repository, bucket=bucket.name, settle=settle, deadline=deadline, queue=told)
     moments = Moments()
     async with town(database_url, config=config, now=moments, **options) as place:
         place.repo.push("nightly", {**FILES}, by="octocat")

@@ -1,0 +1,229 @@
+"""S3, SQS, GitHub and the database away while results come: they are tried again, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import resource
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from typing import Any
+
+import pytest
+
+from bot.engine.sqlite import BUSY_TIMEOUT
+from sandbox.faults import Fault
+from tests.bucket import World, point_to
+from tests.conversations.lab import LabTown, junit, lab_town
+from tests.postgres import PostgresServer
+from tests.robustness.gate import Gate, gate
+from tests.waiting import until
+
+GOOD = {"ops.xml": junit(test_add="passed")}
+FIRST = "First run, nothing to compare with · 1 passed"
+LISTING, MANIFESTS, FILES = re.compile("list-type="), re.compile(r"manifest\.json"), re.compile(r"\.xml")
+REPO = "/repos/{owner}/{repo}"
+TREE = f"{REPO}/git/trees/{{tree_sha}}"
+HOUR = 3600.0
+SPACE = 8 << 20
+"""Bytes, more than the database has, and less than a file that is uploaded."""
+
+
+@asynccontextmanager
+async def lab_behind_a_gate(
+    url: str, world: World, monkeypatch: pytest.MonkeyPatch, **options: Any
+) -> AsyncIterator[tuple[LabTown, Gate]]:
+    """Start a town whose bot reaches S3 and SQS through a gate."""
+    async with gate(world.server) as opened:
+        point_to(opened.url, monkeypatch)
+        async with lab_town(url, world, **options) as place:
+            yield place, opened
+
+
+async def retried(place: LabTown, *, at_least: int = 1) -> None:
+    """Wait until something waits for another try."""
+
+    async def look() -> bool:
+        records = await place.town.bot.engine.journal.recent(limit=500)
+        return sum(job.outcome == "retrying" for record in records for job in record.jobs) >= at_least
+
+    await until(look)
+
+
+async def start_of_night(place: LabTown) -> str:
+    """Upload a run of a night and let the bot look, without waiting for what comes of it."""
+    sha = place.night()
+    place.upload(sha, GOOD)
+    place.time.ahead += 60
+    await place.town.bot.results.watch.tick()
+    return sha
+
+
+async def test_a_listing_that_fails_is_made_again_at_the_next_look(
+    sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with lab_behind_a_gate(sqlite_url, aws_world, monkeypatch) as (place, s3):
+        away = s3.faults.add("GET", LISTING, status=503, message="ServiceUnavailable", times=None)
+        sha = place.night()
+        place.upload(sha, GOOD)
+        await place.look()
+        assert away.hits >= 1
+        s3.faults.clear()
+        await place.settle()
+        assert place.check(sha).title == FIRST
+        assert await place.town.failures() == []
+
+
+@pytest.mark.parametrize("what", [MANIFESTS, FILES], ids=["manifest", "file"])
+@pytest.mark.parametrize("how", ["503", "lost"])
+async def test_what_cannot_be_read_now_is_tried_again(
+    what: re.Pattern[str], how: str, sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with lab_behind_a_gate(sqlite_url, aws_world, monkeypatch) as (place, s3):
+        drop = "before" if how == "lost" else None
+        s3.faults.add("GET", what, status=503, message="SlowDown", drop=drop, times=None)  # type: ignore[arg-type]
+        sha = await start_of_night(place)
+        await retried(place)
+        s3.faults.clear()
+        await place.town.quiet()
+        await place.settle()
+        assert place.check(sha).title == FIRST
+        assert await place.town.failures() == []
+
+
+async def test_a_run_of_which_every_try_failed_is_found_again_by_the_listing_and_once_an_hour_at_most(
+    sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with lab_behind_a_gate(sqlite_url, aws_world, monkeypatch) as (place, s3):
+        denied = s3.faults.add("GET", MANIFESTS, status=403, message="AccessDenied", times=None)
+        # It may begin at any moment of an hour, so it is brought to the start of one.
+        place.time.ahead += HOUR - place.time() % HOUR
+        sha = place.night()
+        place.upload(sha, GOOD)
+        for _ in range(10):
+            await place.look(later=120)
+        # At once, and again at the next look, for that is the first in its hour: then no more of it.
+        assert denied.hits == 2
+        await place.look(later=HOUR)
+        assert denied.hits == 3
+        assert len(await place.town.failures()) == 3
+        s3.faults.clear()
+        await place.look(later=HOUR)
+        await place.settle()
+        assert place.check(sha).title == FIRST
+
+
+async def test_a_run_whose_last_look_fails_is_looked_at_again_until_it_is_at_an_end(
+    sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with lab_behind_a_gate(sqlite_url, aws_world, monkeypatch) as (place, s3):
+        sha = place.night()
+        place.upload(sha, GOOD, without=("ops.xml",))
+        await place.settle()
+        s3.faults.add("GET", MANIFESTS, status=403, message="AccessDenied", times=None)
+        await place.look(later=7 * HOUR)
+        s3.faults.clear()
+        await place.look(later=HOUR)
+        await place.settle()
+        assert "never became whole" in str(place.check(sha).summary)
+
+
+async def test_a_queue_that_is_away_is_heard_again_and_the_listing_finds_what_it_lost(
+    sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = aws_world.queue()
+    async with lab_behind_a_gate(sqlite_url, aws_world, monkeypatch, queue=queue) as (place, s3):
+        await place.look()  # with a queue, the bucket is listed every ten minutes
+        away = s3.faults.add("POST", re.compile("."), status=503, message="ServiceUnavailable", times=None)
+        aws_world.send(queue, "nothing that anybody reads")  # it ends the poll that is open
+        await until(lambda: away.hits)
+        sha = place.night()
+        place.upload(sha, GOOD)
+        await place.settle()
+        assert place.checks(sha) == []
+        await place.look(later=601)
+        await place.settle()
+        assert place.check(sha).title == FIRST
+        s3.faults.clear()
+        await until(lambda: aws_world.waiting(queue) == 0)
+        await place.settle()
+        assert len(place.checks(sha)) == 1
+
+
+TROUBLES: dict[str, dict[str, Any]] = {
+    "500": {"status": 500},
+    "502 after": {"status": 502, "when": "after"},
+    "lost before": {"drop": "before"},
+    "lost after": {"drop": "after"},
+    "403, retry-after 1": {"status": 403, "headers": {"Retry-After": "1"}},
+    "429, retry-after 1": {"status": 429, "headers": {"Retry-After": "1"}},
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+async def test_trouble_with_github_at_every_request_of_two_nights_is_overcome(
+    trouble: str, sqlite_url: str, aws_world: World
+) -> None:
+    async with lab_town(sqlite_url, aws_world) as place:
+        first, second = place.night(), place.night()
+        befallen: list[Fault] = []
+        routes = ("git/commits/{commit_sha}", "compare/{basehead}", "git/trees/{tree_sha}", "commits")
+        for route in (*routes, "commits/{ref}/check-runs"):
+            befallen.append(place.town.github.faults.add("GET", f"{REPO}/{route}", **TROUBLES[trouble]))
+        befallen.append(place.town.github.faults.add("POST", f"{REPO}/check-runs", **TROUBLES[trouble]))
+        place.upload(first, GOOD)
+        await place.settle()
+        place.upload(second, {"ops.xml": junit(test_add="AssertionError")})
+        await place.settle()
+        assert [fault.hits for fault in befallen] == [1] * len(befallen)
+        assert (place.check(first).title, place.check(second).title) == (FIRST, "1 new failure · 0 passed")
+        assert await place.town.failures() == []
+
+
+@asynccontextmanager
+async def held_before_it_is_stored(place: LabTown) -> AsyncIterator[str]:
+    """Upload a run of a night and hold the bot where it is about to store it, while the block begins."""
+    listing = place.town.github.faults.pause("GET", TREE, when="before")
+    sha = await start_of_night(place)
+    await listing.reached.wait()
+    yield sha
+    await place.town.quiet()
+    await place.settle()
+    assert place.check(sha).title == FIRST
+    assert await place.town.failures() == []
+
+
+async def test_a_database_that_somebody_else_writes_to_is_waited_for(sqlite_url: str, aws_world: World) -> None:
+    async with lab_town(sqlite_url, aws_world) as place, held_before_it_is_stored(place):
+        with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            place.town.github.faults.clear()
+            await asyncio.sleep(BUSY_TIMEOUT + 1)  # so long it is away, longer than SQLite itself waits
+            other.execute("ROLLBACK")
+
+
+async def test_a_postgresql_that_is_started_anew_while_a_run_is_read_gets_it_all_the_same(
+    postgres_url: str, postgres_server: PostgresServer, aws_world: World
+) -> None:
+    async with lab_town(postgres_url, aws_world) as place, held_before_it_is_stored(place):
+        postgres_server.restart_immediately()
+        place.town.github.faults.clear()
+
+
+async def test_a_disk_without_space_for_a_file_is_waited_for(sqlite_url: str, aws_world: World) -> None:
+    async with lab_town(sqlite_url, aws_world) as place:
+        sha = place.night()
+        place.upload(sha, {"ops.xml": junit(test_add="passed") + b" " * (2 * SPACE)})
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (SPACE, hard))
+        try:
+            place.time.ahead += 60
+            await place.town.bot.results.watch.tick()
+            await retried(place)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        await place.town.quiet()
+        await place.settle()
+        assert place.check(sha).title == FIRST
+        assert await place.town.failures() == []
