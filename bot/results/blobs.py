@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from array import array
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, islice, pairwise
 
@@ -57,19 +57,20 @@ def raw(blob: bytes) -> bytes:
     return zstandard.ZstdDecompressor().decompress(blob)
 
 
-def lay_out(columns: Columns, known: Iterable[str], count: int) -> LaidOut:
-    """Bring a run into the order of its suite's `count` known names; names that it alone has follow them."""
-    # Taken from a copy, what is left in the end is new; where nothing is known, all is.
-    left = dict(columns.tests) if count else columns.tests
+def lay_out(columns: Columns, known: Sequence[bytes], count: int) -> LaidOut:
+    """Bring a run into the order of its suite's `count` known names, in blocks; names that it alone has follow them."""
     statuses, durations = bytearray(count), bytearray(count)
     ordinals: list[int] = []
     numbers: list[int] = []
-    for ordinal, key in enumerate(map(hash, known)):
-        if (packed := left.pop(key, None)) is not None:
+    found = 0
+    for ordinal, key in enumerate(map(hash, read_names(known))):
+        if (packed := columns.tests.get(key)) is not None:
+            found += 1
             statuses[ordinal], durations[ordinal] = split(packed)
             if (number := columns.reasons.get(key)) is not None:
                 ordinals.append(ordinal)
                 numbers.append(number)
+    left = _left(columns.tests, known, found)
     new = array("H", left.values())
     statuses += bytes(packed % STATUS_BYTES for packed in new)
     durations += bytes(packed // STATUS_BYTES for packed in new)
@@ -84,6 +85,16 @@ def lay_out(columns: Columns, known: Iterable[str], count: int) -> LaidOut:
         len(left),
         _names_of(columns, left) if left else b"",
     )
+
+
+def _left(tests: dict[int, int], known: Sequence[bytes], found: int) -> dict[int, int]:
+    """Return the tests of which `found` ones are not, without a copy where it is none or all."""
+    if found in (0, len(tests)):
+        return {} if found else tests
+    left = dict(tests)
+    for key in map(hash, read_names(known)):
+        left.pop(key, None)
+    return left
 
 
 def _names_of(columns: Columns, keys: Collection[int]) -> bytes:

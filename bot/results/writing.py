@@ -8,13 +8,13 @@ import sqlalchemy as sa
 
 from bot.results import blobs, names, schema
 from bot.results.blobs import LaidOut
-from bot.results.collect import Columns, read_names
+from bot.results.collect import Columns
 from bot.results.names import Suite
 
 
 def lay_out(connection: sa.Connection, suite: Suite, columns: Columns) -> LaidOut:
     """Bring a run into the order of the names that its suite has at that moment."""
-    known = read_names(names.blocks(connection, suite).values()) if suite.names else ()
+    known = list(names.blocks(connection, suite).values()) if suite.names else []
     return blobs.lay_out(columns, known, suite.names)
 
 
