@@ -13,11 +13,12 @@ from typing import NamedTuple
 import zstandard
 
 from bot.results.columns import BOUNDS, CODES, FLAKY, STATUS_BITS, STATUS_BYTES
-from bot.results.limits import MAX_MESSAGE, MAX_TEXT_HEAD, MAX_TEXT_TAIL
+from bot.results.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL, TooMuch
 from bot.results.model import BAD, Case, Status, Trouble
 
 LEFT_OUT = "\n… {count:,} characters left out …\n"
 CUT_MESSAGE = "…"
+TOO_MANY = f"the files have more than {MAX_TESTS:,} tests together; send the run in shards"
 IN_ID = "@"
 """Stands for the path with which the test's ID begins."""
 LEVEL = 3
@@ -168,7 +169,7 @@ def read_names(blobs: Iterable[bytes]) -> Iterator[str]:
 def merge(files: Iterable[Columns]) -> Columns:
     """Merge the files of one run: the worse status counts, and the first file where two are equal.
 
-    The first one's columns are taken as they are, and grow.
+    The first one's columns are taken as they are, and grow. Raises `TooMuch` where that are more than MAX_TESTS.
     """
     every = iter(files)
     into = next(every, None)
@@ -191,6 +192,8 @@ def merge(files: Iterable[Columns]) -> Columns:
                 into.reasons.pop(key, None)
                 if (number := columns.reasons.get(key)) is not None:
                     into.reasons[key] = into.whys.setdefault(whys[number], len(into.whys))
+        if len(into) > MAX_TESTS:
+            raise TooMuch(TOO_MANY)
     return into
 
 

@@ -23,6 +23,8 @@ _LIMITS: tuple[tuple[str, str, str], ...] = (
     ("one file, once it is inflated", "MAX_INFLATED_BYTES", INCOMPLETE),
     ("inflated bytes for each compressed one", "MAX_RATIO", INCOMPLETE),
     ("test cases of one file, attempts counted", "MAX_CASES", INCOMPLETE),
+    ("tests of a run, all files together", "MAX_TESTS", INCOMPLETE),
+    ("names that a suite's tests have had in all runs", "MAX_SUITE_NAMES", INCOMPLETE),
     ("a test's ID, in characters", "MAX_NAME", INCOMPLETE),
     ("elements of XML inside of each other", "MAX_DEPTH", INCOMPLETE),
     ("attributes of one XML element", "MAX_ATTRIBUTES", INCOMPLETE),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -139,7 +139,10 @@ class Intake:
             # The lab's results exist, and nobody can read them: that is to be seen, not passed over.
             return await self._note(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
         run = replace(run, state=RunState.STORED)
-        await asyncio.to_thread(partial(self._store.put, run, columns, replace=again))
+        try:
+            await asyncio.to_thread(partial(self._store.put, run, columns, replace=again))
+        except TooMuch as error:
+            return await self._note(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
         log.info("run stored", run=run.key.folder, suite=manifest.claims.suite, tests=len(columns))
         return run
 
@@ -175,12 +178,14 @@ class Intake:
 
 
 def _parsed(entries: Sequence[FileEntry], files: Sequence[BinaryIO], listed: frozenset[str]) -> Columns:
+    return merge(_each_parsed(entries, files, listed))
+
+
+def _each_parsed(entries: Sequence[FileEntry], files: Sequence[BinaryIO], listed: frozenset[str]) -> Iterator[Columns]:
     resolve = Resolver(listed).resolve
-    parts = []
     for entry, file in zip(entries, files, strict=True):
         try:
-            parts.append(collect(formats.read(file, entry.name, entry.format), resolve))
+            yield collect(formats.read(file, entry.name, entry.format), resolve)
         except Refused as error:
             said = str(error)
             raise Refused(said if entry.name in said else UNREADABLE.format(name=entry.name, why=said)) from error
-    return merge(parts)

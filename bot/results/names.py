@@ -10,7 +10,12 @@ from cachetools import LRUCache
 
 from bot.results import schema
 from bot.results.collect import read_names
+from bot.results.limits import MAX_SUITE_NAMES, TooMuch
 
+TOO_MANY_NAMES = (
+    f"the suite's tests have had more than {MAX_SUITE_NAMES:,} names, so they seem to differ in every run; give "
+    "parameters IDs of their own (pytest: `ids=`), and the suite another name"
+)
 MAX_KNOWN = 200_000
 """Names that a process keeps at hand; they take about 30 MB."""
 
@@ -48,9 +53,11 @@ def every(connection: sa.Connection, suite: Suite) -> list[str]:
 
 
 def add(connection: sa.Connection, suite: Suite, new: int, block: bytes) -> Suite:
-    """Add a block of new names that the suite does not have."""
+    """Add a block of new names that the suite does not have. Raises `TooMuch` where it has had too many names."""
     if not new:
         return suite
+    if suite.names + new > MAX_SUITE_NAMES:
+        raise TooMuch(TOO_MANY_NAMES)
     values = {"suite_id": suite.id, "first": suite.names, "names": block}
     connection.execute(schema.names.insert().values(values))
     count = suite.names + new

@@ -9,7 +9,7 @@ import zstandard
 
 from bot.results.collect import IN_ID, Columns, Reason, collect, merge, read_names, split
 from bot.results.columns import duration, is_flaky, status_of
-from bot.results.limits import MAX_MESSAGE, MAX_TEXT_HEAD, MAX_TEXT_TAIL, Refused
+from bot.results.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL, Refused, TooMuch
 from bot.results.model import Case, Status, Trouble
 from tests.results.uploads import resolve
 
@@ -158,6 +158,11 @@ def test_names_of_more_cases_than_are_looked_at_at_once_are_all_there() -> None:
     assert list(read_names(columns.names)) == [f"t.py::{n}" for n in range(9_000)]
     assert len(columns) == 9_000
     assert sum(is_flaky(split(packed)[0]) for packed in columns.tests.values()) == 500
+
+
+def test_a_run_has_so_many_tests_at_most_however_many_files_it_has() -> None:
+    with pytest.raises(TooMuch, match="more than 1,000,000 tests together; send the run in shards"):
+        merge([Columns(tests=dict.fromkeys(range(MAX_TESTS), 1)), Columns(tests={-1: 1})])
 
 
 @pytest.mark.parametrize("count", [0, 1, 4_096, 8_192])

@@ -6,14 +6,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.results import names
 from bot.results.blobs import Reasons, Stored
 from bot.results.collect import Reason
 from bot.results.columns import status_byte
 from bot.results.compare import infra
 from bot.results.identity import renames
+from bot.results.limits import MAX_SUITE_NAMES, TooMuch
 from bot.results.merge import evidently_tells
 from bot.results.model import Detail, Seen, Status, TargetKey, Trouble
 from bot.results.state import RunState
@@ -181,6 +184,11 @@ def test_a_commit_is_known_by_what_it_was_when_any_lab_tested_it(store: ResultsS
 # The series
 
 
+def test_a_suite_whose_names_differ_in_every_run_takes_no_more_of_them() -> None:
+    with sa.create_engine("sqlite://").connect() as connection, pytest.raises(TooMuch, match="give parameters IDs"):
+        names.add(connection, names.Suite(1, MAX_SUITE_NAMES), 1, b"")
+
+
 def test_two_commits_are_compared_by_the_tests_that_ended_otherwise(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed", MUL: "failed"}), Upload(2, {ADD: "failed", DIV: "passed"}))
     failed = Seen(Status.FAILED)
@@ -274,115 +282,6 @@ def test_the_tests_that_change_most_are_told_first(store: ResultsStore) -> None:
     assert [(one.test_id, one.flips) for one in store.flakiest(ABOUT, SUITE)] == [(ADD, 5), (MUL, 1)]
     assert [(one.test_id, one.flips) for one in store.flakiest(ABOUT, SUITE, limit=1)] == [(ADD, 5)]
     assert [(one.test_id, one.flips) for one in store.flakiest(ABOUT, SUITE, since=5000.0)] == [(ADD, 2)]
-
-
-# Check runs
-
-
-def test_a_check_is_due_once_its_results_have_settled_and_again_when_they_change(database_url: str) -> None:
-    moment = 1000.0
-    store = ResultsStore(database_url, now=lambda: moment)
-    store.open()
-    put(store, Upload(1, {ADD: "passed"}))
-    assert store.due(REPOSITORY, 1059.0, 60.0, DAY) == []
-    (due,) = store.due(REPOSITORY, 1060.0, 60.0, DAY)
-    assert (due.about, due.sha, due.revision, due.over) == (ABOUT, sha(1), 1, True)
-    store.announced(due)
-    assert store.due(REPOSITORY, 9999.0, 60.0, DAY) == []
-    put(store, Upload(1, {MUL: "passed"}, "2", suite="other"))
-    assert [one.revision for one in store.due(REPOSITORY, 1060.0, 60.0, DAY)] == [2]
-    store.announced(due)
-    assert [one.revision for one in store.due(REPOSITORY, 1060.0, 60.0, DAY)] == [2]
-    store.close()
-
-
-def test_an_incomplete_check_is_due_once_and_once_more_at_the_deadline(database_url: str) -> None:
-    store = ResultsStore(database_url, now=lambda: 1000.0)
-    store.open()
-    first, second = Upload(1, {ADD: "passed", MUL: "passed"}).in_shards(2)
-    put(store, first)
-    (due,) = store.due(REPOSITORY, 1060.0, 60.0, DAY)
-    assert not due.over
-    store.announced(due)
-    assert store.due(REPOSITORY, 2000.0, 60.0, DAY) == []
-    (over,) = store.due(REPOSITORY, 1000.0 + DAY, 60.0, DAY)
-    assert (over.revision, over.over) == (1, True)
-    store.announced(over)
-    assert store.due(REPOSITORY, 1000.0 + 2 * DAY, 60.0, DAY) == []
-    put(store, second)
-    assert [(one.revision, one.over) for one in store.due(REPOSITORY, 1060.0, 60.0, DAY)] == [(2, True)]
-    store.close()
-
-
-def test_a_check_that_has_all_suites_of_the_night_before_need_not_wait(store: ResultsStore) -> None:
-    put(store, Upload(1, {ADD: "passed"}), Upload(1, {ADD: "passed"}, "other", suite="other"))
-    assert store.whole(ABOUT, sha(1)) is None
-    put(store, Upload(2, {ADD: "passed"}))
-    assert store.whole(ABOUT, sha(2)) is None
-    put(store, Upload(2, {ADD: "passed"}, "other", suite="other"))
-    whole = store.whole(ABOUT, sha(2))
-    assert whole is not None
-    assert (whole.sha, whole.over) == (sha(2), True)
-    store.announced(whole)
-    assert store.whole(ABOUT, sha(2)) is None
-
-
-def test_a_commit_that_comes_late_has_the_checks_written_again_whose_baseline_it_may_be(store: ResultsStore) -> None:
-    put(store, Upload(2, {ADD: "passed"}), Upload(1, {ADD: "passed"}, mainline=False, pull_request=7))
-    put(store, *(Upload(number, {ADD: "passed"}, mainline=False, pull_request=8) for number in (4, 5)))
-    for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
-        store.announced(due)
-    put(store, Upload(3, {ADD: "passed"}))
-    assert {due.sha for due in store.due(REPOSITORY, 1e12, 0.0, DAY)} == {sha(3), sha(4), sha(5)}
-
-
-def test_a_commit_that_comes_late_is_the_baseline_of_whatever_has_none_nearer(store: ResultsStore) -> None:
-    for number in (2, 3, 4, 5):
-        put(store, Upload(number, {}))
-    put(store, Upload(6, {ADD: "passed"}))
-    for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
-        store.announced(due)
-    put(store, Upload(1, {ADD: "passed"}))
-    assert store.baselines(ABOUT, SUITE, sha(6)) == [sha(1)]
-    assert {due.sha for due in store.due(REPOSITORY, 1e12, 0.0, DAY)} == {sha(number) for number in range(1, 7)}
-
-
-def test_a_suite_that_the_night_before_had_is_missing_until_it_comes_whichever_night_comes_first(
-    store: ResultsStore,
-) -> None:
-    second = Upload(2, {ADD: "passed"})
-    put(store, second)
-    assert store.state(ABOUT, sha(2)).missing_suites == ()
-    for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
-        store.announced(due)
-    put(store, Upload(1, {ADD: "passed"}, "other", suite="other"))
-    assert sha(2) in {due.sha for due in store.due(REPOSITORY, 1e12, 0.0, 1e13) if not due.over}
-    state = store.state(ABOUT, sha(2))
-    assert (state.missing_suites, state.complete) == (("other",), False)
-    put(store, Upload(2, {ADD: "passed"}, "other", suite="other"))
-    assert store.state(ABOUT, sha(2)).complete
-
-
-def test_a_suite_that_was_given_up_is_missing_once_and_of_no_pull_request(store: ResultsStore) -> None:
-    put(store, Upload(1, {ADD: "passed"}), Upload(1, {ADD: "passed"}, "other", suite="other"))
-    put(store, Upload(2, {ADD: "passed"}), Upload(3, {ADD: "passed"}))
-    put(store, Upload(4, {ADD: "passed"}, suite="other", mainline=False, pull_request=7))
-    assert [store.state(ABOUT, sha(number)).missing_suites for number in (2, 3, 4)] == [("other",), (), ()]
-
-
-def test_what_is_known_already_changes_no_check(store: ResultsStore) -> None:
-    waiting = Upload(1, {ADD: "passed"}).without_results(RunState.WAITING)
-    assert store.note(waiting)
-    assert not store.note(waiting)
-    assert [due.revision for due in store.due(REPOSITORY, 1e12, 0.0, DAY)] == [1]
-
-
-def test_a_check_can_be_asked_for_again(store: ResultsStore) -> None:
-    put(store, Upload(1, {ADD: "passed"}))
-    for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
-        store.announced(due)
-    store.touch(ABOUT, sha(1))
-    assert [due.revision for due in store.due(REPOSITORY, 1e12, 0.0, DAY)] == [2]
 
 
 # Many at once
