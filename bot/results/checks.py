@@ -55,7 +55,7 @@ def due(connection: sa.Connection, repository: str, now: float, settle: float, d
     found = []
     for check in _select(connection, schema.targets.c.repository == repository, schema.OPEN):
         quiet = now - check.changed_at
-        over = quiet >= deadline or complete(connection, check.target_id, check.due.sha)
+        over = quiet >= deadline or nothing_awaited(connection, check.target_id, check.due.sha)
         if quiet >= settle and (over or check.announced < check.due.revision):
             found.append(Due(check.due.about, check.due.sha, check.due.revision, over))
     return found
@@ -65,25 +65,28 @@ def whole(connection: sa.Connection, target: int, sha: str) -> Due | None:
     """Return a check run that need not wait for more, if it is still to be written.
 
     All of its suites are complete, and it has every suite that the newest earlier commit on the nightly branch had.
+    That is so for the first time alone: what comes once a check run was written waits until it is quiet, for each of
+    hundreds of runs would write another one.
     """
     conditions = (schema.checks.c.target_id == target, schema.checks.c.sha == sha, schema.OPEN)
     for check in _select(connection, *conditions):
         there = {run.claims.suite for _, run in runs.told(connection, target, sha) if run.claims}
         expected = _suites_before(connection, target, sha)
-        if expected and expected <= there and complete(connection, target, sha):
+        if not check.announced and expected and expected <= there and nothing_awaited(connection, target, sha):
             return Due(check.due.about, sha, check.due.revision, over=True)
     return None
 
 
-def complete(connection: sa.Connection, target: int, sha: str) -> bool:
-    """Tell whether no suite of a commit is missing, and all that were begun are complete."""
+def nothing_awaited(connection: sa.Connection, target: int, sha: str) -> bool:
+    """Tell whether no suite, shard or file of a commit is missing; runs that cannot be used are not waited for."""
     by_suite: dict[str, list[Run]] = {}
     told = [run for _, run in runs.told(connection, target, sha)]
     for run in told:
         if run.claims:
             by_suite.setdefault(run.claims.suite, []).append(run)
-    begun = all(runs.shards(those).complete for those in by_suite.values())
-    return begun and not missing_suites(connection, target, sha, told)
+    shards = [runs.shards(those) for those in by_suite.values()]
+    here = not any(those.missing or those.waiting for those in shards)
+    return here and not missing_suites(connection, target, sha, told)
 
 
 def missing_suites(connection: sa.Connection, target: int, sha: str, told: Iterable[Run]) -> tuple[str, ...]:

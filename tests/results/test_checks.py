@@ -50,6 +50,14 @@ def test_an_incomplete_check_is_due_once_and_once_more_at_the_deadline(database_
     store.close()
 
 
+def test_a_run_that_cannot_be_used_is_told_once_for_nothing_more_of_it_is_waited_for(store: ResultsStore) -> None:
+    store.note(Upload(1, {}).without_results(RunState.INCOMPLETE, "te.xml is no XML"))
+    (due,) = store.due(REPOSITORY, 1e12, 0.0, 1e13)
+    assert due.over
+    store.announced(due)
+    assert store.due(REPOSITORY, 1e12, 0.0, DAY) == []
+
+
 def test_a_check_that_has_all_suites_of_the_night_before_need_not_wait(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}), Upload(1, {ADD: "passed"}, "other", suite="other"))
     assert store.whole(ABOUT, sha(1)) is None
