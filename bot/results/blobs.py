@@ -23,8 +23,8 @@ _TROUBLES = {trouble.value: trouble for trouble in Trouble}
 class Reasons:
     """Why tests did not simply pass: places of tests in ascending order, and for each the number of its reason."""
 
-    ordinals: list[int]
-    numbers: list[int]
+    ordinals: Sequence[int]
+    numbers: Sequence[int]
     whys: list[Reason]
 
 
@@ -60,8 +60,7 @@ def raw(blob: bytes) -> bytes:
 def lay_out(columns: Columns, known: Sequence[bytes], count: int) -> LaidOut:
     """Bring a run into the order of its suite's `count` known names, in blocks; names that it alone has follow them."""
     statuses, durations = bytearray(count), bytearray(count)
-    ordinals: list[int] = []
-    numbers: list[int] = []
+    ordinals, numbers = array("I"), array("I")
     found = 0
     for ordinal, key in enumerate(map(hash, read_names(known))):
         if (packed := columns.tests.get(key)) is not None:
