@@ -48,6 +48,8 @@ TOO_MANY_BYTES = (
 
 REMEMBERED, REMEMBERED_SECONDS = 10_000, 600.0
 """A lab sends many runs of one commit within minutes; whether that is to be tested is asked once."""
+REFUSED_SECONDS = 60.0
+"""Likewise of a commit that is not to be tested, but that may change: a branch is moved to it, or a head pushed."""
 
 
 def lab_of(key: RunKey, config: Results) -> Lab:
@@ -69,13 +71,17 @@ def check_quota(lab: Lab, runs: int, sent: int, size: int) -> None:
 
 
 class Admissions:
-    """Finds out what commits are, and remembers for some minutes which are to be tested; `now` is in seconds."""
+    """Finds out what commits are, and remembers for some minutes which are to be tested, and for one which are not.
+
+    `now` is in seconds.
+    """
 
     def __init__(self, records: Records, now: Callable[[], float] = time.time) -> None:
         self._records = records
         self._known: TTLCache[tuple[str, str, int | None], Admission] = TTLCache(
             REMEMBERED, REMEMBERED_SECONDS, timer=now
         )
+        self._refused: TTLCache[tuple[str, str, int | None], str] = TTLCache(REMEMBERED, REFUSED_SECONDS, timer=now)
 
     async def admit(
         self, github: GitHub, key: RunKey, repository_id: int, config: Results, claimed: int | None
@@ -85,10 +91,17 @@ class Admissions:
         Raises `Refused` for a commit that is not to be tested, `TryAgain` or gidgethub's errors where GitHub could
         not be asked.
         """
-        known = self._known.get((key.repository, key.sha, claimed))
+        asked = (key.repository, key.sha, claimed)
+        if (reason := self._refused.get(asked)) is not None:
+            raise Refused(reason)
+        known = self._known.get(asked)
         if known is None:
-            known = await self._ask(github, key, repository_id, config, claimed)
-            self._known[key.repository, key.sha, claimed] = known
+            try:
+                known = await self._ask(github, key, repository_id, config, claimed)
+            except Refused as error:
+                self._refused[asked] = str(error)
+                raise
+            self._known[asked] = known
         return known
 
     async def _ask(

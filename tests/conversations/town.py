@@ -54,6 +54,9 @@ class Town:
                 return
 
     async def _settled(self) -> bool:
+        # Cheaper than every delivery with all that came of it.
+        if any((await self.bot.engine.backlog()).waiting.values()):
+            return False
         return all(record.settled for record in await self.bot.engine.journal.recent(limit=500))
 
     async def ask(self, path: str) -> tuple[int, str, Any]:

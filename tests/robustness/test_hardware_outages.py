@@ -132,7 +132,7 @@ async def test_a_run_whose_last_look_fails_is_looked_at_again_until_it_is_at_an_
 async def test_a_queue_that_is_away_is_heard_again_and_the_listing_finds_what_it_lost(
     sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queue = aws_world.queue()
+    queue = aws_world.queue(visibility=1)
     async with lab_behind_a_gate(sqlite_url, aws_world, monkeypatch, queue=queue) as (place, s3):
         await place.look()  # with a queue, the bucket is listed every ten minutes
         away = s3.faults.add("POST", re.compile("."), status=503, message="ServiceUnavailable", times=None)

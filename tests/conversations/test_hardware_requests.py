@@ -1,0 +1,164 @@
+"""What labs' results cost: every request to GitHub and to S3, counted; none grows with tests, suites or nights."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bucket import World, point_to
+from tests.conversations.lab import LabTown, junit, lab_town
+from tests.robustness.gate import Gate, gate
+
+REPO = "/repos/{owner}/{repo}"
+COMMIT, ON_BRANCH = f"GET {REPO}/git/commits/{{commit_sha}}", f"GET {REPO}/compare/{{basehead}}"
+FILES, ANCESTORS = f"GET {REPO}/git/trees/{{tree_sha}}", f"GET {REPO}/commits"
+HEADS_PULLS = f"GET {REPO}/commits/{{commit_sha}}/pulls"
+CHECKS, CHECK = f"GET {REPO}/commits/{{ref}}/check-runs", f"POST {REPO}/check-runs"
+UPDATE, REMARKS = f"PATCH {REPO}/check-runs/{{check_run_id}}", f"GET {REPO}/check-runs/{{check_run_id}}/annotations"
+ROLE = f"GET {REPO}/collaborators/{{username}}/permission"
+LIST, MANIFEST, FILE = "list", "manifest", "file"
+
+TAKEN = {COMMIT: 1, ON_BRANCH: 1, FILES: 1}
+TOLD = {CHECKS: 1, CHECK: 1}
+FLOOD = 100
+SUITES = ("arith", "ir", "relax", "target", "te")
+GOOD, BAD = junit(test_add="passed", test_mul="passed"), junit(test_add="passed", test_mul="AssertionError")
+
+
+@pytest.fixture
+async def counted(tmp_path: Path, aws_world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Counted]:
+    """A lab in a town whose requests are counted."""
+    async with gate(aws_world.server) as s3:
+        point_to(s3.url, monkeypatch)
+        async with lab_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as place:
+            yield Counted(place, s3)
+
+
+class Counted:
+    """A lab in a town whose requests are counted."""
+
+    def __init__(self, place: LabTown, s3: Gate) -> None:
+        self.place = place
+        self.s3 = s3
+
+    async def cost(self, step: Callable[[], object]) -> tuple[dict[str, int], dict[str, int]]:
+        """Return the requests to GitHub and to S3 that a step brings about, with the looks that it takes to settle."""
+        await self.place.settle()
+        self.place.town.github.requests.clear()
+        self.s3.requests.clear()
+        step()
+        await self.place.settle()
+        records = self.place.town.github.requests.records
+        asked = Counter(f"{r.method} {r.route}" for r in records if r.token == "installation")
+        # The repository's own number is looked up once.
+        del asked[f"GET {REPO}"], asked["GET /users/{username}"]
+        return dict(asked), dict(Counter(kind_of(path) for _, path in self.s3.requests))
+
+    def night(self, suites: tuple[str, ...] = SUITES, content: bytes = GOOD) -> Callable[[], object]:
+        """Return the step of a lab that uploads some suites of a new night."""
+
+        def upload() -> None:
+            sha = self.place.night()
+            for suite in suites:
+                self.place.upload(sha, {"a.xml": content}, suite=suite)
+
+        return upload
+
+
+def kind_of(path: str) -> str:
+    return LIST if "list-type=" in path else MANIFEST if path.endswith("manifest.json") else FILE
+
+
+def read(runs: int) -> dict[str, int]:
+    """Return the requests to S3 of so many runs of a file each, heard of by two looks."""
+    return {LIST: 2, MANIFEST: runs, FILE: runs}
+
+
+async def test_a_night_of_five_suites_is_asked_about_once_and_told_once(counted: Counted) -> None:
+    assert await counted.cost(counted.night()) == (TAKEN | TOLD, read(5))
+    # The second night has one to be compared with.
+    assert await counted.cost(counted.night()) == (TAKEN | TOLD | {ANCESTORS: 1}, read(5))
+
+
+async def test_the_cost_grows_neither_with_tests_nor_with_suites_nor_with_nights(counted: Counted) -> None:
+    await counted.cost(counted.night(SUITES[:1]))
+    second = TAKEN | TOLD | {ANCESTORS: 1}
+    many = junit(**{f"test_{n}": "passed" for n in range(2000)})
+    worse = junit(**{f"test_{n}": "AssertionError" if n % 30 == 0 else "passed" for n in range(2000)})
+    for suites, content in ((SUITES[:1], many), (SUITES[:1], worse), (SUITES[:1], many)):
+        assert await counted.cost(counted.night(suites, content)) == (second, read(len(suites)))
+    await counted.cost(counted.night())
+    assert await counted.cost(counted.night(content=many)) == (second, read(5))
+
+
+async def test_a_pull_request_costs_a_look_at_its_head(counted: Counted) -> None:
+    await counted.cost(counted.night(SUITES[:1]))
+    place = counted.place
+    place.town.repo.push("main", onto=place.town.repo.branch("nightly"), by="octocat")
+    claimed, found = (place.town.repo.open_pull_request("octocat", title) for title in ("Faster", "Slower"))
+    says: dict[str, Any] = {"pull_request": claimed.number}
+    for pull, claims in ((claimed, says), (found, {})):
+        upload = partial(place.upload, pull.head_sha, {"a.xml": BAD}, suite="arith", **claims)
+        asks = {} if claims else {HEADS_PULLS: 1}
+        assert await counted.cost(upload) == (TAKEN | TOLD | {ANCESTORS: 1} | asks, read(1))
+
+
+async def test_a_check_that_is_computed_again_reads_nothing_from_the_bucket(counted: Counted) -> None:
+    await counted.cost(counted.night())
+    sha = counted.place.town.repo.branch("nightly")
+    check = counted.place.check(sha)
+    assert await counted.cost(lambda: check.rerequest("hubot")) == (TOLD, {LIST: 2})
+    await counted.cost(counted.night())
+    sha = counted.place.town.repo.branch("nightly")
+    check = counted.place.check(sha)
+    assert await counted.cost(lambda: check.press("hubot", "re-check")) == (TOLD | {ANCESTORS: 1}, {LIST: 2})
+
+
+async def test_results_that_come_late_change_the_check_by_one_write(counted: Counted) -> None:
+    await counted.cost(counted.night(SUITES[:1], BAD))
+    sha = counted.place.town.repo.branch("nightly")
+    late = await counted.cost(lambda: counted.place.upload(sha, {"b.xml": GOOD}, suite="te"))
+    assert late == ({CHECKS: 1, UPDATE: 1}, read(1))
+
+
+async def test_runs_that_were_taken_cost_a_listing(counted: Counted) -> None:
+    await counted.cost(counted.night())
+    assert await counted.cost(lambda: None) == ({}, {LIST: 2})
+
+
+@pytest.mark.parametrize("sha", ["f" * 40, "of main"])
+async def test_a_hundred_runs_of_a_commit_that_nobody_may_test_are_asked_about_once(counted: Counted, sha: str) -> None:
+    if sha == "of main":
+        sha = counted.place.town.repo.push("main", {"new.txt": "x"}, by="octocat").sha
+
+    def flood() -> None:
+        for _ in range(FLOOD):
+            counted.place.upload(sha, {"a.xml": GOOD})
+
+    asked, told = await counted.cost(flood)
+    assert asked == ({COMMIT: 1} if sha == "f" * 40 else {COMMIT: 1, ON_BRANCH: 1, HEADS_PULLS: 1})
+    assert told == {LIST: 2, MANIFEST: FLOOD}
+
+
+@pytest.mark.parametrize("suite", ["arith", "arith-{n}"])
+async def test_a_flood_of_runs_is_asked_about_once_and_told_at_its_begin_and_its_end(
+    counted: Counted, suite: str
+) -> None:
+    await counted.cost(counted.night(SUITES[:1]))
+
+    def flood() -> None:
+        sha = counted.place.night()
+        for n in range(FLOOD):
+            counted.place.upload(sha, {"a.xml": GOOD}, suite=suite.format(n=n) if n else "arith")
+
+    asked, told = await counted.cost(flood)
+    assert told == read(FLOOD)
+    assert {route: asked.pop(route) for route in TAKEN} == TAKEN
+    # The second look may find that the first one has told of all.
+    assert asked.pop(UPDATE, 0) <= 1
+    assert asked == {ANCESTORS: 2, CHECKS: 2, CHECK: 1}
