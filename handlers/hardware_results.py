@@ -22,6 +22,7 @@ from bot.github.markdown import code
 from bot.github.permissions import ROLES, Permissions
 from bot.payload import Payload
 from bot.plan import NOTHING, Context, Plan, Router
+from bot.results import report_words as words
 from bot.results.compare import compare
 from bot.results.events import CHECK_DUE, due_of
 from bot.results.findings import Baseline, Compared, Findings, Ignored
@@ -46,6 +47,10 @@ NEEDS_WRITE = (
     "> {login} asked to ignore these failures for this pull request. That takes write permission in this "
     "repository: somebody who has it can press the button."
 )
+CHANGED = (
+    "> {login} asked to ignore new failures, and results have come since that they have not seen. To ignore what is "
+    "shown now, press the button once more."
+)
 NOTHING_TO_IGNORE = "> {login} asked to ignore new failures, and there are none here that could be ignored."
 TOO_MANY = "> {login} asked to ignore more than {most:,} failures: that many tell of one cause, not of tests."
 NOT_KNOWN = "no results of {target} are known for {sha}"
@@ -55,11 +60,15 @@ router = Router()
 
 @dataclass(frozen=True, slots=True)
 class Press:
-    """Somebody pressed a button of a check run: `button` is its identifier, empty for GitHub's own *Re-run*."""
+    """Somebody pressed a button of a check run: `button` is its identifier, empty for GitHub's own *Re-run*.
+
+    `shown` are the title and the external ID of what they saw.
+    """
 
     button: str
     by: Person
     at: str
+    shown: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +123,8 @@ def _ignore(findings: Findings, press: Press, key: str, *, may: bool) -> tuple[F
         return replace(findings, notice=NEEDS_WRITE.format(login=login)), []
     if not key or not findings.new_failures:
         return replace(findings, notice=NOTHING_TO_IGNORE.format(login=login)), []
+    if press.shown != (words.title(findings), findings.external_id):
+        return replace(findings, notice=CHANGED.format(login=login)), []
     before = findings.ignored.tests if findings.ignored else frozenset()
     tests = before | {(failure.suite, failure.test) for failure in findings.new_failures}
     if len(tests) > MOST_IGNORED:
@@ -136,7 +147,8 @@ def asked_of(delivery: Delivery, app_id: int) -> Asked | None:
     if run.string("name") != about.check_name:
         return None
     at = f"{datetime.fromtimestamp(delivery.received_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    press = Press(payload.text("requested_action", "identifier"), person_or_ghost(payload, "sender"), at)
+    shown = (run.text("output", "title"), run.text("external_id"))
+    press = Press(payload.text("requested_action", "identifier"), person_or_ghost(payload, "sender"), at, shown)
     return Asked(about, run.string("head_sha"), press)
 
 

@@ -46,11 +46,15 @@ def order(run: Run) -> tuple[int, str, str]:
 def shards(runs: Iterable[Run]) -> Shards:
     """Tell what is there of a suite whose runs these are, in any order.
 
-    A run that waits, or waited in vain, no longer matters once a later one brought the same shard.
+    A run that waits, or waited in vain, no longer matters once a later one brought the same shard. Attempts may be cut
+    into shards differently: where one cut is there as a whole, of another nothing is missing.
     """
     ordered = sorted((run for run in runs if run.claims), key=order)
-    total = max((_claims(run).shard_total for run in ordered), default=1)
-    sent = {_claims(run).shard_index for run in ordered if _claims(run).shard_total == total}
+    cuts: dict[int, set[int]] = {}
+    for run in ordered:
+        cuts.setdefault(_claims(run).shard_total, set()).add(_claims(run).shard_index)
+    total = max(cuts, key=lambda cut: (len(cuts[cut]) == cut, cut), default=1)
+    sent = cuts.get(total, set())
     stored_later: set[tuple[int, int]] = set()
     open_ones = []
     for run in reversed(ordered):

@@ -239,6 +239,27 @@ async def test_a_file_larger_than_its_manifest_says_is_not_read(place: LabTown) 
     assert "ops.xml has more than the" in str(place.check(sha).summary)
 
 
+async def test_nobody_ignores_what_they_have_not_seen(place: LabTown) -> None:
+    night = place.night()
+    place.upload(night, {"a.xml": junit(**GOOD), "b.xml": junit(test_div="passed")})
+    await place.settle()
+    place.town.repo.push("main", onto=night, by="octocat")
+    pull = place.town.repo.open_pull_request("octocat")
+    place.upload(pull.head_sha, {"a.xml": junit(**BAD)}, shard={"index": 1, "total": 2})
+    await place.settle()
+    seen = place.check(pull.head_sha)
+    place.upload(pull.head_sha, {"b.xml": junit(test_div="AssertionError")}, shard={"index": 2, "total": 2})
+    await place.look()
+    seen.press("hubot", "ignore")
+    await place.town.quiet()
+    now = place.checks(pull.head_sha)[-1]
+    assert (now.conclusion, now.title) == ("neutral", "2 new failures · 1 passed")
+    assert "press the button once more" in str(now.summary)
+    now.press("hubot", "ignore")
+    await place.town.quiet()
+    assert place.checks(pull.head_sha)[-1].conclusion == "success"
+
+
 async def test_a_person_may_have_it_computed_again(place: LabTown) -> None:
     sha = place.night()
     place.upload(sha, {"ops.xml": junit(**GOOD)})

@@ -21,6 +21,7 @@ from bot.results.collect import collect
 from bot.results.events import CHECK_DUE
 from bot.results.findings import Findings, Ignored
 from bot.results.model import Case, Detail, RunKey, Status
+from bot.results.report_words import title
 from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store import ResultsStore
 from handlers import hardware_results
@@ -57,7 +58,9 @@ def ignoring(*tests: str) -> Ignored:
 
 
 def decided(known: Findings, button: str | None = None, *, may: bool = True, key: str = KEY) -> list[Effect]:
-    press = None if button is None else Press(button, HUBOT, PRESSED)
+    """Return what comes of a press by somebody who sees what is known."""
+    shown = (title(known), known.external_id)
+    press = None if button is None else Press(button, HUBOT, PRESSED, shown)
     return list(decide(known, Asked(ABOUT, SHA, press), key, 7.0, may=may).effects)
 
 
@@ -153,10 +156,10 @@ def pressed(name: str, app: int = 9, **more: Any) -> Delivery:
 @pytest.mark.parametrize(
     ("delivery", "asked"),
     [
-        (pressed(CHECK), Asked(ABOUT, SHA, Press("", HUBOT, "2026-11-20T05:26:40Z"))),
+        (pressed(CHECK), Asked(ABOUT, SHA, Press("", HUBOT, "2026-11-20T05:26:40Z", ("", "x")))),
         (
             pressed(CHECK, requested_action={"identifier": "ignore"}),
-            Asked(ABOUT, SHA, Press("ignore", HUBOT, "2026-11-20T05:26:40Z")),
+            Asked(ABOUT, SHA, Press("ignore", HUBOT, "2026-11-20T05:26:40Z", ("", "x"))),
         ),
         (pressed(CHECK, app=8), None),
         (pressed("unit"), None),

@@ -107,6 +107,13 @@ def test_a_run_whose_shards_are_not_all_there_tells_which_are_missing(store: Res
     assert store.baselines(ABOUT, SUITE, sha(2)) == [sha(1)]
 
 
+def test_an_attempt_at_one_shard_of_a_suite_that_came_whole_misses_no_other(store: ResultsStore) -> None:
+    put(store, Upload(1, {ADD: "passed", MUL: "failed"}))
+    put(store, Upload(1, {MUL: "passed"}, "2", attempt=2, shard=(1, 2)))
+    state = store.state(ABOUT, sha(1)).suites[SUITE]
+    assert (state.complete, state.missing_shards, state.seen[MUL].flaky) == (True, (), True)
+
+
 def test_a_later_attempt_says_how_a_test_ended_and_that_it_is_flaky(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}, "b", attempt=2), Upload(1, {ADD: "failed", MUL: "failed"}, "a"))
     suite = store.state(ABOUT, sha(1)).suites[SUITE]

@@ -107,8 +107,8 @@ def merged(uploads: Iterable[Upload]) -> Results:
 
 def is_complete(uploads: Sequence[Upload]) -> bool:
     """Tell whether all shards of one suite and commit are there."""
-    total = max(one.shard[1] for one in uploads)
-    return {one.shard[0] for one in uploads if one.shard[1] == total} >= set(range(1, total + 1))
+    totals = {one.shard[1] for one in uploads}
+    return any({one.shard for one in uploads} >= {(index + 1, total) for index in range(total)} for total in totals)
 
 
 def series(uploads: Iterable[Upload]) -> list[tuple[str, Results]]:
