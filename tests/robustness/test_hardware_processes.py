@@ -1,0 +1,59 @@
+"""Results in processes of their own: two replicas on one database, one bucket and one queue, and a graceful stop."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+
+from tests.bucket import World
+from tests.robustness.crashes import Undisturbed
+from tests.robustness.nights import Nights
+from tests.robustness.place import place
+from tests.robustness.side_by_side import SideBySide
+from tests.waiting import until
+
+HELD_AT_MOST = 10.0
+"""Seconds: half of a long poll, and far more than a stop takes."""
+TALKS = 3
+
+
+async def test_two_replicas_take_each_run_and_write_each_check_once(
+    undisturbed_nights: Undisturbed, tmp_path: Path, postgres_url: str, aws_world: World
+) -> None:
+    async with place(tmp_path, postgres_url, bucket=aws_world) as here:
+        talks = SideBySide(here, {str(n): Nights for n in range(TALKS)})
+        other = here.replica()
+        await here.start()
+        await other.start()
+        try:
+            talks.begin()
+            deliveries = await talks.end()
+        finally:
+            await other.kill()
+        assert talks.differences(undisturbed_nights.seen) == {}
+        stored = Counter(
+            entry["run"] for log in (here.bot.logs, other.logs) for entry in log if entry["event"] == "run stored"
+        )
+        assert set(stored.values()) == {1}
+        assert len(stored) == 8 * TALKS
+        told = Counter(one["guid"] for one in deliveries if one["event"] == "nightjar.run")
+        assert set(told.values()) == {1}
+        # One for each commit, and one that somebody's press of a button changed.
+        writes = Counter(request.path for request in here.github.requests.writes if "/check-runs" in request.path)
+        assert set(writes.values()) == {4}
+
+
+async def test_a_process_that_listens_to_a_queue_stops_at_once(
+    tmp_path: Path, sqlite_url: str, aws_world: World
+) -> None:
+    async with place(tmp_path, sqlite_url, bucket=aws_world) as here:
+        here.configure([here.add_repository("octocat").full_name])
+        await here.start()
+        assert here.gate is not None
+        gate = here.gate
+        # A long poll is open for 20 seconds.
+        await until(lambda: [method for method, _ in gate.requests].count("POST") >= 1)
+        began = time.monotonic()
+        assert await here.bot.stop() == 0
+        assert time.monotonic() - began < HELD_AT_MOST
