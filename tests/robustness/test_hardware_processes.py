@@ -57,3 +57,22 @@ async def test_a_process_that_listens_to_a_queue_stops_at_once(
         began = time.monotonic()
         assert await here.bot.stop() == 0
         assert time.monotonic() - began < HELD_AT_MOST
+
+
+async def test_a_queue_without_a_region_is_told_in_one_line(tmp_path: Path, sqlite_url: str, aws_world: World) -> None:
+    async with place(tmp_path, sqlite_url, bucket=aws_world, environment={"AWS_DEFAULT_REGION": ""}) as here:
+        here.configure([here.add_repository("octocat").full_name])
+        code, _, err = await here.bot.run("serve", "--config", str(here.bot.config), "--port", "0")
+        assert code == 1
+        (line,) = err.splitlines()
+        assert "AWS_DEFAULT_REGION is not set" in line
+
+
+async def test_without_labs_nothing_of_aws_is_needed_or_loaded(tmp_path: Path, sqlite_url: str) -> None:
+    async with place(tmp_path, sqlite_url, environment={"PYTHONPROFILEIMPORTTIME": "1"}) as here:
+        here.configure([here.add_repository("octocat").full_name])
+        await here.start()
+        assert await here.bot.stop() == 0
+        loaded = {line.rpartition("|")[2].strip() for line in here.bot.output if line.startswith("import time:")}
+        assert "bot.results.watch" in loaded
+        assert not {name for name in loaded if name.partition(".")[0] in ("boto3", "botocore", "moto")}

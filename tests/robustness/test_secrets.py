@@ -14,8 +14,10 @@ import psycopg
 import pytest
 
 from sandbox.webhooks import headers_of
+from tests.bucket import World
 from tests.postgres import PostgresServer
 from tests.robustness.conversation import CONVERSATIONS
+from tests.robustness.nights import Nights
 from tests.robustness.place import SECRET, Place, place
 from tests.robustness.side_by_side import SideBySide
 from tests.robustness.test_incomplete_payloads import without
@@ -24,6 +26,7 @@ OLD_SECRET = "only-the-tests-knew-this-one-before"
 PASSWORD = "pass:word/of the@database"
 OTHERS = {
     "AWS_SECRET_ACCESS_KEY": "only-the-tests-know-this-key-of-a-bucket",
+    "AWS_SESSION_TOKEN": "only-the-tests-know-this-token-of-a-role",
     "SLACK_WEBHOOK_URL": "https://hooks.slack.com/services/T000/B000/only-the-tests-know",
     "DISCORD_WEBHOOK_URL": "https://discord.com/api/webhooks/1/only-the-tests-know",
 }
@@ -135,7 +138,12 @@ def stored(url: str) -> str:
 async def eventful_run(here: Place) -> str:
     """Let much go wrong while conversations go on, with kills and restarts; return the GUID of a failed delivery."""
     faults = here.github.faults
-    talks = SideBySide(here, {kind.__name__: kind for kind in CONVERSATIONS})
+    talks = SideBySide(here, {kind.__name__: kind for kind in (*CONVERSATIONS, Nights)})
+    assert here.gate is not None
+    for trouble in ({"status": 403, "message": "SignatureDoesNotMatch"}, {"status": 503}, {"drop": "before"}):
+        here.gate.faults.add("GET", re.compile("list-type="), **trouble)
+        here.gate.faults.add("POST", re.compile("."), **trouble)
+    here.gate.faults.add("GET", re.compile("manifest.json"), status=503)
     faults.add("POST", "/app/installations/{installation_id}/access_tokens", status=500)
     faults.add("POST", "/app/installations/{installation_id}/access_tokens", drop="after")
     faults.add("GET", f"{REPOS}/pulls/{{pull_number}}/reviews", status=401)
@@ -183,6 +191,7 @@ async def look_through(here: Place) -> Said:
         assert guid in said[where], where
     assert "serve" in said["argv"]
     assert "nightjar_" in said["/metrics"]
+    assert "queue is not heard" in said["log"]
     return said
 
 
@@ -193,18 +202,18 @@ def environment() -> dict[str, str]:
 
 
 async def test_no_secret_is_seen_anywhere_on_sqlite(
-    environment: dict[str, str], tmp_path: Path, sqlite_url: str
+    environment: dict[str, str], tmp_path: Path, sqlite_url: str, aws_world: World
 ) -> None:
-    async with place(tmp_path, sqlite_url, environment=environment) as here:
+    async with place(tmp_path, sqlite_url, environment=environment, bucket=aws_world) as here:
         said = await look_through(here)
         assert list(leaks(here, said)) == []
 
 
 async def test_no_secret_is_seen_anywhere_on_postgresql_which_goes_away_meanwhile(
-    environment: dict[str, str], tmp_path: Path, postgres_url: str, postgres_server: PostgresServer
+    environment: dict[str, str], tmp_path: Path, postgres_url: str, postgres_server: PostgresServer, aws_world: World
 ) -> None:
     url = postgres_url.replace("@", f":{quote(PASSWORD, safe='')}@")
-    async with place(tmp_path, url, environment=environment) as here:
+    async with place(tmp_path, url, environment=environment, bucket=aws_world) as here:
         here.configure([here.add_repository("octocat").full_name])
         await here.start()
         postgres_server.restart_immediately()
