@@ -52,6 +52,12 @@ def check_due(due: Due, repository_id: int) -> Announcement:
     return _announcement(f"{guid}:over" if due.over else guid, CHECK_DUE, about, repository_id, hardware=hardware)
 
 
+def check_of(guid: str, repository: str) -> tuple[TargetKey, str]:
+    """Read from the GUID of a delivery of ours which check run it was about: of which target, at which commit."""
+    _, _, lab, target, sha, *_ = guid.split(":")
+    return TargetKey(repository, lab, target), sha
+
+
 def due_of(payload: Payload) -> Due:
     """Read from a payload of ours which check run is to be written."""
     hardware = payload.at("hardware")

@@ -3,11 +3,13 @@ r"""Which test a case is, whatever the lab's root folder, prefix or format, and 
 The ID is `path::Class::name[params]`, as pytest's node IDs are, with the path as it is in the repository at that
 commit. Characters of a name that cannot be printed (control characters, line breaks, bidirectional marks, odd spaces)
 are written as Python's `repr` writes them: `\n`, `\x1b`, `\u202e`. Paths are taken in Unicode's form NFC, for file
-systems change the form of what they keep; names come from the source, the same everywhere, and keep theirs.
+systems change the form of what they keep; names come from the source, the same everywhere, and keep theirs. An ID
+longer than MAX_NAME is shortened to its beginning, 16 digits of its SHA-256 and its end.
 """
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
 import re
 from collections import Counter, defaultdict
@@ -15,15 +17,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from unicodedata import normalize
 
-from bot.results.limits import MAX_NAME, TooMuch
+from bot.results.limits import MAX_NAME
 from bot.results.model import Case, Trouble
 
 MAX_PARTS = 64
 """Components of a dotted name or a path; what has more is not looked for in the repository."""
-TOO_LONG = (
-    "A test's ID has {length:,} characters and begins with {start!r}; at most {limit:,} are taken. Give the test's "
-    "parameters shorter IDs (pytest: `ids=`)."
-)
+SHORTENED_TAIL = 240
+"""Characters kept of the end of an ID that is too long."""
+HASH_DIGITS = 16
 RENAMED_TOGETHER = 10
 """So many tests must have been renamed by one rule, or it may be chance."""
 RENAMED_SHARE = 0.8
@@ -63,7 +64,7 @@ class Resolver:
         """Return a case's test ID, and the path in the repository that its line belongs to, or "".
 
         The ID of a file that could not be collected, or was skipped as a whole, is its path alone. Where nothing
-        matches, the ID is what the case says: `classname::name`. Raises TooMuch for an ID longer than MAX_NAME.
+        matches, the ID is what the case says: `classname::name`.
         """
         name = case.name
         classname = case.classname
@@ -79,7 +80,7 @@ class Resolver:
             head, path = self._classes.get(classname) or self._classes.setdefault(classname, self._class(classname))
             test = head + (name if name.isprintable() else _visible(name))
         if len(test) > MAX_NAME:
-            raise TooMuch(TOO_LONG.format(length=len(test), start=test[:80], limit=MAX_NAME))
+            test = _shortened(test)
         return test, path
 
     def _class(self, classname: str) -> tuple[str, str]:
@@ -199,6 +200,12 @@ def _visible(name: str) -> str:
     if name.isprintable():
         return name
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in name)
+
+
+def _shortened(test: str) -> str:
+    """Return an ID that is too long with a hash of all of it in place of its middle, the same in every run."""
+    mark = f"…{hashlib.sha256(test.encode('utf-8', 'surrogatepass')).hexdigest()[:HASH_DIGITS]}…"
+    return test[: MAX_NAME - len(mark) - SHORTENED_TAIL] + mark + test[-SHORTENED_TAIL:]
 
 
 def renames(gone: Iterable[str], new: Iterable[str]) -> dict[str, str]:

@@ -42,7 +42,10 @@ MAX_TESTS = 1_000_000
 MAX_SUITE_NAMES = 3_000_000
 """Names that a suite's tests have had in all runs of all labs; more come of names that differ in every run."""
 MAX_NAME = 1000
-"""Characters of a test's ID; longer ones are refused, for two of them could become one."""
+"""Characters of a test's ID; of longer ones the middle gives way to its hash."""
+MAX_RAW_NAME = 15_000
+"""Characters of a name as it stands in a file, up to 60 kB; parameters that are spelled out may make some thousands.
+Less than is kept of a text of JSON, which is cut before anybody knows that it is a name."""
 MAX_MESSAGE = 1000
 """Characters of a message; the rest is cut off."""
 MAX_TEXT_HEAD, MAX_TEXT_TAIL = 6_000, 10_000

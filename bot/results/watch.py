@@ -21,7 +21,7 @@ from bot.config.types import seconds
 from bot.errors import TryAgain, UserError
 from bot.heads import repository_id_of, repository_key
 from bot.payload import Payload
-from bot.results.events import check_due, run_arrived
+from bot.results.events import CHECK_DUE, check_due, check_of, run_arrived
 from bot.results.manifest import MANIFEST, run_key
 from bot.results.model import RunKey, TargetKey
 from bot.results.state import Due
@@ -40,7 +40,7 @@ TICK = "* * * * * */15"
 FIRST_LOOK = 30.0
 """Seconds after which a run whose files are missing is looked at again, then after twice as long, and so on."""
 ONCE_MORE = 3600.0
-"""Seconds between two attempts at a run of which every try has failed."""
+"""Seconds between two attempts at a run, or a check run, of which every try has failed."""
 
 NOT_DONE = "results could not be looked after"
 
@@ -132,7 +132,7 @@ class Watch:
         """Do what is due. What fails for one repository is logged, and keeps nothing else from being done."""
         announced = 0
         for repository, results in self._watched.items():
-            for work in (self._list, self._look_again, self._announce_checks):
+            for work in (self._list, self._look_again, self._look_at_failed_checks, self._announce_checks):
                 try:
                     announced += await work(repository, results)
                 except (TryAgain, UserError, GitHubException) as error:
@@ -186,6 +186,23 @@ class Watch:
                 repository_id = await self.repository_id(repository)
                 looks += await self._accept(*run_arrived(arrival, run.key, repository_id, time=time_of_look))
         return looks
+
+    async def _look_at_failed_checks(self, repository: str, _: Results) -> int:
+        """Have check runs written again of which every try has failed, GitHub having been away or a permission missing.
+
+        Nothing else would: their results are stored, and may never change again.
+        """
+        record = f"results-failed:{repository.lower()}"
+        last = await self._records.get(record) or {}
+        if self._now() < float(last.get("next", 0)):
+            return 0
+        seen = newest = int(last.get("job", 0))
+        for delivery in await self._journal.recent(failed=True):
+            if delivery.event == CHECK_DUE and delivery.repository == repository and delivery.job.job_id > seen:
+                newest = max(newest, delivery.job.job_id)
+                await asyncio.to_thread(self._store.touch, *check_of(delivery.guid, repository))
+        await self._records.put(record, {"next": self._now() + ONCE_MORE, "job": newest})
+        return 0
 
     async def _announce_checks(self, repository: str, results: Results) -> int:
         due = await asyncio.to_thread(

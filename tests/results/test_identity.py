@@ -1,3 +1,4 @@
+import re
 import unicodedata
 
 import pytest
@@ -5,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.results.identity import Resolver
-from bot.results.limits import MAX_NAME, TooMuch
+from bot.results.limits import MAX_NAME
 from bot.results.model import Case, Status, Trouble
 
 FILES = (
@@ -183,11 +184,27 @@ def test_a_path_is_the_same_in_both_forms_that_file_systems_give_it() -> None:
     assert resolved(case(nodeid=f"{composed}::test_x"), (decomposed,)) == (f"{composed}::test_x", decomposed)
 
 
-def test_an_id_that_is_too_long_is_refused_in_words_for_the_lab() -> None:
+def test_an_id_that_is_too_long_keeps_its_beginning_and_end_and_a_hash_of_all() -> None:
     longest = "x" * (MAX_NAME - len("Suite::"))
     assert resolved(case(longest, "Suite"))[0] == f"Suite::{longest}"
-    with pytest.raises(TooMuch, match=r"1,001 characters and begins with 'Suite::x"):
-        resolved(case(longest + "x", "Suite"))
+    shortened = resolved(case(f"test_add[{'x' * 2_000}-llvm]", FOREIGN))
+    assert shortened == resolved(case(nodeid=f"{ADD}::test_add[{'x' * 2_000}-llvm]"))
+    assert len(shortened[0]) == MAX_NAME
+    assert shortened[0].startswith(f"{ADD}::test_add[xxx")
+    assert re.search(r"xxx…[0-9a-f]{16}…xxx.*xxx-llvm\]$", shortened[0])
+    assert shortened[1] == ADD
+
+
+@settings(deadline=None, max_examples=100)
+@given(middle=st.text(max_size=30), other=st.text(max_size=30))
+def test_two_long_names_stay_as_different_as_they_were(middle: str, other: str) -> None:
+    ids = [resolved(case(f"test[{'x' * 1_000}{text}{'y' * 1_000}]", "Suite"))[0] for text in (middle, other)]
+    assert [len(test) for test in ids] == [MAX_NAME, MAX_NAME]
+    assert (ids[0] == ids[1]) == (_printed(middle) == _printed(other))
+
+
+def _printed(text: str) -> str:
+    return resolved(case(f"t{text}", "Suite"))[0]
 
 
 modules = st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(lambda parts: "/".join([*parts, "test_m"]))

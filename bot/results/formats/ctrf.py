@@ -19,6 +19,7 @@ WHAT = "ctrf"
 NO_TESTS = f"{WHAT}: there is no list `results.tests`"
 NO_NAME = f"{WHAT}: a test without a name {{place}}"
 NO_STATUS = f"{WHAT}: {{name}} has the status {{status!r}}; known are passed, failed, skipped, pending and other"
+SHOWN = 80
 MILLISECOND = 0.001
 
 TEST: Shape = {
@@ -103,7 +104,7 @@ def _status(test: Mapping[str, Any], name: str) -> tuple[Status, Trouble]:
     word, raw = test.get("status"), test.get("rawStatus")
     status = STATUS.get(word) if isinstance(word, str) else None
     if status is None:
-        raise Refused(NO_STATUS.format(name=name, status=str(word)[:80]))
+        raise Refused(NO_STATUS.format(name=name[:SHOWN], status=str(word)[:SHOWN]))
     return RAW.get(raw.lower() if isinstance(raw, str) else "", (status, Trouble.NONE))
 
 

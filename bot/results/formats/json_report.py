@@ -31,6 +31,7 @@ from bot.results.model import BAD, Case, Status, Trouble
 WHAT = "pytest-json-report"
 NO_TESTS = f"{WHAT}: there is no list `tests`. Was it made with --json-report-summary? The tests are needed"
 NO_OUTCOME = f"{WHAT}: {{nodeid}} has neither phases nor an outcome that is known, but {{outcome!r}}"
+SHOWN = 200
 
 _PHASE: Shape = {"outcome": SCALAR, "duration": SCALAR, "longrepr": SCALAR, "crash": {"message": SCALAR}}
 PHASES = ("setup", "call", "teardown", CRASHED)
@@ -107,7 +108,7 @@ def _verdict(nodeid: str, outcome: Any, phases: Mapping[str, Phase]) -> Verdict:
     stated = OUTCOMES.get(outcome) if isinstance(outcome, str) else None
     if not phases:
         if stated is None:
-            raise Refused(NO_OUTCOME.format(nodeid=nodeid, outcome=outcome))
+            raise Refused(NO_OUTCOME.format(nodeid=nodeid[:SHOWN], outcome=str(outcome)[:SHOWN]))
         return stated
     verdict = verdict_of(phases)
     if verdict.status in BAD or stated is None:

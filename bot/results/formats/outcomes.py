@@ -12,7 +12,7 @@ from typing import NamedTuple
 from bot.results.formats import values
 from bot.results.formats.fields import cut, one_line
 from bot.results.formats.xml import LOGS, Part
-from bot.results.limits import MAX_MESSAGE, MAX_NAME, MAX_SECONDS, Refused, TooMuch
+from bot.results.limits import MAX_MESSAGE, MAX_RAW_NAME, MAX_SECONDS, Refused, TooMuch
 from bot.results.model import Case, Status, Trouble
 
 MORE = " (and {count} more)"
@@ -53,9 +53,9 @@ def build(
     name = attributes.get("name")
     if not name:
         raise Refused(NAMELESS)
-    if len(name) + len(classname) > MAX_NAME:
+    if len(name) + len(classname) > MAX_RAW_NAME:
         long = f"{classname}.{name}"
-        raise TooMuch(LONG_NAME.format(count=len(long) - 1, limit=MAX_NAME, head=long[:SHOWN]))
+        raise TooMuch(LONG_NAME.format(count=len(long) - 1, limit=MAX_RAW_NAME, head=long[:SHOWN]))
     status, flaky, trouble, message, text = outcome
     time: float | None
     try:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bot.results.formats import fields
-from bot.results.limits import MAX_NAME, TooMuch
+from bot.results.limits import MAX_RAW_NAME, TooMuch
 
 MAX_LINE = 10_000_000
 LONG_NAME = "A test's name has {length:,} characters; {limit:,} are taken (pytest: ids=). It begins with {start!r}"
@@ -22,12 +22,12 @@ _UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 def name(value: object) -> str:
     """Return the name of a test, file or class as it stands there; "" if it is no text.
 
-    Raises TooMuch beyond MAX_NAME characters.
+    Raises TooMuch beyond MAX_RAW_NAME characters.
     """
     if not isinstance(value, str):
         return ""
-    if len(value) > MAX_NAME:
-        raise TooMuch(LONG_NAME.format(length=len(value), limit=MAX_NAME, start=value[:80]))
+    if len(value) > MAX_RAW_NAME:
+        raise TooMuch(LONG_NAME.format(length=len(value), limit=MAX_RAW_NAME, start=value[:80]))
     return value
 
 

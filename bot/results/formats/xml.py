@@ -20,8 +20,8 @@ from bot.results.limits import (
     MAX_ATTRIBUTES,
     MAX_DEPTH,
     MAX_ELEMENTS,
-    MAX_NAME,
     MAX_PARTS,
+    MAX_RAW_NAME,
     MAX_TOKEN_BYTES,
     MAX_XML_NAMES,
     NotXml,
@@ -227,8 +227,8 @@ class _Reader:
             self._suite = Suite({}, attributes, "")
         if tag == "testsuite":
             path = ".".join(filter(None, (self._suite.path, attributes.get("name", ""))))
-            if len(path) > MAX_NAME:
-                self._too_much(LONG_NAME, MAX_NAME)
+            if len(path) > MAX_RAW_NAME:
+                self._too_much(LONG_NAME, MAX_RAW_NAME)
             self._suites.append(self._suite)
             self._suite = Suite(attributes, self._root, path)
             self._make = None

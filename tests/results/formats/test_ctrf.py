@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bot.results.limits import MAX_NAME, Refused, TooMuch
+from bot.results.limits import MAX_RAW_NAME, Refused, TooMuch
 from bot.results.model import Case, Status, Trouble
 from tests.results.formats.samples import cases, cases_of, one, refusal
 
@@ -105,8 +105,8 @@ def test_what_is_missing_is_named() -> None:
     )
     assert "an object is expected" in refusal('{"reportFormat": "CTRF", "results": []}')
     assert "the file ends too early" in refusal(report(a_test())[:-3])
-    assert "characters" in refusal(report(a_test(name="x" * (MAX_NAME + 1))), kind=TooMuch)
-    assert "characters" in refusal(report(a_test(filePath="x", suite=["y" * 999])), kind=TooMuch)
+    assert "characters" in refusal(report(a_test(name="x" * (MAX_RAW_NAME + 1))), kind=TooMuch)
+    assert "characters" in refusal(report(a_test(filePath="x", suite=["y" * (MAX_RAW_NAME - 1)])), kind=TooMuch)
 
 
 def test_wrong_types_are_refused_or_mean_nothing() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bot.results.formats.executorch import MAX_SUBTESTS, MEASURES
-from bot.results.limits import MAX_NAME, MAX_ROW_BYTES, Refused, TooMuch
+from bot.results.limits import MAX_RAW_NAME, MAX_ROW_BYTES, Refused, TooMuch
 from bot.results.model import Case, Status, Trouble
 from tests.results.formats.samples import cases, cases_of, one, plain, refusal
 
@@ -162,7 +162,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_column() -> None:
 
 
 def test_nothing_may_be_too_long_or_too_many() -> None:
-    assert "characters" in refusal(table(row("x" * (MAX_NAME + 1))), kind=TooMuch)
+    assert "characters" in refusal(table(row("x" * (MAX_RAW_NAME + 1))), kind=TooMuch)
     assert "more than 1 MiB" in refusal(table() + "x" * (MAX_ROW_BYTES + 1), kind=TooMuch)
     assert "more than 1 MiB" in refusal(table() + '"x\n",' * (MAX_ROW_BYTES // 4), kind=TooMuch)
     assert "more than 131,072 characters" in refusal(table() + '"' + "x\n" * 100_000, kind=TooMuch)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bot.results.limits import MAX_JSON_DEPTH, MAX_NAME, MAX_STRING_BYTES, Refused, TooMuch
+from bot.results.limits import MAX_JSON_DEPTH, MAX_RAW_NAME, MAX_STRING_BYTES, Refused, TooMuch
 from bot.results.model import Case, Status, Trouble
 from tests.results.formats.samples import cases, cases_of, one, plain, refusal
 
@@ -222,7 +222,7 @@ def test_words_within_texts_stay_as_they_are() -> None:
 
 
 def test_nothing_may_be_too_long_or_too_deep() -> None:
-    assert "characters" in refusal(report({"nodeid": "x" * (MAX_NAME + 1)}), kind=TooMuch)
+    assert "characters" in refusal(report({"nodeid": "x" * (MAX_RAW_NAME + 1)}), kind=TooMuch)
     assert "a text is longer" in refusal(report(environment="x" * (MAX_STRING_BYTES + 200_000)), kind=TooMuch)
     assert "go deeper" in refusal(
         report(environment="DEEP").replace('"DEEP"', "[" * (MAX_JSON_DEPTH + 1)), kind=TooMuch

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.results.formats import junit
-from bot.results.limits import MAX_MESSAGE, MAX_NAME, MAX_TEXT_HEAD, MAX_TEXT_TAIL, Refused, TooMuch
+from bot.results.limits import MAX_MESSAGE, MAX_RAW_NAME, MAX_TEXT_HEAD, MAX_TEXT_TAIL, Refused, TooMuch
 from bot.results.model import Case, Status, Trouble
 from tests.results.formats.junit_corpus import FOLDER, normal_form
 
@@ -122,11 +122,11 @@ def test_a_message_is_one_line_and_not_too_long() -> None:
     assert len(failing("", "word " * 10_000).message) == MAX_MESSAGE
 
 
-def test_a_name_too_long_is_refused_for_two_of_them_could_become_one() -> None:
-    just = "n" * (MAX_NAME - 1)
+def test_a_name_that_no_test_can_have_is_refused() -> None:
+    just = "n" * (MAX_RAW_NAME - 1)
     assert read(f'<testsuite><testcase classname="c" name="{just}"/></testsuite>')[0].name == just
     with pytest.raises(
-        TooMuch, match=r"^line 1: .* 1,001 characters, and 1,000 are taken \(pytest: ids=\); it is 'c\.nnn"
+        TooMuch, match=r"^line 1: .* 15,001 characters, and 15,000 are taken \(pytest: ids=\); it is 'c\.nnn"
     ):
         read(f'<testsuite><testcase classname="c" name="{just}n"/></testsuite>')
 

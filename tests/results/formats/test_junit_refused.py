@@ -14,7 +14,7 @@ from bot.results.formats import junit
 from bot.results.limits import (
     MAX_ATTRIBUTES,
     MAX_DEPTH,
-    MAX_NAME,
+    MAX_RAW_NAME,
     MAX_XML_NAMES,
     NotXml,
     Refused,
@@ -83,7 +83,7 @@ REFUSALS = {
         "line 1: more than 1,000 different names",
     ),
     "suites with endless names": (
-        f'<testsuite name="{"n" * MAX_NAME}"><testsuite name="m"/></testsuite>'.encode(), TooMuch,
+        f'<testsuite name="{"n" * MAX_RAW_NAME}"><testsuite name="m"/></testsuite>'.encode(), TooMuch,
         "names of the suites",
     ),
 }  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bot.results.formats.json_lines import SHORT_BYTES
-from bot.results.limits import MAX_JSON_DEPTH, MAX_NAME, MAX_OPEN_TESTS, MAX_STRING_BYTES, Refused, TooMuch
+from bot.results.limits import MAX_JSON_DEPTH, MAX_OPEN_TESTS, MAX_RAW_NAME, MAX_STRING_BYTES, Refused, TooMuch
 from bot.results.model import Case, Status, Trouble
 from tests.results.formats.samples import cases, cases_of, one, plain, refusal
 
@@ -216,7 +216,7 @@ def test_bytes_that_json_does_not_know_are_refused(bad: bytes) -> None:
 
 
 def test_nothing_may_be_too_long_too_deep_or_too_many() -> None:
-    assert "characters" in refusal(log(phase("setup", nodeid="x" * (MAX_NAME + 1))), kind=TooMuch)
+    assert "characters" in refusal(log(phase("setup", nodeid="x" * (MAX_RAW_NAME + 1))), kind=TooMuch)
     assert "a text is longer" in refusal(log(phase("setup", longrepr="x" * (MAX_STRING_BYTES + 200_000))), kind=TooMuch)
     assert "line 3 is no JSON: objects and arrays go too deep" in refusal(log() + "[" * 60_000 + "\n")
     deep = "[" * (MAX_JSON_DEPTH + 1) + "1, " * SHORT_BYTES
