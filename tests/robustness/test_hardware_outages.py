@@ -151,6 +151,24 @@ async def test_a_queue_that_is_away_is_heard_again_and_the_listing_finds_what_it
         assert len(place.checks(sha)) == 1
 
 
+async def test_a_check_that_github_refuses_is_written_once_it_no_longer_does(sqlite_url: str, aws_world: World) -> None:
+    async with lab_town(sqlite_url, aws_world) as place:
+        refused = place.town.github.faults.add("POST", f"{REPO}/check-runs", status=403, times=None)
+        sha = place.night()
+        place.upload(sha, GOOD)
+        for _ in range(10):
+            await place.look()
+        assert refused.hits == 1
+        place.town.github.faults.clear()
+        await place.look(later=HOUR)
+        await place.settle()
+        assert place.check(sha).title == FIRST
+        # It is at an end: nothing is written again and again.
+        await place.look(later=HOUR)
+        await place.settle()
+        assert len(place.checks(sha)) == 1
+
+
 TROUBLES: dict[str, dict[str, Any]] = {
     "500": {"status": 500},
     "502 after": {"status": 502, "when": "after"},
