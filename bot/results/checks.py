@@ -25,11 +25,13 @@ def touch(connection: sa.Connection, target: int, shas: Iterable[str], at: float
     """Note that what the checks of these commits tell has changed."""
     table = schema.checks
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    for sha in sorted(set(shas)):
-        first = {"target_id": target, "sha": sha, "changed_at": at, "revision": 1, "announced": 0, "over": False}
-        again = {"changed_at": at, "revision": table.c.revision + 1, "over": False}
-        key = [table.c.target_id, table.c.sha]
-        connection.execute(insert(table).values(first).on_conflict_do_update(index_elements=key, set_=again))
+    first = {"target_id": target, "changed_at": at, "revision": 1, "announced": 0, "over": False}
+    again = {"changed_at": at, "revision": table.c.revision + 1, "over": False}
+    key = [table.c.target_id, table.c.sha]
+    ordered = sorted(set(shas))  # a commit that comes late touches all later ones
+    for start in range(0, len(ordered), schema.AT_ONCE):
+        rows = [first | {"sha": sha} for sha in ordered[start : start + schema.AT_ONCE]]
+        connection.execute(insert(table).values(rows).on_conflict_do_update(index_elements=key, set_=again))
 
 
 def announced(connection: sa.Connection, target: int, due: Due) -> None:

@@ -64,8 +64,8 @@ def statuses(connection: sa.Connection, series: Series, sha: str) -> bytes:
     return runs.statuses(connection, [runs.stored(told)])[0]
 
 
-def place(connection: sa.Connection, series: Series, facts: Facts, find_renames: Renames) -> None:
-    """Write a point as it is now, and link it with its neighbours."""
+def place(connection: sa.Connection, series: Series, facts: Facts, find_renames: Renames) -> bool:
+    """Write a point as it is now, and link it with its neighbours; tell whether it is another than before."""
     table = schema.points
     row = connection.execute(sa.select(table).filter_by(series_id=series.id, sha=facts.sha)).mappings().first()
     values = {
@@ -76,6 +76,7 @@ def place(connection: sa.Connection, series: Series, facts: Facts, find_renames:
         "infra": facts.infra,
         "linked": facts.linked,
     }
+    changed = row is None or any(row[name] != value for name, value in values.items())
     if row is not None and row["linked"]:
         _unlink(connection, series, row, find_renames)
     if row is None:
@@ -86,6 +87,7 @@ def place(connection: sa.Connection, series: Series, facts: Facts, find_renames:
         row = connection.execute(sa.select(table).filter_by(series_id=series.id, sha=facts.sha)).mappings().one()
         _compare(connection, series, neighbour(connection, row, before=True), row, find_renames)
         _compare(connection, series, row, neighbour(connection, row, before=False), find_renames)
+    return changed
 
 
 def followers(connection: sa.Connection, series: Series, facts: Facts) -> set[str]:

@@ -218,23 +218,29 @@ class ResultsStore:
             target = runs.target_id(connection, run.key.about, make=True)
             assert target is not None
             number = runs.save(connection, target, run)
-            writing.save(connection, number, laid_out, columns)
-            self._follow(connection, target, found[1] if found else None, run)
+            changed = writing.save(connection, number, laid_out, columns)
+            before = found[1] if found else None
+            self._follow(connection, target, before, run, news=changed or before != run)
             return True
 
-    def _follow(self, connection: sa.Connection, target: int, before: Run | None, run: Run) -> None:
-        """Bring everything that follows from a run up to date: its suites' points, and what checks tell."""
+    def _follow(
+        self, connection: sa.Connection, target: int, before: Run | None, run: Run, *, news: bool = True
+    ) -> None:
+        """Bring everything that follows from a run up to date: its suites' points, and what checks tell.
+
+        Without `news` the same was read once more, and no check changes unless a rule has that points go by.
+        """
         touched = set()
         told = {one.claims.suite for one in (before, run) if one and one.claims and one.state in runs.TOLD}
         for suite_name in sorted(told):
-            touched.add(run.key.sha)
+            if news:
+                touched.add(run.key.sha)
             suite = names.find(connection, run.key.repository, suite_name, make=True)
             assert suite is not None
             of = series.find(connection, suite, suite_name, target)
             facts = self._facts(connection, of, run.key.sha)
-            if facts is not None:
-                series.place(connection, of, facts, self._renames)
-                touched |= series.followers(connection, of, facts)
+            if facts is not None and (series.place(connection, of, facts, self._renames) or news):
+                touched |= {run.key.sha, *series.followers(connection, of, facts)}
         checks.touch(connection, target, touched, self._now())
 
     def _facts(self, connection: sa.Connection, of: series.Series, sha: str) -> Facts | None:

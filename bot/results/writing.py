@@ -18,8 +18,8 @@ def lay_out(connection: sa.Connection, suite: Suite, columns: Columns) -> LaidOu
     return blobs.lay_out(columns, known, suite.names)
 
 
-def save(connection: sa.Connection, run: int, laid_out: LaidOut, columns: Columns) -> None:
-    """Write the results of a run, in the place of any that were there."""
+def save(connection: sa.Connection, run: int, laid_out: LaidOut, columns: Columns) -> bool:
+    """Write the results of a run, in the place of any that were there; return False if those were the same."""
     number_of = [0, *save_texts(connection, columns)]
     reasons = laid_out.reasons
     whys = [why._replace(text=number_of[why.text]) if why.text else why for why in reasons.whys]
@@ -30,8 +30,12 @@ def save(connection: sa.Connection, run: int, laid_out: LaidOut, columns: Column
         "reasons": blobs.reasons_blob(replace(reasons, whys=whys)) if reasons.ordinals else None,
     }
     table = schema.columns
+    before = connection.execute(sa.select(table).filter_by(run_id=run)).mappings().first()
+    if before is not None and dict(before) == values:
+        return False
     connection.execute(table.delete().filter_by(run_id=run))
     connection.execute(table.insert().values(values))
+    return True
 
 
 def save_texts(connection: sa.Connection, columns: Columns) -> list[int]:

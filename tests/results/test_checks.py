@@ -71,6 +71,38 @@ def test_a_check_that_has_all_suites_of_the_night_before_need_not_wait(store: Re
     assert store.whole(ABOUT, sha(2)) is None
 
 
+def test_reading_everything_anew_has_no_check_written_again_unless_something_is_another(store: ResultsStore) -> None:
+    nights = [
+        Upload(number, {ADD: "failed", f"{MUL}[{number}]": "passed"}, suite=suite, run_id=suite)
+        for number in (3, 1, 2)
+        for suite in (SUITE, "other")
+    ]
+    put(store, *nights)
+    for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(due)
+    before = store.snapshot(REPOSITORY)
+    for night in nights:
+        assert store.put(night.run, night.columns, replace=True)
+    assert store.due(REPOSITORY, 1e12, 0.0, DAY) == []
+    assert store.snapshot(REPOSITORY) == before
+    assert store.put(nights[-1].run, Upload(2, {ADD: "passed"}).columns, replace=True)
+    assert {due.sha for due in store.due(REPOSITORY, 1e12, 0.0, DAY)} == {sha(2), sha(3)}
+
+
+def test_a_rule_that_has_changed_has_checks_written_again_when_everything_is_read_anew(database_url: str) -> None:
+    nights = [Upload(number, {ADD: "failed"}) for number in (1, 2)]
+    for reason in ("", "it is the lab's trouble"):
+        store = ResultsStore(database_url, infra=lambda *_, why=reason: why)
+        store.open()
+        for night in nights:
+            assert store.put(night.run, night.columns, replace=True)
+        due = store.due(REPOSITORY, 1e12, 0.0, DAY)
+        assert {one.sha for one in due} == {sha(1), sha(2)}
+        for one in due:
+            store.announced(one)
+        store.close()
+
+
 def test_a_commit_that_comes_late_has_the_checks_written_again_whose_baseline_it_may_be(store: ResultsStore) -> None:
     put(store, Upload(2, {ADD: "passed"}), Upload(1, {ADD: "passed"}, mainline=False, pull_request=7))
     put(store, *(Upload(number, {ADD: "passed"}, mainline=False, pull_request=8) for number in (4, 5)))
