@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,11 +19,12 @@ from bot.effects.checks import PutCheckRun
 from bot.effects.remember import Remember
 from bot.events import ASKED_OF_US, Person, person_or_ghost
 from bot.github.markdown import code
+from bot.github.pages import PER_PAGE
 from bot.github.permissions import ROLES, Permissions
 from bot.payload import Payload
 from bot.plan import NOTHING, Context, Plan, Router
 from bot.results import report_words as words
-from bot.results.compare import compare
+from bot.results.compare import CONFIRMED_RUNS, Told, compare, confirmed
 from bot.results.events import CHECK_DUE, due_of
 from bot.results.findings import Baseline, Compared, Findings, Ignored
 from bot.results.model import Seen, TargetKey
@@ -181,12 +182,8 @@ async def _findings(
 ) -> Findings:
     name, about = context.repository.full_name, asked.about
     candidates = {s: set(await context.results.baseline_candidates(about, s, asked.sha)) for s in state.suites}
-    baselines = await nearest(context, asked.sha, candidates)
-    compared = {}
-    for suite, found in state.suites.items():
-        baseline = baselines.get(suite)
-        before = await context.results.seen(about, suite, baseline.sha) if baseline else None
-        compared[suite] = await asyncio.to_thread(compared_with, found, baseline, before)
+    ancestors = await nearest(context, asked.sha, candidates)
+    compared = {s: await _compared(context, state, found, ancestors.get(s, [])) for s, found in state.suites.items()}
     lab = results.labs.get(about.lab)
     return Findings(
         state=state,
@@ -197,6 +194,22 @@ async def _findings(
         ignored=ignored,
         over=asked.over or is_over(state, seconds(results.deadline), time.time()),
     )
+
+
+async def _compared(context: Context, state: TargetState, suite: SuiteState, ancestors: Sequence[Baseline]) -> Compared:
+    """Compare a suite with the nearest of its ancestors, and see with the next one what that confirms."""
+
+    async def seen(ancestor: Baseline) -> Mapping[str, Seen]:
+        return await context.results.seen(state.about, suite.suite, ancestor.sha)
+
+    if not ancestors:
+        return await asyncio.to_thread(compared_with, suite, None, None)
+    before = await seen(ancestors[0])
+    told = await asyncio.to_thread(compared_with, suite, ancestors[0], before)
+    # What fails at a pull request's head and on the nightly branch before it is no news of the pull request.
+    if len(ancestors) == 1 or not (state.mainline and told.comparison.still_failing):
+        return told
+    return await asyncio.to_thread(with_confirmed, told, suite, before, await seen(ancestors[1]))
 
 
 def is_over(state: TargetState, deadline: float, now: float) -> bool:
@@ -213,6 +226,24 @@ def compared_with(suite: SuiteState, baseline: Baseline | None, before: Mapping[
     return Compared(comparison, baseline)
 
 
+def with_confirmed(
+    told: Compared, suite: SuiteState, before: Mapping[str, Seen], earlier: Mapping[str, Seen]
+) -> Compared:
+    """Add which failures are confirmed by this run, its baseline (`before`) and the baseline's own (`earlier`)."""
+    first = compare(before, earlier, exit_status=None)
+    now = dict(told.comparison.renamed)
+    runs = (
+        Told(_renamed(_renamed(earlier, dict(first.renamed)), now)),
+        Told(_renamed(before, now), mass=first.mass),
+        Told(suite.seen, mass=told.comparison.mass),
+    )
+    return replace(told, confirmed=confirmed(runs))
+
+
+def _renamed(seen: Mapping[str, Seen], names: Mapping[str, str]) -> Mapping[str, Seen]:
+    return {names.get(test, test): one for test, one in seen.items()} if names else seen
+
+
 def exit_status(suite: SuiteState) -> int | None:
     """Return the worst exit status of a suite's shards, each as its last run told it; None where none told.
 
@@ -223,15 +254,16 @@ def exit_status(suite: SuiteState) -> int | None:
     return max(told, key=lambda status: (status < 0, status), default=None)
 
 
-async def nearest(context: Context, sha: str, candidates: Mapping[str, Collection[str]]) -> dict[str, Baseline]:
-    """Return for each suite the nearest ancestor among its candidates; suites without one are missing.
+async def nearest(context: Context, sha: str, candidates: Mapping[str, Collection[str]]) -> dict[str, list[Baseline]]:
+    """Return for each suite the nearest ancestors among its candidates, the nearest first; suites without are missing.
 
     The commits come newest first (https://docs.github.com/en/rest/commits/commits#list-commits), a hundred a request.
+    As many requests are made as it takes to find one ancestor of each suite; more ancestors are taken out of those.
     """
     wanted = {suite: found for suite, found in candidates.items() if found}
-    baselines: dict[str, Baseline] = {}
+    ancestors: dict[str, list[Baseline]] = {}
     if not wanted:
-        return baselines
+        return ancestors
     url_vars = {"repo": context.repository.full_name, "sha": sha}
     async with aclosing(context.github.getiter(COMMITS, url_vars=url_vars)) as commits:
         looked_at = 0
@@ -239,9 +271,12 @@ async def nearest(context: Context, sha: str, candidates: Mapping[str, Collectio
             commit = Payload(item, "commit")
             ancestor = commit.string("sha")
             for suite in [s for s, found in wanted.items() if ancestor in found and ancestor != sha]:
-                baselines[suite] = Baseline(ancestor, commit.string("html_url"))
-                del wanted[suite]
+                found = ancestors.setdefault(suite, [])
+                found.append(Baseline(ancestor, commit.string("html_url")))
+                if len(found) == min(CONFIRMED_RUNS, len(wanted[suite])):
+                    del wanted[suite]
             looked_at += 1
-            if not wanted or looked_at == MOST_COMMITS:
+            page_ends = looked_at % PER_PAGE == 0
+            if not wanted or looked_at == MOST_COMMITS or (page_ends and wanted.keys() <= ancestors.keys()):
                 break
-    return baselines
+    return ancestors

@@ -84,6 +84,7 @@ class Comparison:
     precluded: tuple[str, ...] = ()
     newly_skipped: tuple[str, ...] = ()
     flaky: tuple[str, ...] = ()
+    newly_flaky: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
     infra: str = ""
     """Why this run says nothing about the code, in words for people; then nothing is told as new, gone or fixed."""
@@ -173,6 +174,7 @@ def _compared(
         test for test, seen in now.items() if seen.status is _SKIPPED and before.get(test, _SKIPPED) is not _SKIPPED
     ]
     fixed = [test for test, seen in now.items() if before.get(test) in BAD and seen.status in GOOD]
+    was_flaky = {renamed.get(test, test) for test, seen in baseline.items() if seen.flaky}
     ran = sum(seen.status is not _SKIPPED for seen in now.values())
     return replace(
         told,
@@ -183,6 +185,7 @@ def _compared(
         gone=_sorted(gone - renamed.keys()),
         precluded=_sorted(precluded),
         newly_skipped=_sorted([*newly_skipped, *(test for test in skipped if before[test] is not _SKIPPED)]),
+        newly_flaky=tuple(test for test in told.flaky if test not in was_flaky),
         renamed=tuple(sorted(renamed.items())),
         mass=len(new_failures) >= MASS_TESTS and len(new_failures) > MASS_SHARE * ran,
     )

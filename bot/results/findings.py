@@ -36,10 +36,14 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What changed in one suite, and since when; no baseline: it is the first run, or none was found."""
+    """What changed in one suite, and since when; no baseline: it is the first run, or none was found.
+
+    `confirmed` are those of its still failing tests that began to fail at the baseline.
+    """
 
     comparison: Comparison
     baseline: Baseline | None = None
+    confirmed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,11 @@ NOT_COME = "has not come"
 NOT_CODE = "says nothing about the code"
 
 CLAIMS = "What the lab says of its runs; nobody has checked it."
+CONFIRMED = "by this run"
+CONFIRM = (
+    "A failure is confirmed by a second run in a row that sees it, none of them with a mass of failures, after a run "
+    "in which the test ended well."
+)
 RENAMED = "Taken for renamed, with their history: {count:,}, as {before}, now {now}."
 
 _Rows = Iterable[Sequence[str]]
@@ -84,12 +89,29 @@ def changed(findings: Findings, name: str, attribute: str, *, message: bool = Fa
 
 
 def _tests(findings: Findings, name: str, tests: Sequence[tuple[SuiteState, str]], *, message: bool) -> str:
-    def said(suite: SuiteState, test: str) -> Sequence[str]:
-        seen = suite.seen.get(test)
-        return (_code(seen.message if seen else "", SHOWN_MESSAGE),) if message else ()
-
-    rows = (_row(findings, suite.suite, test, *said(suite, test)) for suite, test in tests[:MOST_ROWS])
+    rows = (
+        _row(findings, suite.suite, test, *([_said(suite, test)] if message else []))
+        for suite, test in tests[:MOST_ROWS]
+    )
     return _titled(findings, name, ("message",) if message else (), rows, len(tests))
+
+
+def _said(suite: SuiteState, test: str) -> str:
+    seen = suite.seen.get(test)
+    return _code(seen.message if seen else "", SHOWN_MESSAGE)
+
+
+def still_failing(findings: Findings) -> str:
+    """Return the tests that failed before already, those first that are confirmed by this run."""
+    tests = [(told, suite, test) for suite, told in findings.telling for test in told.comparison.still_failing]
+    if not any(told.confirmed for told, _, _ in tests):
+        return changed(findings, "Still failing", "still_failing", message=True)
+    tests.sort(key=lambda known: known[2] not in known[0].confirmed)
+    rows = (
+        _row(findings, suite.suite, test, CONFIRMED if test in told.confirmed else "", _said(suite, test))
+        for told, suite, test in tests[:MOST_ROWS]
+    )
+    return f"{_titled(findings, 'Still failing', ('confirmed', 'message'), rows, len(tests))}\n\n{CONFIRM}"
 
 
 def renamed(findings: Findings) -> str:

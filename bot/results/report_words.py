@@ -38,6 +38,7 @@ TITLE_FIRST = "First run, nothing to compare with"
 TITLE_NOTHING = "Nothing has come that could be counted"
 TITLE_SAME = "Nothing changed"
 TITLE_IGNORED = "{failures} ignored by {login}"
+TITLE_CONFIRMED = "{failures} confirmed"
 
 NEW = "{tests} here and did not at the commit that was compared with"
 INCOMPLETE = "not everything has come that is expected"
@@ -105,13 +106,17 @@ def _changes(findings: Findings) -> str:
     if ignored and findings.ignored:
         failures = counted(ignored, "new failure")
         changes.append(TITLE_IGNORED.format(failures=failures, login=plain(findings.ignored.by)))
+    if confirmed := sum(len(told.confirmed) for _, told in findings.telling):
+        changes.append(TITLE_CONFIRMED.format(failures=counted(confirmed, "failure")))
     fixed = sum(len(c.fixed) for c in compared)
     skipped = sum(len(c.newly_skipped) for c in compared)
+    flaky = sum(len(c.newly_flaky) for c in compared)
     gone = sum(len(c.gone) for c in compared)
     precluded = sum(len(c.precluded) for c in compared)
     added = sum(len(set(c.new) - set(c.new_failures)) for c in compared)
     changes += [f"{fixed:,} fixed"] if fixed else []
     changes += [f"{skipped:,} newly skipped"] if skipped else []
+    changes += [f"{flaky:,} newly flaky"] if flaky else []
     changes += [f"{gone:,} gone"] if gone else []
     changes += [f"{precluded:,} did not run"] if precluded else []
     changes += [counted(added, "new test")] if added else []

@@ -16,11 +16,12 @@ from bot.effects.checks import PutCheckRun
 from bot.effects.codec import decode
 from bot.effects.remember import Remember
 from bot.events import Delivery, Person
+from bot.github.pages import PER_PAGE
 from bot.payload import Payload
 from bot.results.collect import collect
 from bot.results.events import CHECK_DUE
 from bot.results.findings import Findings, Ignored
-from bot.results.model import Case, Detail, RunKey, Status
+from bot.results.model import Case, Detail, RunKey, Seen, Status
 from bot.results.report_words import title
 from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store import ResultsStore
@@ -33,14 +34,16 @@ from handlers.hardware_results import (
     Press,
     as_record,
     asked_of,
+    compared_with,
     decide,
     exit_status,
     is_over,
     read_ignored,
+    with_confirmed,
 )
 from sandbox.checks import CheckRun
 from tests.handlers.driver import FULL_NAME, World, a_world
-from tests.results.reported import ABOUT, AT, SHA, a_run, a_suite, compared, findings
+from tests.results.reported import ABOUT, AT, BASE, SHA, a_run, a_suite, compared, findings
 
 HUBOT = Person(7, "hubot", False)
 PRESSED = "2026-11-20T05:30:00Z"
@@ -284,7 +287,67 @@ async def test_it_is_compared_with_the_nearest_ancestor_whatever_came_last(labs:
     later = labs.commit()
     for sha, failed in ((newer, (TILE,)), (older, ()), (later, ())):
         labs.upload(sha, *failed)
+    assert (await labs.checked(now, TILE)).title == "1 failure confirmed, 1 still failing · 2 passed"
+
+
+async def test_a_failure_is_confirmed_by_the_second_run_in_a_row_that_sees_it(labs: Labs) -> None:
+    titles = []
+    for failed in ((), (TILE,), (TILE, MATMUL), (TILE, MATMUL), (TILE, MATMUL)):
+        check = await labs.checked(labs.commit(), *failed)
+        titles.append((str(check.title).partition(" · ")[0], check.conclusion))
+    assert titles == [
+        ("First run, nothing to compare with", "success"),
+        ("1 new failure", "neutral"),
+        ("1 new failure, 1 failure confirmed, 1 still failing", "neutral"),
+        ("1 failure confirmed, 2 still failing", "success"),
+        ("Nothing changed, 2 still failing", "success"),
+    ]
+
+
+async def test_a_confirmed_failure_is_marked_and_comes_first(labs: Labs) -> None:
+    for failed in ((TILE,), (TILE, MATMUL)):
+        labs.upload(labs.commit(), *failed)
+    text = (await labs.checked(labs.commit(), TILE, MATMUL)).text or ""
+    assert f"| `{MATMUL}` | by this run | `wrong` |\n| `{TILE}` |  | `wrong` |" in text
+
+
+async def test_a_pull_request_confirms_no_failure_of_the_nightly_branch(labs: Labs) -> None:
+    for failed in ((), (TILE,)):
+        base = labs.commit()
+        labs.upload(base, *failed)
+    check = await labs.checked(labs.commit(onto=base), TILE, pull=42)
+    assert check.title == "Nothing changed, 1 still failing · 2 passed"
+
+
+async def test_no_second_page_of_commits_is_asked_for_only_to_confirm(labs: Labs) -> None:
+    labs.upload(labs.commit())
+    labs.commit(PER_PAGE)
+    labs.upload(labs.commit(), TILE)
+    now = labs.commit()
+    labs.world.github.requests.clear()
     assert (await labs.checked(now, TILE)).title == "Nothing changed, 1 still failing · 2 passed"
+    assert labs.world.github.requests.count("GET", "/repos/{owner}/{repo}/commits") == 1
+
+
+def test_a_failure_is_confirmed_under_its_new_name() -> None:
+    def night(status: Status, folder: str) -> dict[str, Seen]:
+        return {f"{folder}/test_tile.py::test_{n}": Seen(status if n == 7 else Status.PASSED) for n in range(20)}
+
+    earlier, before = night(Status.PASSED, "tests"), night(Status.FAILED, "tests/moved")
+    suite = a_suite(seen=night(Status.FAILED, "tests/again"))
+    told = with_confirmed(compared_with(suite, BASE, before), suite, before, earlier)
+    assert told.comparison.still_failing == ("tests/again/test_tile.py::test_7",)
+    assert told.confirmed == {"tests/again/test_tile.py::test_7"}
+
+
+def test_what_began_in_a_mass_of_failures_is_not_confirmed() -> None:
+    def night(status: Status) -> dict[str, Seen]:
+        return {f"a::{n}": Seen(status if n < 30 else Status.PASSED) for n in range(100)}
+
+    earlier, before = night(Status.PASSED), night(Status.FAILED)
+    suite = a_suite(seen=before)
+    told = with_confirmed(compared_with(suite, BASE, before), suite, before, earlier)
+    assert (len(told.comparison.still_failing), told.confirmed) == (30, frozenset())
 
 
 async def test_each_suite_has_its_own_baseline(labs: Labs) -> None:

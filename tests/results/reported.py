@@ -31,12 +31,16 @@ def a_suite(
     return SuiteState(name, tuple(runs) or (a_run(suite=name),), seen, details, **values)
 
 
-def compared(*new_failures: str, baseline: Baseline | None = BASE, **values: Any) -> Compared:
+def compared(
+    *new_failures: str, baseline: Baseline | None = BASE, confirmed: Iterable[str] = (), **values: Any
+) -> Compared:
     """Return a comparison with these new failures; numbers stand for as many tests of that kind."""
     counts = values.pop("counts", Counts(passed=576, failed=len(new_failures), skipped=1267))
     some = {kind: tests if not isinstance(tests, int) else many(kind, tests) for kind, tests in values.items()}
     has = baseline is not None
-    return Compared(Comparison(counts, has, new_failures=tuple(sorted(new_failures)), **some), baseline)
+    return Compared(
+        Comparison(counts, has, new_failures=tuple(sorted(new_failures)), **some), baseline, frozenset(confirmed)
+    )
 
 
 def many(kind: str, number: int) -> Any:

@@ -93,6 +93,15 @@ def test_without_a_baseline_only_what_fails_is_told() -> None:
     assert comparison == Comparison(Counts(passed=1, failed=1, flaky=1), False, failing=(TEST,), flaky=(TEST,))
 
 
+def test_a_test_is_newly_flaky_where_its_baseline_does_not_call_it_so() -> None:
+    assert told(in_state("passed", flaky=True), in_state("passed")).newly_flaky == (TEST,)
+    assert told(in_state("passed", flaky=True), in_state("absent")).newly_flaky == (TEST,)
+    assert told(in_state("passed", flaky=True), in_state("failed", flaky=True)).newly_flaky == ()
+    assert told(in_state("passed"), in_state("passed", flaky=True)).newly_flaky == ()
+    here, there = ({f"{f}::{n}": Seen(Status.PASSED, flaky=n == 7) for n in range(20)} for f in (A, "moved/test_a.py"))
+    assert told(there, here).newly_flaky == ()
+
+
 def test_each_list_is_sorted() -> None:
     names = [f"{A}::test_{letter}" for letter in "cab"]
     comparison = told(run(*names, status="failed"), run(OTHER))

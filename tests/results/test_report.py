@@ -9,12 +9,13 @@ from bot.results.compare import Counts
 from bot.results.findings import Baseline, Compared, Findings, Ignored
 from bot.results.model import Detail, Trouble
 from bot.results.report import report
-from tests.results.reported import BASE, SHA, a_run, a_suite, compared, findings
+from tests.results.reported import BASE, SHA, a_run, a_suite, compared, findings, many
 
 TILE, MATMUL = "tests/test_tile.py::test_tile[llvm]", "tests/test_matmul.py::test_matmul"
 BOTH = {TILE: Detail(message="assert 1 == 2"), MATMUL: Detail(message="wrong\nby far")}
 INFRA = Compared(compared().comparison, BASE)
 IGNORED = Ignored("hubot", "c" * 40, "2026-11-20T05:10:00Z", frozenset({("operators", TILE)}))
+STILL = many("still_failing", 24)
 SAYS_NOTHING = "41 of 41 files could not be collected"
 
 
@@ -59,6 +60,16 @@ def one_broken_suite() -> Findings:
         (
             findings((a_suite(), compared(gone=3, newly_skipped=2, new=1200, precluded=7))),
             "2 newly skipped, 3 gone, 7 did not run, 1,200 new tests · 576 passed, 1,267 skipped",
+            "success",
+        ),
+        (
+            findings((a_suite(), compared(flaky=9, newly_flaky=2, fixed=1))),
+            "1 fixed, 2 newly flaky · 576 passed, 1,267 skipped",
+            "success",
+        ),
+        (
+            findings((a_suite(), compared(still_failing=5, confirmed=STILL[3:4]))),
+            "1 failure confirmed, 5 still failing · 576 passed, 1,267 skipped",
             "success",
         ),
         (incomplete(), "Incomplete: 3 of 4 shards of operators · 1 fixed · 576 passed, 1,267 skipped", "neutral"),
@@ -163,6 +174,22 @@ def test_tables_have_ten_rows_and_then_say_how_many_more() -> None:
     assert "| and 14 more |" in text
     assert text.count("tests/test_gone.py") == 10
     assert text.count("more |") == 1
+
+
+def test_what_still_fails_is_listed_with_what_this_run_confirms_first() -> None:
+    text = report(findings((a_suite(), compared(still_failing=24, confirmed=[STILL[23]])))).text
+    rows = [line for line in text.splitlines() if "test_still_failing" in line]
+    assert (len(rows), rows[0]) == (10, f"| `{STILL[23]}` | by this run |  |")
+    assert rows[1] == f"| `{STILL[0]}` |  |  |"
+    assert "### Still failing: 24" in text
+    assert "| and 14 more |" in text
+    assert "confirmed by a second run in a row" in text
+
+
+def test_what_still_fails_is_listed_without_a_word_of_confirming_where_nothing_is_confirmed() -> None:
+    text = report(findings((a_suite(BOTH), compared(still_failing=(TILE,))))).text
+    assert f"### Still failing: 1\n\n| test | message |\n| --- | --- |\n| `{TILE}` | `assert 1 == 2` |" in text
+    assert "confirmed" not in text
 
 
 def test_new_failures_come_with_what_happened_and_the_first_line_of_what_they_said() -> None:
