@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from bot.results.identity import Resolver
-from bot.results.model import Case
+from bot.results.model import Case, Trouble
 
 EXAMPLES = 3
 """Names that a warning shows at most."""
@@ -34,6 +34,8 @@ NO_DURATION = "{count:,} of its {cases:,} cases have no duration"
 
 UNTIMED = ("executorch-csv",)
 """Formats without a test's duration."""
+TIMELESS = (Trouble.COLLECTION, Trouble.CRASH, Trouble.INTERNAL)
+"""Troubles of which no lab can tell how long they took."""
 
 _CHANGING = re.compile(
     r"\b0x[0-9a-fA-F]{5,}"  # an address, as in the repr of an object
@@ -62,7 +64,7 @@ class Onlooker:
             self._placed += 1
         elif _MODULE.search(case.classname) or not case.classname:
             self._modules += 1
-        if case.seconds is None:
+        if case.seconds is None and case.trouble not in TIMELESS:
             self._undated += 1
         if test in self._ids:
             self._repeats += 1

@@ -27,6 +27,7 @@ MAX_WINDOW = 8 << 20
 """Bytes a zstd decompressor may hold; what `zstd -19` needs, and RFC 8878 asks every decoder to take."""
 
 TAKEN = "Send it as it is, or compressed as .gz or .zst"
+_EMPTY = "{name} is empty: what should have written the report ended before it did. Run the tests again"
 _CUT_OFF = "{name} ends too early: its compressed data is cut off after {taken} bytes. Upload it again"
 _GARBAGE = "{name} has something behind the end of its compressed data, before byte {taken}. Compress it again"
 _BROKEN = "{name} cannot be inflated: {error}, before byte {taken}. Compress it again, by gzip, or zstd up to level 19"
@@ -51,7 +52,7 @@ def inflated(stream: BinaryIO, name: str) -> io.BufferedReader:
     """
     head = _head(stream)
     if not head:
-        raise Refused(f"{name} is empty. If nothing ran, leave the file out and say so by exit_status in the manifest")
+        raise Refused(_EMPTY.format(name=name))
     _refuse_archive(head, name)
     chunks = chain([head], iter(lambda: stream.read(CHUNK), b""))
     made = _decompressor(head)

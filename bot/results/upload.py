@@ -27,8 +27,12 @@ from bot.storage import AlreadyThere, Bucket
 NOT_A_KEY = "{key} is no folder of a run; lab and target are letters, digits and . _ -, up to 64 of them"
 UNREADABLE = "{path} cannot be read: {reason}"
 TWO_OF_A_NAME = "two of the files are named {name}; rename one of them, for a run's files lie in one folder"
+FOLDER = "{path} is a folder; name the files in it"
 BAD_NAME = "{name} is no name for a run's file; rename it to letters, digits and . _ + -, as in te.xml"
 TOO_LARGE = f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB, the most that are read; use --compress, or send shards"
+STILL_TOO_LARGE = (
+    f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB even compressed, the most that are read; send shards"
+)
 AGAIN = "{reason}; repeat the same command with --run-id {run_id}, and it goes on where it stopped"
 MANIFEST_THERE = (
     "{key} is in the bucket already, and these credentials may not read it: a run of this ID was uploaded before. If "
@@ -78,6 +82,8 @@ def named(paths: Sequence[Path]) -> None:
     """Raise `UserError` unless every file may be a run's under its own name, beside the others."""
     seen: set[str] = set()
     for path in paths:
+        if path.is_dir():
+            raise UserError(FOLDER.format(path=path))
         if not _FILE_NAME.fullmatch(path.name) or path.name == MANIFEST:
             raise UserError(BAD_NAME.format(name=path.name))
         if path.name in seen:
@@ -96,7 +102,8 @@ def pieces(paths: Sequence[Path], format: str | None, compress: str | None, into
             source = path if compress is None or _is_compressed(path) else _compressed(path, compress, into)
             size = source.stat().st_size
             if size > MAX_FILE_BYTES:
-                raise UserError(TOO_LARGE.format(name=path.name))
+                packed = source is not path or _is_compressed(path)
+                raise UserError((STILL_TOO_LARGE if packed else TOO_LARGE).format(name=path.name))
             yield Piece(source, source.name, size, sha256_of(source), format)
         except OSError as error:
             reason = (error.strerror or type(error).__name__).lower()

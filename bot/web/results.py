@@ -23,6 +23,7 @@ UNKNOWN_PARAMETER = "There is no parameter {name}; there are {known}."
 BAD_LIMIT = "limit must be a whole number from 1 to {most}."
 BAD_STATE = "state must be one of {states}."
 BAD_NAME = "{name} must be a name as in the bucket's keys."
+BAD_SHA = "sha must be the whole SHA of a commit, 40 hexadecimal digits in small letters."
 BAD_BEFORE = "before must be what an earlier page gave as `next`."
 UNAVAILABLE = "The results could not be read just now."
 
@@ -154,7 +155,7 @@ def _asked(request: web.Request) -> tuple[Asked, int]:
         raise Problem(400, BAD_STATE.format(states=", ".join(_STATES)))
     for name, pattern in (("lab", _SEGMENT), ("target", _SEGMENT), ("sha", _SHA)):
         if name in query and not re.fullmatch(pattern, query[name]):
-            raise Problem(400, BAD_NAME.format(name=name))
+            raise Problem(400, BAD_SHA if name == "sha" else BAD_NAME.format(name=name))
     asked = Asked(
         repository,
         query.get("lab"),

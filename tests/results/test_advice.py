@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.results.advice import NO_FILE, NO_MODULE, NO_TEST, Onlooker
-from bot.results.model import Case, Status
+from bot.results.model import Case, Status, Trouble
 
 
 def advice(*cases: Case, format: str = "junit") -> list[str]:
@@ -72,6 +72,11 @@ def test_names_that_occur_twice_are_shown_and_counted() -> None:
 
 def test_missing_durations_are_counted() -> None:
     assert advice(case(), case("test_sub")._replace(seconds=None)) == ["1 of its 2 cases have no duration"]
+
+
+def test_what_has_no_duration_by_its_nature_is_no_reason_for_advice() -> None:
+    crashed = case("test_sub")._replace(status=Status.ERRORED, seconds=None, trouble=Trouble.CRASH)
+    assert advice(case(), crashed) == []
 
 
 def test_examples_are_few_and_short() -> None:

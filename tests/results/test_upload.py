@@ -12,6 +12,7 @@ from bot.errors import UserError
 from bot.results.limits import MAX_FILE_BYTES
 from bot.results.manifest import read_manifest
 from bot.results.model import RunKey
+from bot.results.opening import GZIP
 from bot.results.state import Claims
 from bot.results.upload import Parcel, Piece, named, pack, pieces, send
 from bot.storage import Bucket
@@ -85,12 +86,21 @@ def test_files_that_cannot_lie_in_one_folder_are_told() -> None:
             named([Path(name)])
 
 
+def test_a_folder_in_place_of_files_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is a folder; name the files in it"):
+        named([tmp_path])
+
+
 def test_a_file_that_cannot_be_sent_is_told(tmp_path: Path) -> None:
     large = tmp_path / "large.xml"
     with large.open("wb") as file:
         file.truncate(MAX_FILE_BYTES + 1)
     with pytest.raises(UserError, match=r"large\.xml has more than 64 MiB"):
         list(pieces([large], None, None, tmp_path))
+    with large.open("r+b") as file:
+        file.write(GZIP)
+    with pytest.raises(UserError, match=r"large\.xml has more than 64 MiB even compressed, .*; send shards"):
+        list(pieces([large], None, "gz", tmp_path))
     for path in (tmp_path / "gone.xml", tmp_path):
         with pytest.raises(UserError, match="cannot be read"):
             list(pieces([path], None, None, tmp_path))

@@ -103,7 +103,7 @@ async def test_a_page_has_fifty_runs_unless_asked_otherwise(site: Site) -> None:
         ("?limit=1&limit=2", "each once"),
         ("?state=green", "state must be one of waiting, stored, incomplete, refused"),
         ("?lab=../x", "lab must be"),
-        ("?sha=main", "sha must be"),
+        ("?sha=0d1a26e67d", "sha must be the whole SHA of a commit, 40 hexadecimal digits"),
         ("?before=run-1", "before must be"),
         (f"?before=example-lab/adreno/{SHA}/run-9", "before must be"),
         ("?labs=example-lab", "There is no parameter labs; there are lab, target, sha, before, state, limit"),

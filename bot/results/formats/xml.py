@@ -47,6 +47,9 @@ SECOND = "a second document begins in line {line}: send one report a file"
 BROKEN = "line {line}, column {column}: {reason}; is there a raw control character, or a bare & or < in a text?"
 ENCODING = "the XML declaration names an encoding that cannot be read: write the report in UTF-8"
 DOCTYPE = "line {line}: a DOCTYPE is not taken: a JUnit report needs none"
+HTML = (
+    "line {line}: this is an HTML page, and no JUnit report: see what wrote it, perhaps a server in place of the file"
+)
 ROOT = "the root element is <{tag}>, and not <testsuites> or <testsuite>: this is no JUnit report"
 NESTED = "line {line}: a <testcase> inside of another one, or outside of <testsuites> and <testsuite>"
 LONG_NAME = "line {line}: the names of the suites have more than {limit:,} characters together"
@@ -222,6 +225,8 @@ class _Reader:
         self._count()
         if self._depth == 1:
             if tag not in SUITES:
+                if tag.lower() == "html":
+                    self._refuse(HTML)
                 raise Refused(ROOT.format(tag=tag[:MAX_TAG_SHOWN]))
             self._root = attributes
             self._suite = Suite({}, attributes, "")
@@ -260,8 +265,8 @@ class _Reader:
         if self._elements > MAX_ELEMENTS:
             self._too_much(ELEMENTS, MAX_ELEMENTS)
 
-    def _doctype(self, *_declared: object) -> None:
-        self._refuse(DOCTYPE)
+    def _doctype(self, name: str, *_declared: object) -> None:
+        self._refuse(HTML if name.lower() == "html" else DOCTYPE)
 
     def _refuse(self, text: str) -> NoReturn:
         raise Refused(text.format(line=self._parser.CurrentLineNumber))

@@ -33,8 +33,8 @@ REFUSALS = {
     "json": (b' {"created": 1}', NotXml, "this is JSON"),
     "json lines": (b'[1]', NotXml, "this is JSON"),
     "plain text": (b"2 passed in 1s", NotXml, "line 1, column 1: syntax error"),
-    "html with a doctype": (b"<!DOCTYPE html>\n<html/>", Refused, "line 1: a DOCTYPE is not taken"),
-    "html without one": (b"<html><body>404</body></html>", Refused, "the root element is <html>"),
+    "html with a doctype": (b"<!DOCTYPE html>\n<html/>", Refused, "line 1: this is an HTML page"),
+    "html without one": (b"<html><body>404</body></html>", Refused, "line 1: this is an HTML page"),
     "another tool's xml": (b"<assemblies/>", Refused, "the root element is <assemblies>, and not <testsuites>"),
     "a test case alone": (CASE.encode(), Refused, "line 1: a <testcase> inside of another one, or outside"),
     "a test case in a test case": (

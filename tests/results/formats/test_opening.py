@@ -121,7 +121,7 @@ def test_archives_are_refused_with_what_is_taken_instead(head: bytes, what: str)
 
 
 def test_an_empty_file_is_told() -> None:
-    assert "te.xml.gz is empty" in refusal(b"")
+    assert "te.xml.gz is empty: what should have written the report ended before it did" in refusal(b"")
     assert "holds nothing once it is inflated" in refusal(gzip.compress(b""))
 
 
