@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from bot.errors import TryAgain, UserError
-from bot.settings import SettingsError
+from bot.errors import SettingsError, TryAgain, UserError
 from bot.urls import http_url
 
 CONNECT_TIMEOUT, READ_TIMEOUT = 5, 30

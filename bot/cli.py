@@ -13,21 +13,24 @@ from pathlib import Path
 import click
 
 from bot import logs
-from bot.cli_byhand import ingest, rebuild, runs
-from bot.cli_deliveries import deliveries, replay
-from bot.cli_results import results
+from bot.cli_lazy import LazyGroup
 from bot.cli_support import AS_WRITTEN, config_option, json_option, stopping_at_faults
-from bot.cli_upload import upload
-from bot.config import check, load_config
-from bot.serve import VERSION, Address, run_until_stopped, start_logging
-from bot.settings import Settings
 from bot.terminal import printable
 
 CONFIG_IS_GOOD = "{path}: no faults; {count} configured"
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(VERSION, prog_name="nightjar")
+LAZY = {
+    "deliveries": ("bot.cli_deliveries:deliveries", "List what came in and what was done."),
+    "replay": ("bot.cli_deliveries:replay", "Do a delivery again."),
+    "results": ("bot.cli_results:results", "Check, upload and take in results of hardware labs."),
+}
+
+
+@click.group(
+    cls=LazyGroup, lazy=LAZY, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(package_name="nightjar-ci", prog_name="nightjar")
 def cli() -> None:
     """Carry webhooks from GitHub to handlers, and what they decide back.
 
@@ -61,7 +64,7 @@ def serve(config_path: Path, host: str, port: int) -> None:
     The log goes to standard error, as JSON lines unless that is a terminal. SIGTERM and SIGINT end the process when
     what is in progress has ended; a second one ends it at once, and nothing is lost by that.
     """
-    _run(config_path, Address(host, port))
+    _run(config_path, host, port)
 
 
 @cli.command(
@@ -74,10 +77,16 @@ def serve(config_path: Path, host: str, port: int) -> None:
 @config_option
 def worker(config_path: Path) -> None:
     """Work without serving webhooks: a further replica on the same PostgreSQL database."""
-    _run(config_path, None)
+    _run(config_path)
 
 
-def _run(config_path: Path, address: Address | None) -> None:
+def _run(config_path: Path, host: str = "", port: int | None = None) -> None:
+    """Work, and serve where there is a port. What a server consists of is imported for a server alone."""
+    from bot.config import load_config
+    from bot.serve import Address, run_until_stopped, start_logging
+    from bot.settings import Settings
+
+    address = Address(host, port) if port is not None else None
     with stopping_at_faults():
         config = load_config(config_path)
         settings = Settings.from_environment()
@@ -102,6 +111,8 @@ def check_config(path: Path, as_json: bool) -> None:
     Each fault is a line: file:line:column: key: what is wrong, and what is allowed. The exit status is 1 if there are
     any. With --json, a list of them.
     """
+    from bot.config import check, load_config
+
     faults = check(path)
     if as_json:
         click.echo(json.dumps([fault.as_json() for fault in faults], indent=2))
@@ -113,13 +124,6 @@ def check_config(path: Path, as_json: bool) -> None:
         named = f"{count} repository" if count == 1 else f"{count} repositories"
         click.echo(CONFIG_IS_GOOD.format(path=path, count=named))
     raise SystemExit(1 if faults else 0)
-
-
-cli.add_command(deliveries)
-cli.add_command(replay)
-cli.add_command(results)
-for command in (upload, ingest, rebuild, runs):
-    results.add_command(command)
 
 
 def main() -> None:

@@ -50,7 +50,6 @@ timeout_option = click.option(
 
 
 @click.command(
-    short_help="Take in runs by hand.",
     epilog=f"""{AS_WRITTEN}
     Examples:
       nightjar results ingest uploads/
@@ -85,7 +84,6 @@ async def _ingested(places: Sequence[str], patience: float, config_path: Path, q
 
 
 @click.command(
-    short_help="Read everything in the bucket once more.",
     epilog=f"""{AS_WRITTEN}
     Examples:
       nightjar results rebuild
@@ -124,7 +122,6 @@ async def _rebuilt(only: str | None, patience: float, config_path: Path, quiet: 
 
 
 @click.command(
-    short_help="List runs and what became of them.",
     epilog=f"""{AS_WRITTEN}
     Examples:
       nightjar results runs

@@ -30,7 +30,6 @@ PATIENCE = 60.0
 
 
 @click.command(
-    short_help="List what came in and what was done.",
     epilog=f"""{AS_WRITTEN}
     Examples:
       nightjar deliveries
@@ -62,7 +61,6 @@ async def _recent(limit: int, failed: bool) -> Sequence[DeliveryRecord]:
 
 
 @click.command(
-    short_help="Do a delivery again.",
     epilog=f"""{AS_WRITTEN}
     Examples:
       nightjar replay 0b989ba4-242f-11e5-81e1-c7b6966d2516

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from bot.cli_lazy import LazyGroup
 from bot.cli_support import AS_WRITTEN, json_option
 from bot.results.checking import FileReport, RunReport, check_files, check_run, is_run
 from bot.results.compare import Counts
@@ -29,7 +30,15 @@ format_option = click.option(
 )
 
 
-@click.group(short_help="Check, upload and take in results of hardware labs.")
+LAZY = {
+    "ingest": ("bot.cli_byhand:ingest", "Take in runs by hand."),
+    "rebuild": ("bot.cli_byhand:rebuild", "Read everything in the bucket once more."),
+    "runs": ("bot.cli_byhand:runs", "List runs and what became of them."),
+    "upload": ("bot.cli_upload:upload", "Upload a run's files, then its manifest."),
+}
+
+
+@click.group(cls=LazyGroup, lazy=LAZY)
 def results() -> None:
     """Check, upload and take in results of hardware labs; docs/labs.md tells a lab how to begin."""
 

@@ -6,17 +6,16 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from procrastinate.exceptions import ConnectorException
 
-from bot.config import ConfigError
-from bot.engine.database import Database, DatabaseError
-from bot.errors import UserError
-from bot.redaction import Redactor
-from bot.serve import AWS_SECRETS, StartError
-from bot.settings import SettingsError
+from bot.errors import SettingsError, StartError, UserError
+from bot.redaction import AWS_SECRETS, Redactor
 from bot.terminal import printable
+
+if TYPE_CHECKING:
+    from bot.engine.database import Database
 
 AS_WRITTEN = "\b"
 """Begins a paragraph of a help text that click must not wrap."""
@@ -42,15 +41,10 @@ def stopping_at_faults() -> Iterator[None]:
     lines: list[str] = []
     try:
         yield
-    except ConfigError as error:
-        lines = [str(fault) for fault in error.faults]
-    except SettingsError as error:
-        lines = list(error.problems)
-    except (DatabaseError, StartError, UserError) as error:
-        lines = [" ".join(str(error).split())]
-    except ConnectorException as error:
-        # Its kind alone: a database may quote what was stored.
-        lines = [DATABASE_AWAY.format(kind=type(error.__cause__ or error).__name__)]
+    except Exception as error:
+        lines = _lines(error)
+        if not lines:
+            raise
     if not lines:
         return
     redactor = Redactor(value for name in SECRET_VARIABLES for value in os.environ.get(name, "").split())
@@ -59,8 +53,32 @@ def stopping_at_faults() -> Iterator[None]:
     raise SystemExit(1)
 
 
+def _lines(error: Exception) -> list[str]:
+    """Return what is told of an error, nothing if it is a fault of our own."""
+    if isinstance(error, SettingsError):
+        return list(error.problems)
+    if isinstance(error, (StartError, UserError)):
+        return [" ".join(str(error).split())]
+    # Imported here, for whoever checks a file needs neither configuration nor database.
+    from procrastinate.exceptions import ConnectorException
+
+    from bot.config import ConfigError
+    from bot.engine.database import DatabaseError
+
+    if isinstance(error, ConfigError):
+        return [str(fault) for fault in error.faults]
+    if isinstance(error, DatabaseError):
+        return [" ".join(str(error).split())]
+    if isinstance(error, ConnectorException):
+        # Its kind alone: a database may quote what was stored.
+        return [DATABASE_AWAY.format(kind=type(error.__cause__ or error).__name__)]
+    return []
+
+
 def is_free(database: Database) -> bool:
     """Say whether no server works on a database that is a file; a PostgreSQL database is never free."""
+    from bot.engine.database import DatabaseError
+
     if not database.embedded:
         return False
     try:

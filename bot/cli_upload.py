@@ -79,7 +79,6 @@ class Place:
 
 
 @click.command(
-    short_help="Upload a run's files, then its manifest.",
     epilog=f"""{AS_WRITTEN}
     Examples:
       nightjar results upload --repository octocat/compiler --bucket device-results \\

@@ -5,6 +5,8 @@ log, and the person sees only the delivery's id. Independently of that, an error
 (`TryAgain`) or final.
 """
 
+from collections.abc import Iterable
+
 
 class UserError(Exception):
     """Tell the person, in words that name what to do next. Final: it is never tried again."""
@@ -30,3 +32,15 @@ class TryAgain(Exception):
     def __init__(self, reason: str, *, retry_in: float | None = None) -> None:
         super().__init__(reason)
         self.retry_in = retry_in
+
+
+class SettingsError(Exception):
+    """The environment cannot be used; `problems` holds one line for each variable, which names it."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class StartError(Exception):
+    """What keeps a process from starting, or made it end, in one line for the operator."""

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 REDACTED = "[redacted]"
+AWS_SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+"""Variables of the environment that hold secrets, and are read by others than us."""
 SHORTEST_SECRET = 4
 """Configured values shorter than this are words like any other; replacing them would only garble the log."""
 

@@ -24,6 +24,7 @@ from bot.commands import Registry
 from bot.config import Config
 from bot.dialogue import Dialogue
 from bot.engine.service import Engine
+from bot.errors import StartError
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.limits import Allowance
@@ -32,6 +33,7 @@ from bot.metrics import Metrics
 from bot.missed import CRON, MissedDeliveries
 from bot.pipeline import Pipeline
 from bot.plan import joined
+from bot.redaction import AWS_SECRETS
 from bot.results.listing import RunListing
 from bot.results.parts import ResultsParts, open_results
 from bot.results.watch import TICK
@@ -43,16 +45,11 @@ from handlers.decision import Decisions
 
 VERSION = version("nightjar-ci")
 STOPPING = (signal.SIGTERM, signal.SIGINT)
-AWS_SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 CANNOT_LISTEN = "{host}:{port} cannot be listened on: {reason}; choose another with --host and --port"
 ENDED = "the worker has ended by itself; the log says why"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-
-
-class StartError(Exception):
-    """What keeps a process from starting, or made it end, in one line for the operator."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ No error, repr or log of this module repeats a value: whoever reads it learns th
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -28,6 +28,7 @@ from pydantic import (
     field_validator,
 )
 
+from bot.errors import SettingsError
 from bot.urls import http_url
 
 SHORTEST_WEBHOOK_SECRET = 16
@@ -53,14 +54,6 @@ NOT_A_DATABASE = (
 )
 NOT_IN_MEMORY = "must name a file: what is only in memory is lost when the server ends"
 ONE_OF_TWO = "and JENKINS_USER belong together; set both or neither"
-
-
-class SettingsError(Exception):
-    """The environment cannot be used; `problems` holds one line for each variable, which names it."""
-
-    def __init__(self, problems: Iterable[str]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(self.problems))
 
 
 def _pem(text: str) -> str:

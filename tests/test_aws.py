@@ -8,8 +8,7 @@ import threading
 import pytest
 
 from bot.aws import Aws, check_environment, in_thread, region_of
-from bot.errors import TryAgain, UserError
-from bot.settings import SettingsError
+from bot.errors import SettingsError, TryAgain, UserError
 from bot.storage import Bucket
 from sandbox.bucket import ENVIRONMENT
 from tests.bucket import Script, fault, point_to

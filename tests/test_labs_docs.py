@@ -182,9 +182,10 @@ def test_the_commands_that_are_shown_exist() -> None:
     assert len(commands) >= 2
     for line in commands:
         words = shlex.split(line.replace("\\\n", " "))
-        command: click.Command = cli
+        command: click.Command | None = cli
         while isinstance(command, click.Group):
-            command = command.commands[words.pop(0)]
+            command = command.get_command(click.Context(command), words.pop(0))
+        assert command is not None, line
         options = {option for parameter in command.params for option in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options, line
 

@@ -1,0 +1,36 @@
+"""Commands that are imported once they are asked for, for a lab's need nothing of what a server consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+
+class LazyGroup(click.Group):
+    """A group of commands; `lazy` says of those that are not added where they stand, MODULE:NAME, and what they do."""
+
+    def __init__(self, *arguments: Any, lazy: Mapping[str, tuple[str, str]], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return sorted([*super().list_commands(ctx), *self._lazy])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, None where there is none of the name."""
+        if cmd_name not in self._lazy:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = self._lazy[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands, none of which is imported for that."""
+        told = {name: command.get_short_help_str(formatter.width) for name, command in self.commands.items()}
+        told |= {name: does for name, (_, does) in self._lazy.items()}
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(told.items()))
