@@ -45,7 +45,7 @@ MOST_IGNORED = 2_000
 """Tests that are kept as ignored for one pull request and target."""
 
 NEEDS_WRITE = (
-    "> {login} asked to ignore these failures for this pull request. That takes write permission in this "
+    "> {login} asked to ignore these failures for {pull}. That takes write permission in this "
     "repository: somebody who has it can press the button."
 )
 CHANGED = (
@@ -121,7 +121,7 @@ def decide(findings: Findings, asked: Asked, key: str, as_of: float, *, may: boo
 def _ignore(findings: Findings, press: Press, key: str, *, may: bool) -> tuple[Findings, list[Effect]]:
     login = code(press.by.login)
     if not may:
-        return replace(findings, notice=NEEDS_WRITE.format(login=login)), []
+        return replace(findings, notice=NEEDS_WRITE.format(login=login, pull=words.pull_request(findings))), []
     if not key or not findings.new_failures:
         return replace(findings, notice=NOTHING_TO_IGNORE.format(login=login)), []
     if press.shown != (words.title(findings), findings.external_id):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from bot.results.compare import Comparison
+from bot.results.compare import Comparison, untested
 from bot.results.model import Detail, Seen, Status, Trouble
 from bot.results.state import SuiteState, TargetState
 
@@ -118,6 +118,12 @@ class Findings:
     def infra(self) -> tuple[tuple[str, str], ...]:
         """The suites whose results say nothing about the code, and why."""
         return tuple((suite.suite, t.comparison.infra) for suite, t in self._come if t.comparison.infra)
+
+    @cached_property
+    def untested(self) -> int:
+        """How many tests there are where every suite that has come skipped all of its own; 0 where any test ran."""
+        skipped = bool(self.telling) and all(untested(suite.seen) for suite, _ in self.telling)
+        return sum(len(suite.seen) for suite, _ in self.telling) if skipped else 0
 
     @cached_property
     def all_new_failures(self) -> tuple[Failure, ...]:

@@ -29,7 +29,7 @@ MASS = (
     "So much failed at once in {suites} that one cause is likelier than many: look at the first failures, and at the "
     "lab, before the change."
 )
-IGNORED = "{failures} ignored for this pull request by {login} at {sha}: what fails anew is shown all the same."
+IGNORED = "{failures} ignored for {pull} by {login} at {sha}: what fails anew is shown all the same."
 CONTACTS = "Questions about this lab: {contacts} (not mentioned here, so nobody was notified)."
 FAILURE_CHARACTERS = 3_000
 MOST_CONTACTS = 10
@@ -93,7 +93,8 @@ def _ignored(findings: Findings) -> str:
     if findings.ignored is None or not findings.ignored_failures:
         return ""
     failures = words.counted(findings.ignored_failures, "new failure is", "new failures are")
-    return IGNORED.format(failures=failures, login=code(findings.ignored.by), sha=code(findings.ignored.sha[:10]))
+    login, sha = code(findings.ignored.by), code(findings.ignored.sha[:10])
+    return IGNORED.format(failures=failures, pull=words.pull_request(findings), login=login, sha=sha)
 
 
 def _contacts(findings: Findings) -> str:

@@ -17,6 +17,7 @@ SHOWN_ID, SHOWN_MESSAGE, SHOWN_CLAIM = 240, 160, 200
 MORE = "and {count:,} more"
 FIRST_RUN = "nothing earlier"
 NOT_COME = "has not come"
+UNUSABLE = "has come and cannot be used"
 NOT_CODE = "says nothing about the code"
 
 CLAIMS = "What the lab says of its runs; nobody has checked it."
@@ -55,17 +56,15 @@ def _counts_row(suite: SuiteState, told: Compared) -> Sequence[str]:
     numbers = (c.passed, c.failed, c.errored, c.skipped, c.xfailed, c.xpassed, c.flaky)
     known = comparison.has_baseline and not comparison.infra
     still = f"{len(comparison.still_failing):,}" if known else ""
-    come = suite.seen or suite.complete
-    beside = (
-        NOT_COME
-        if not come
-        else NOT_CODE
-        if comparison.infra
-        else commit_link(told.baseline)
-        if told.baseline
-        else FIRST_RUN
-    )
-    return (code(suite.suite), *(f"{number:,}" for number in numbers), still, beside)
+    return (code(suite.suite), *(f"{number:,}" for number in numbers), still, _beside(suite, told))
+
+
+def _beside(suite: SuiteState, told: Compared) -> str:
+    if not (suite.seen or suite.complete):
+        return UNUSABLE if suite.broken else NOT_COME
+    if told.comparison.infra:
+        return NOT_CODE
+    return commit_link(told.baseline) if told.baseline else FIRST_RUN
 
 
 def new_failures(findings: Findings) -> str:

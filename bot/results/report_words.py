@@ -36,6 +36,7 @@ TITLE_INFRA = "The lab's run says nothing about the code: {why}"
 TITLE_SOME_INFRA = "{suite} says nothing about the code"
 TITLE_FIRST = "First run, nothing to compare with"
 TITLE_NOTHING = "Nothing has come that could be counted"
+TITLE_UNTESTED = "Nothing was tested: {skipped:,} skipped"
 TITLE_SAME = "Nothing changed"
 TITLE_IGNORED = "{failures} ignored by {login}"
 TITLE_CONFIRMED = "{failures} confirmed"
@@ -44,14 +45,15 @@ NEW = "{tests} here and did not at the commit that was compared with"
 INCOMPLETE = "not everything has come that is expected"
 INFRA = "the results of {suites} say nothing about the code"
 UNJUDGED = "{tests}, and there are no earlier results that would tell whether that is new"
+UNTESTED = "nothing was tested: {tests} skipped"
 NOTHING_NEW = "nothing fails that did not fail before"
 NOTHING_FAILS = "nothing fails"
-ALL_IGNORED = "{failures} ignored for this pull request by {login}, and nothing else fails that did not fail before"
+ALL_IGNORED = "{failures} ignored for {pull} by {login}, and nothing else fails that did not fail before"
 
 VANISHED = "{suite} has not come"
 SHARDS = "{have} of {total} shards of {suite}"
 WAITING = "{suite}: the run {run} waits for its files since {since}: {reason}"
-BROKEN = "{suite}: the run {run}, announced on {since}, never became whole: {reason}"
+BROKEN = "{suite}: the run {run}, announced on {since}, cannot be used: {reason}"
 MISSING = (
     "{suite}: no run of it has come, and the commit before on the nightly branch has one. Where the lab has given the "
     "suite up, the next commit is not asked for it any more."
@@ -89,14 +91,18 @@ def title(findings: Findings) -> str:
     """Say in one line of plain text what changed, and how many tests ended how."""
     parts = [TITLE_INCOMPLETE.format(what=_lacking(findings))] if not findings.state.complete else []
     if findings.telling:
-        parts += [_changes(findings), *(TITLE_SOME_INFRA.format(suite=plain(suite)) for suite, _ in findings.infra[:1])]
+        parts.append(_changes(findings))
+        parts += [TITLE_SOME_INFRA.format(suite=plain(suite)) for suite, _ in findings.infra[:1]]
+        parts.append(_totals(findings))
     elif findings.infra:
-        parts.append(TITLE_INFRA.format(why=plain(findings.infra[0][1])))
-    parts.append(_totals(findings))
+        # That a suite of it has not come is the lesser news, and often has the same cause.
+        parts.insert(0, TITLE_INFRA.format(why=plain(findings.infra[0][1])))
     return shortened(" · ".join(part for part in parts if part) or TITLE_NOTHING, TITLE_LIMIT)
 
 
 def _changes(findings: Findings) -> str:
+    if findings.untested:
+        return TITLE_UNTESTED.format(skipped=findings.untested)
     compared = [told.comparison for _, told in findings.telling if told.comparison.has_baseline]
     if not compared:
         failing = f", {findings.unjudged:,} failing" if findings.unjudged else ""
@@ -127,7 +133,7 @@ def _changes(findings: Findings) -> str:
 def _totals(findings: Findings) -> str:
     counts = [told.comparison.counts for _, told in findings.suites]
     passed, skipped = sum(c.passed for c in counts), sum(c.skipped for c in counts)
-    if not findings.telling:
+    if findings.untested:
         return ""
     return f"{passed:,} passed, {skipped:,} skipped" if skipped else f"{passed:,} passed"
 
@@ -147,7 +153,7 @@ def _lacks(suite: SuiteState) -> Iterator[str]:
     if suite.waiting:
         yield f"{counted(len(suite.waiting), 'run')} of {name} without all files"
     if suite.broken:
-        yield f"{counted(len(suite.broken), 'run')} of {name} that never became whole"
+        yield f"{counted(len(suite.broken), 'unusable run')} of {name}"
 
 
 def conclusion(findings: Findings) -> tuple[str, str]:
@@ -158,7 +164,8 @@ def conclusion(findings: Findings) -> tuple[str, str]:
     compared = [told.comparison for _, told in findings.telling]
     if findings.ignored_failures and findings.ignored:
         failures = counted(findings.ignored_failures, "new failure was", "new failures were")
-        why = ALL_IGNORED.format(failures=failures, login=code(findings.ignored.by))
+        login, pull = code(findings.ignored.by), pull_request(findings)
+        why = ALL_IGNORED.format(failures=failures, pull=pull, login=login)
     else:
         why = NOTHING_NEW if any(comparison.still_failing for comparison in compared) else NOTHING_FAILS
     return SUCCESS, f"**Success**, because {why}."
@@ -169,6 +176,8 @@ def _doubts(findings: Findings) -> Iterator[str]:
         yield NEW.format(tests=counted(len(findings.new_failures), "test fails", "tests fail"))
     if findings.unjudged:
         yield UNJUDGED.format(tests=counted(findings.unjudged, "test fails", "tests fail"))
+    if findings.untested:
+        yield UNTESTED.format(tests=counted(findings.untested, "test was", "tests were"))
     if findings.infra:
         names = [code(suite) for suite, _ in findings.infra[:MOST_LINES]]
         more = len(findings.infra) - len(names)
@@ -177,6 +186,11 @@ def _doubts(findings: Findings) -> Iterator[str]:
         yield INCOMPLETE
     elif not findings.suites:
         yield NOTHING_CAME
+
+
+def pull_request(findings: Findings) -> str:
+    """Name the pull request for which failures are ignored; another one of the same head is not meant."""
+    return code(f"#{findings.state.pull_request}")
 
 
 def infra_reasons(findings: Findings) -> str:

@@ -272,10 +272,10 @@ def unlike(place: str, left: Any, right: Any) -> dict[str, Any]:
 
 TITLES = {
     f"{CHECK} at {FIRST_NIGHT}": "First run, nothing to compare with, 1 failing · 15 passed, 1 skipped",
-    f"{CHECK} at {SECOND_NIGHT}": "1 new failure, 1 still failing · 14 passed, 1 skipped",
+    f"{CHECK} at {SECOND_NIGHT}": "1 new failure, 1 newly flaky, 1 still failing · 14 passed, 1 skipped",
     f"hardware/{LAB}/adreno at {SECOND_NIGHT}": "First run, nothing to compare with · 1 passed",
     f"{CHECK} at {HEAD}": "1 new failure, 13 gone, 1 still failing · 0 passed",
-    f"{CHECK} at {THIRD_NIGHT}": ("Incomplete: 1 run of contrib that never became whole · 2 fixed, 14 gone · 3 passed"),
+    f"{CHECK} at {THIRD_NIGHT}": "Incomplete: 1 unusable run of contrib · 2 fixed, 14 gone · 3 passed",
 }
 
 

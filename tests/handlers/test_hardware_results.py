@@ -405,7 +405,7 @@ async def test_whoever_may_write_can_ignore_what_fails_for_a_pull_request(labs: 
     check = await labs.press(await labs.checked(first, TILE, pull=42), "octocat", "ignore")
     assert (check.title, check.conclusion) == ("1 new failure ignored by octocat · 2 passed", "success")
     assert check.annotations == []
-    assert f"for this pull request by `octocat` at `{first[:10]}`" in (check.summary or "")
+    assert f"for `#42` by `octocat` at `{first[:10]}`" in (check.summary or "")
 
 
 async def test_what_is_ignored_stays_so_on_later_commits_and_what_fails_anew_does_not(labs: Labs) -> None:

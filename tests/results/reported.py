@@ -51,7 +51,10 @@ def findings(
     *suites: tuple[SuiteState, Compared],
     pull_request: int | None = None,
     files: Collection[str] | None = ("tests/test_tile.py",),
+    missing_suites: tuple[str, ...] = (),
     **values: Any,
 ) -> Findings:
-    state = TargetState(ABOUT, SHA, {suite.suite: suite for suite, _ in suites}, pull_request)
+    state = TargetState(
+        ABOUT, SHA, {suite.suite: suite for suite, _ in suites}, pull_request, missing_suites=missing_suites
+    )
     return Findings(state, {suite.suite: told for suite, told in suites}, files, **values)

@@ -7,8 +7,9 @@ import pytest
 from bot.github.check_runs import TEXT_LIMIT, size
 from bot.results.compare import Counts
 from bot.results.findings import Baseline, Compared, Findings, Ignored
-from bot.results.model import Detail, Trouble
+from bot.results.model import Detail, Seen, Status, Trouble
 from bot.results.report import report
+from bot.results.state import SuiteState
 from tests.results.reported import BASE, SHA, a_run, a_suite, compared, findings, many
 
 TILE, MATMUL = "tests/test_tile.py::test_tile[llvm]", "tests/test_matmul.py::test_matmul"
@@ -31,6 +32,10 @@ def incomplete() -> Findings:
 def without_baseline(failing: int) -> Findings:
     counts = Counts(passed=576, failed=failing)
     return findings((a_suite(), compared(baseline=None, failing=failing, counts=counts)))
+
+
+def skipping(tests: int) -> SuiteState:
+    return a_suite(seen={f"tests/test_device.py::test_{n}": Seen(Status.SKIPPED) for n in range(tests)})
 
 
 def broken_lab() -> Findings:
@@ -72,6 +77,13 @@ def one_broken_suite() -> Findings:
             "1 failure confirmed, 5 still failing · 576 passed, 1,267 skipped",
             "success",
         ),
+        (findings((skipping(5), compared(baseline=None))), "Nothing was tested: 5 skipped", "neutral"),
+        (findings((skipping(2), compared(newly_skipped=2))), "Nothing was tested: 2 skipped", "neutral"),
+        (
+            findings((skipping(5), compared(baseline=None)), (a_suite(name="codegen"), compared())),
+            "Nothing changed · 1,152 passed, 2,534 skipped",
+            "success",
+        ),
         (incomplete(), "Incomplete: 3 of 4 shards of operators · 1 fixed · 576 passed, 1,267 skipped", "neutral"),
         (without_baseline(0), "First run, nothing to compare with · 576 passed", "success"),
         (without_baseline(3), "First run, nothing to compare with, 3 failing · 576 passed", "neutral"),
@@ -111,6 +123,10 @@ def test_the_title_says_what_changed_and_the_conclusion_is_never_failure(
             "**Success**, because nothing fails that did not fail before.",
         ),
         (incomplete(), "**Neutral**, because not everything has come that is expected."),
+        (
+            findings((skipping(5), compared(baseline=None))),
+            "**Neutral**, because nothing was tested: 5 tests were skipped.",
+        ),
         (broken_lab(), "**Neutral**, because the results of `operators` say nothing about the code."),
         (
             without_baseline(1),
@@ -122,8 +138,8 @@ def test_the_title_says_what_changed_and_the_conclusion_is_never_failure(
             "and because the results of `codegen` say nothing about the code.",
         ),
         (
-            findings((a_suite(BOTH), compared(TILE)), ignored=IGNORED),
-            "**Success**, because 1 new failure was ignored for this pull request by `hubot`, "
+            findings((a_suite(BOTH), compared(TILE)), ignored=IGNORED, pull_request=42),
+            "**Success**, because 1 new failure was ignored for `#42` by `hubot`, "
             "and nothing else fails that did not fail before.",
         ),
     ],
@@ -247,9 +263,7 @@ def test_what_is_missing_waiting_or_broken_is_named_with_since_when() -> None:
     summary = report(findings((suite, compared()))).summary
     assert "- `operators`: shards 2, 3 of 4 have not come. The first run was announced on 2026-11-20" in summary
     assert "the run `night-2b` waits for its files since 2026-11-20 05:26 UTC: te.xml is missing" in summary
-    assert (
-        "the run `night-1`, announced on 2026-11-20 05:26 UTC, never became whole: te.xml has another hash" in summary
-    )
+    assert "the run `night-1`, announced on 2026-11-20 05:26 UTC, cannot be used: te.xml has another hash" in summary
     assert report(findings((suite, compared()))).title.startswith(
         "Incomplete: 2 of 4 shards of operators and 2 more · "
     )
@@ -268,6 +282,21 @@ def test_a_suite_of_which_nothing_has_come_yet_is_no_broken_one() -> None:
     assert content.title == "Incomplete: 1 run of codegen without all files"
     assert "no test ran" not in content.summary
     assert "| has not come |" in content.summary
+
+
+def test_a_run_that_came_and_cannot_be_used_is_told_so() -> None:
+    broken = a_suite(name="codegen", seen={}, broken=(a_run("night-2c", "codegen", reason="a.xml ends too early"),))
+    content = report(findings((broken, compared(infra="no test ran", counts=Counts()))))
+    assert content.title == "Incomplete: 1 unusable run of codegen"
+    assert "`night-2c`, announced on 2026-11-20 05:26 UTC, cannot be used: a.xml ends too early" in content.summary
+    assert "| has come and cannot be used |" in content.summary
+
+
+def test_a_broken_lab_is_told_before_what_it_did_not_send() -> None:
+    known = findings((a_suite(), compared(infra=SAYS_NOTHING)), missing_suites=("arith", "relax"))
+    assert report(known).title == (
+        f"The lab's run says nothing about the code: {SAYS_NOTHING} · Incomplete: arith has not come and 1 more"
+    )
 
 
 def test_what_a_lab_says_of_its_runs_is_shown_as_what_it_says() -> None:
@@ -300,9 +329,9 @@ def test_new_failures_can_be_ignored_where_there_is_a_pull_request(known: Findin
 
 
 def test_what_is_ignored_is_in_no_table_and_who_ignored_it_is_named() -> None:
-    summary = report(both(ignored=IGNORED)).summary
+    summary = report(both(ignored=IGNORED, pull_request=42)).summary
     assert TILE not in summary
-    assert "1 new failure is ignored for this pull request by `hubot` at `cccccccccc`" in summary
+    assert "1 new failure is ignored for `#42` by `hubot` at `cccccccccc`" in summary
 
 
 def test_a_mass_of_failures_is_told_as_one() -> None:
