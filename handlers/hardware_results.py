@@ -32,7 +32,7 @@ from bot.results.report import IGNORE, report
 from bot.results.state import SuiteState, TargetState
 
 if TYPE_CHECKING:
-    from bot.config.results import Results
+    from bot.config.results import Lab, Results
     from bot.events import Delivery
 
 NAME = "hardware-results"
@@ -54,6 +54,7 @@ CHANGED = (
 )
 NOTHING_TO_IGNORE = "> {login} asked to ignore new failures, and there are none here that could be ignored."
 TOO_MANY = "> {login} asked to ignore more than {most:,} failures: that many tell of one cause, not of tests."
+SWITCHED_OFF = "app.yaml has no target {target} of the lab {lab} any more, so its check is left as it is"
 NOT_KNOWN = "no results of {target} are known for {sha}"
 
 router = Router()
@@ -90,13 +91,16 @@ async def show(context: Context) -> Plan:
     results, asked = context.config.results, asked_of(context.delivery, context.me.app_id)
     if results is None or asked is None:
         return NOTHING
+    lab = results.labs.get(asked.about.lab)
+    if lab is None or asked.about.target not in lab.targets:
+        return Plan(why=SWITCHED_OFF.format(target=asked.about.target, lab=asked.about.lab))
     asked = replace(asked, about=context.results.spelled(asked.about))
     state = await context.results.state(asked.about, asked.sha)
     if not state.suites:
         return Plan(why=NOT_KNOWN.format(target=asked.about.check_name, sha=asked.sha))
     key = ignored_key(context.repository.id, state)
     record = await context.records.get(key) if key else None
-    findings = await _findings(context, results, asked, state, read_ignored(record))
+    findings = await _findings(context, results, lab, asked, state, read_ignored(record))
     may = False
     if asked.press and asked.press.button == IGNORE.identifier:
         role = await Permissions().role(context.github, context.repository.full_name, asked.press.by)
@@ -178,19 +182,22 @@ def read_ignored(record: Mapping[str, Any] | None) -> Ignored | None:
 
 
 async def _findings(
-    context: Context, results: Results, asked: Asked, state: TargetState, ignored: Ignored | None
+    context: Context, results: Results, lab: Lab, asked: Asked, state: TargetState, ignored: Ignored | None
 ) -> Findings:
-    name, about = context.repository.full_name, asked.about
+    about = asked.about
     candidates = {s: set(await context.results.baseline_candidates(about, s, asked.sha)) for s in state.suites}
     ancestors = await nearest(context, asked.sha, candidates)
     compared = {s: await _compared(context, state, found, ancestors.get(s, [])) for s, found in state.suites.items()}
-    lab = results.labs.get(about.lab)
+    # Annotations alone need to know what files there are, and they are for new failures alone.
+    files = None
+    if any(told.comparison.new_failures for told in compared.values()):
+        files = await context.results.files(context.github, context.repository.full_name, asked.sha)
     return Findings(
         state=state,
         compared=compared,
-        files=await context.results.files(context.github, name, asked.sha),
-        contacts=lab.contacts if lab else (),
-        reproduce=(lab.reproduce or "") if lab else "",
+        files=files,
+        contacts=lab.contacts,
+        reproduce=lab.reproduce or "",
         ignored=ignored,
         over=asked.over or is_over(state, seconds(results.deadline), time.time()),
     )

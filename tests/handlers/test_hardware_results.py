@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bot.config import parse_config
+from bot.config import Config, parse_config
 from bot.effects.base import Effect
 from bot.effects.checks import PutCheckRun
 from bot.effects.codec import decode
@@ -202,6 +202,7 @@ class Labs:
     world: World
     store: ResultsStore
     commits: int = 0
+    why: str = ""
 
     def commit(self, number: int = 1, *, onto: str | None = None) -> str:
         """Push commits to the main branch, or one to another that begins at a commit; return the last one's SHA."""
@@ -227,7 +228,9 @@ class Labs:
         body = {"action": "", "repository": repository, "hardware": hardware}
         delivery = Delivery("check:1", CHECK_DUE, Payload(body), AT)
         assert self.world.pipeline.handlers_for(delivery).handlers == (NAME,)
-        for effect in (await self.world.pipeline.plan(delivery, NAME, "check:1")).effects:
+        planned = await self.world.pipeline.plan(delivery, NAME, "check:1")
+        self.why = planned.why
+        for effect in planned.effects:
             await self.world.apply_alone(decode(effect.effect))
 
     async def checked(self, sha: str, *failed: str, **values: Any) -> CheckRun:
@@ -251,11 +254,15 @@ class Labs:
         return self.check(run.head_sha)
 
 
+def configured(labs: dict[str, Any]) -> Config:
+    results = {"bucket": "device-results", "labs": labs}
+    return parse_config(json.dumps({"repositories": {FULL_NAME: {"results": results}}}).encode(), "app.yaml")
+
+
 @pytest.fixture
 async def labs(tmp_path: Path) -> AsyncIterator[Labs]:
     lab = {"targets": [ABOUT.target], "contacts": ["@example-lab-ci"], "reproduce": "pytest {test}"}
-    results = {"bucket": "device-results", "labs": {ABOUT.lab: lab}}
-    config = parse_config(json.dumps({"repositories": {FULL_NAME: {"results": results}}}).encode(), "app.yaml")
+    config = configured({ABOUT.lab: lab})
     store = ResultsStore(f"sqlite:///{tmp_path / 'nightjar.db'}")
     async with a_world(tmp_path) as world:
         world.pipeline = replace(world.pipeline, config=config, router=hardware_results.router)
@@ -371,6 +378,18 @@ async def test_an_incomplete_run_is_shown_as_such_and_nothing_is_compared_with_i
     assert (await labs.checked(labs.commit())).title == "First run, nothing to compare with · 3 passed"
 
 
+async def test_the_files_of_a_commit_are_asked_for_only_where_something_is_annotated(labs: Labs) -> None:
+    await labs.checked(labs.commit(), TILE)
+    labs.world.github.requests.clear()
+    await labs.checked(labs.commit(), TILE)
+    repo = "/repos/{owner}/{repo}"
+    assert labs.world.github.requests.counts() == {
+        f"GET {repo}/commits": 1,
+        f"GET {repo}/commits/{{ref}}/check-runs": 1,
+        f"POST {repo}/check-runs": 1,
+    }
+
+
 async def test_a_check_takes_three_reads_and_one_write(labs: Labs) -> None:
     await labs.checked(labs.commit())
     labs.world.github.requests.clear()
@@ -396,6 +415,20 @@ async def test_results_that_nobody_knows_make_no_check(labs: Labs) -> None:
     sha = labs.commit()
     await labs.due(sha)
     assert labs.world.repository.check_runs(sha, CHECK) == []
+
+
+@pytest.mark.parametrize("kept", [{"other-lab": {"targets": [ABOUT.target]}}, {ABOUT.lab: {"targets": ["adreno"]}}])
+async def test_the_check_of_a_target_that_app_yaml_has_no_more_is_left_as_it_is(
+    labs: Labs, kept: dict[str, Any]
+) -> None:
+    sha = labs.commit()
+    labs.upload(sha, TILE)
+    labs.world.pipeline = replace(labs.world.pipeline, config=configured(kept))
+    await labs.due(sha)
+    assert labs.world.repository.check_runs(sha, CHECK) == []
+    assert labs.why == (
+        "app.yaml has no target hexagon-v73 of the lab example-lab any more, so its check is left as it is"
+    )
 
 
 async def test_whoever_may_write_can_ignore_what_fails_for_a_pull_request(labs: Labs) -> None:
