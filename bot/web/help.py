@@ -16,7 +16,7 @@ PAGE = """\
 <title>Commands</title>
 <style>
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1f2328 }}
-table {{ border-collapse: collapse }}
+table {{ border-collapse: collapse; display: block; overflow-x: auto }}
 th, td {{ border: 1px solid #d1d9e0; padding: .4rem .7rem; text-align: left; vertical-align: top }}
 code {{ background: #f0f1f3; border-radius: .3rem; padding: .1rem .3rem; white-space: nowrap }}
 </style>
