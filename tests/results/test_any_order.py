@@ -19,7 +19,7 @@ from bot.results.store import ResultsStore
 from tests.results.uploads import LAB, SUITE, Upload, Verdict, changes, merged, series, sha
 
 # Each example has a repository of its own in the one database of the test.
-on_one_database = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+on_one_database = settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 numbers = itertools.count()
 
 NAMES = [f"te/test_ops.py::test_{name}" for name in ("add", "mul", "div", "sub")]

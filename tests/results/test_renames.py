@@ -132,7 +132,7 @@ tests = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=50)
 @given(gone=st.sets(tests, min_size=RENAMED_TOGETHER, max_size=60), prefix=st.lists(words, min_size=1, max_size=3))
 def test_another_prefix_is_found_whole_whatever_the_tests_are_called(gone: set[str], prefix: list[str]) -> None:
     new = {test: "/".join(["zz", *prefix, test]) for test in gone}
