@@ -29,6 +29,7 @@ NOWHERE = "{place} does not exist where AWS_* points; create it, or correct its 
 NO_CREDENTIALS = f"no AWS credentials were found; set {KEY_ID} and {SECRET_KEY}, or give this machine a role"
 BAD_CREDENTIALS = f"{{place}}: AWS does not accept these credentials ({{reason}}); renew {KEY_ID} and {SECRET_KEY}"
 NO_REGION = "AWS_DEFAULT_REGION is not set; it is needed: the region of {place}, as in us-west-2"
+BAD_REGION = "AWS_DEFAULT_REGION is not the name of a region, as in us-west-2; correct it"
 OTHER_REGION = "{place} is in another region; set AWS_DEFAULT_REGION to it"
 WRONG_CLOCK = "{place}: AWS does not accept our signature, for this machine's clock is wrong; correct it"
 REFUSED = "{place}: {action} was refused ({reason}); correct the AWS_* variables or the names in app.yaml"
@@ -227,6 +228,8 @@ def _unanswered(place: str, error: Exception) -> Exception:
     kind = type(error).__name__
     if isinstance(error, of.NoRegionError):
         return UserError(NO_REGION.format(place=place))
+    if isinstance(error, of.InvalidRegionError):
+        return UserError(BAD_REGION)
     if isinstance(error, of.NoCredentialsError | of.PartialCredentialsError):
         return UserError(f"{place}: {NO_CREDENTIALS}")
     if isinstance(error, of.ProfileNotFound):

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from bot.cli_support import AS_WRITTEN, config_option, is_free, json_option, stopping_at_faults
+from bot.cli_upload import SHA
 from bot.config import Config, load_config
 from bot.engine.database import Database
 from bot.errors import TryAgain, UserError
@@ -131,7 +132,7 @@ async def _rebuilt(only: str | None, patience: float, config_path: Path, quiet: 
 @click.option("--repository", help="Only of this one: OWNER/NAME.")
 @click.option("--lab", help="Only of this lab.")
 @click.option("--target", help="Only of this target.")
-@click.option("--sha", help="Only of this commit.")
+@click.option("--sha", type=SHA, help="Only of this commit.")
 @click.option("--state", type=click.Choice([state.value for state in RunState]), help="Only in this state.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many, at most.")
 @json_option

@@ -87,15 +87,26 @@ class Place:
     """,
 )
 @files_argument
-@click.option("--repository", type=REPOSITORY, envvar="NIGHTJAR_REPOSITORY", help="Which project: OWNER/NAME.")
-@click.option("--bucket", envvar="NIGHTJAR_BUCKET", help="The S3 bucket.")
-@click.option("--prefix", envvar="NIGHTJAR_PREFIX", help=f"The folder in it; {DEFAULT_PREFIX} where nothing says.")
-@click.option("--lab", type=SEGMENT, required=True, envvar="NIGHTJAR_LAB", help="Who you are in app.yaml.")
+@click.option(
+    "--repository", type=REPOSITORY, envvar="NIGHTJAR_REPOSITORY", show_envvar=True, help="Which project: OWNER/NAME."
+)
+@click.option("--bucket", envvar="NIGHTJAR_BUCKET", show_envvar=True, help="The S3 bucket.")
+@click.option(
+    "--prefix",
+    envvar="NIGHTJAR_PREFIX",
+    show_envvar=True,
+    help=f"The folder in it; {DEFAULT_PREFIX} where nothing says.",
+)
+@click.option(
+    "--lab", type=SEGMENT, required=True, envvar="NIGHTJAR_LAB", show_envvar=True, help="Who you are in app.yaml."
+)
 @click.option("--target", type=SEGMENT, required=True, help="What was tested on.")
 @click.option("--sha", type=SHA, required=True, help="The commit that was tested.")
 @click.option("--suite", type=SUITE, required=True, help="Which tests; a commit may have several suites.")
 @click.option("--run-id", type=RUN_ID, help="A name for this run; one is made up where none is given.")
-@click.option("--attempt", type=click.IntRange(1, 10_000), default=1, show_default=True, help="Of this commit.")
+@click.option(
+    "--attempt", type=click.IntRange(1, 10_000), default=1, show_default=True, help="Which time this commit is tested."
+)
 @click.option("--shard", type=SHARD, help="Which part of the suite, as in 1/4.")
 @click.option("--exit-status", type=int, help="With what the tests' command ended.")
 @click.option("--pull-request", type=click.IntRange(1, 2**31 - 1), help="The pull request whose head was tested.")

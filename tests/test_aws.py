@@ -158,6 +158,12 @@ async def test_a_profile_that_is_gone_is_told(aws: Aws, blank: pytest.MonkeyPatc
         await Bucket(aws, "device-results").head("results/manifest.json")
 
 
+async def test_what_no_region_is_called_is_no_reason_to_try_again(aws: Aws, blank: pytest.MonkeyPatch) -> None:
+    blank.setenv("AWS_DEFAULT_REGION", "us west")
+    with pytest.raises(UserError, match="AWS_DEFAULT_REGION is not the name of a region"):
+        await Bucket(aws, "device-results").head("results/manifest.json")
+
+
 async def test_a_name_that_no_bucket_can_have_is_refused(script: Script, aws: Aws) -> None:
     with pytest.raises(UserError, match="correct the AWS_"):
         await Bucket(aws, "no bucket").head("results/manifest.json")

@@ -150,6 +150,11 @@ def test_a_dry_run_sends_nothing_and_needs_no_s3() -> None:
     assert json.loads(rest)["suite"] == "operators"
 
 
+@pytest.mark.parametrize("name", ["NIGHTJAR_REPOSITORY", "NIGHTJAR_BUCKET", "NIGHTJAR_PREFIX", "NIGHTJAR_LAB"])
+def test_help_names_the_variables_that_say_where_to(name: str) -> None:
+    assert name in nightjar("upload", "--help").stdout
+
+
 def test_where_to_is_taken_from_the_environment(aws_world: World) -> None:
     env = {"NIGHTJAR_BUCKET": aws_world.name, "NIGHTJAR_REPOSITORY": "octocat/compiler", "NIGHTJAR_LAB": "example-lab"}
     finished = upload(aws_world, env=env, repository=None, bucket=None, lab=None)
@@ -277,6 +282,12 @@ def test_without_a_database_there_are_no_runs_to_list(folder: Path) -> None:
     assert (finished.exit_code, finished.stdout) == (1, "")
     assert "typo.db does not exist" in finished.stderr
     assert not (folder / "typo.db").exists()
+
+
+def test_a_shortened_commit_is_no_commit_without_runs() -> None:
+    finished = nightjar("runs", "--sha", SHA[:10])
+    assert (finished.exit_code, finished.stdout) == (2, "")
+    assert "the whole SHA of a commit" in finished.stderr
 
 
 @pytest.mark.parametrize("command", results.list_commands(click.Context(results)))
