@@ -132,7 +132,7 @@ async def test_runs_that_were_taken_cost_a_listing(counted: Counted) -> None:
 
 
 @pytest.mark.parametrize("sha", ["f" * 40, "of main"])
-async def test_a_flood_of_runs_of_a_commit_that_nobody_may_test_are_asked_about_once(counted: Counted, sha: str) -> None:
+async def test_many_runs_of_a_commit_that_nobody_may_test_are_asked_about_once(counted: Counted, sha: str) -> None:
     if sha == "of main":
         sha = counted.place.town.repo.push("main", {"new.txt": "x"}, by="octocat").sha
 
