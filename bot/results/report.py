@@ -65,6 +65,7 @@ def _summary(findings: Findings, why: str) -> Iterator[Block]:
 
 def _text(findings: Findings) -> Iterator[Block]:
     yield Block("failing tests", tables.unjudged(findings))
+    yield Block("ignored failures", tables.ignored(findings))
     yield Block("tests that still fail", tables.still_failing(findings))
     yield Block("fixed tests", tables.changed(findings, "Fixed", "fixed"))
     yield Block("newly skipped tests", tables.changed(findings, "Newly skipped", "newly_skipped", message=True))

@@ -7,7 +7,7 @@ from itertools import islice
 
 from bot.docs import table
 from bot.github.markdown import code
-from bot.results.findings import Baseline, Compared, Findings
+from bot.results.findings import Baseline, Compared, Failure, Findings
 from bot.results.report_words import happened
 from bot.results.state import Run, SuiteState
 
@@ -69,9 +69,19 @@ def _beside(suite: SuiteState, told: Compared) -> str:
 
 def new_failures(findings: Findings) -> str:
     """Return the new failures, those that tell most about the code first."""
-    failures = findings.new_failures
+    return _failures(findings, "New failures", findings.new_failures)
+
+
+def ignored(findings: Findings) -> str:
+    """Return the new failures that somebody chose to ignore, so that others see what that was."""
+    tests = findings.ignored.tests if findings.ignored else frozenset()
+    failures = [failure for failure in findings.all_new_failures if (failure.suite, failure.test) in tests]
+    return _failures(findings, "Ignored", failures)
+
+
+def _failures(findings: Findings, name: str, failures: Sequence[Failure]) -> str:
     rows = (_row(findings, f.suite, f.test, happened(f), _code(f.message, SHOWN_MESSAGE)) for f in failures[:MOST_ROWS])
-    return _titled(findings, "New failures", ("what happened", "message"), rows, len(failures))
+    return _titled(findings, name, ("what happened", "message"), rows, len(failures))
 
 
 def unjudged(findings: Findings) -> str:

@@ -328,10 +328,12 @@ def test_new_failures_can_be_ignored_where_there_is_a_pull_request(known: Findin
         assert (len(action.label) <= 20, len(action.description) <= 40, len(action.identifier) <= 20) == (True,) * 3
 
 
-def test_what_is_ignored_is_in_no_table_and_who_ignored_it_is_named() -> None:
-    summary = report(both(ignored=IGNORED, pull_request=42)).summary
-    assert TILE not in summary
-    assert "1 new failure is ignored for `#42` by `hubot` at `cccccccccc`" in summary
+def test_what_is_ignored_is_told_among_the_details_and_who_ignored_it_is_named() -> None:
+    told = report(both(ignored=IGNORED, pull_request=42))
+    assert TILE not in told.summary
+    assert "1 new failure is ignored for `#42` by `hubot` at `cccccccccc`" in told.summary
+    assert "### Ignored: 1\n" in told.text
+    assert f"| `{TILE}` |" in told.text
 
 
 def test_a_mass_of_failures_is_told_as_one() -> None:
