@@ -54,6 +54,11 @@ class ResultsService:
         known = {name.lower(): name for name in self._watch.repositories}
         return replace(about, repository=known.get(about.repository.lower(), about.repository))
 
+    async def targets(self, repository: str, sha: str) -> list[TargetKey]:
+        """Return the targets of which something is known at a commit."""
+        named = self.spelled(TargetKey(repository, "", "")).repository
+        return await asyncio.to_thread(self._store.targets, named, sha)
+
     async def state(self, about: TargetKey, sha: str) -> TargetState:
         """Return what is known of a commit on a target."""
         return await asyncio.to_thread(self._store.state, about, sha)

@@ -152,6 +152,19 @@ class ResultsStore:
             rows = connection.execute(statement).all()
         return {TargetKey(repository, row.lab, row.target): row.at for row in rows}
 
+    def targets(self, repository: str, sha: str) -> list[TargetKey]:
+        """Return the targets of which something is known at a commit."""
+        table, targets = schema.runs, schema.targets
+        statement = (
+            sa.select(targets.c.lab, targets.c.target)
+            .select_from(table.join(targets))
+            .where(targets.c.repository == repository, table.c.sha == sha)
+            .where(table.c.state.in_([state.value for state in runs.TOLD]))
+            .distinct()
+        )
+        with self._database.reading() as connection:
+            return sorted(TargetKey(repository, row.lab, row.target) for row in connection.execute(statement))
+
     def usage(self, repository: str, lab: str, since: float) -> tuple[int, int]:
         """Return how many runs of a lab were heard of since a moment, and the bytes of the files of those taken."""
         table, targets = schema.runs, schema.targets
