@@ -42,7 +42,15 @@ NEEDS = (
     ),
 )
 PERMISSIONS = {need.key: need.access for need in NEEDS}
-EVENTS = ("check_run", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment", "push")
+EVENTS = (
+    "check_run",
+    "check_suite",
+    "issue_comment",
+    "pull_request",
+    "pull_request_review",
+    "pull_request_review_comment",
+    "push",
+)
 
 NEW_APP = "https://github.com/settings/apps/new"
 TEXT = """\

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from bot.config.types import seconds
 from bot.effects.base import Effect
-from bot.effects.checks import PutCheckRun
+from bot.effects.checks import AskForCheck, PutCheckRun
 from bot.effects.remember import Remember
 from bot.events import ASKED_OF_US, Person, person_or_ghost
 from bot.github.markdown import code
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from bot.config.results import Lab, Results
     from bot.events import Delivery
 
-NAME = "hardware-results"
+NAME, ALL_NAME = "hardware-results", "hardware-results-all"
 FEATURE = "results"
-CHECK_RUN = "check_run"
+CHECK_RUN, CHECK_SUITE = "check_run", "check_suite"
 COMMITS = "/repos/{+repo}/commits{?sha}"
 MOST_COMMITS = 1_000
 """Commits that are looked through for one to compare with: ten requests, where one is the rule."""
@@ -55,6 +55,7 @@ CHANGED = (
 NOTHING_TO_IGNORE = "> {login} asked to ignore new failures, and there are none here that could be ignored."
 TOO_MANY = "> {login} asked to ignore more than {most:,} failures: that many tell of one cause, not of tests."
 SWITCHED_OFF = "app.yaml has no target {target} of the lab {lab} any more, so its check is left as it is"
+ALL = "all checks of the commit were asked for; {count} of them come from labs"
 NOT_KNOWN = "no results of {target} are known for {sha}"
 
 router = Router()
@@ -75,12 +76,33 @@ class Press:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Which check run is to be written, and why: a press, or results that changed. `over`: enough was waited."""
+    """Which check run is to be written, and why: a press, or results that changed.
+
+    `over`: enough was waited. `again`: it is wanted anew, even if it says the same.
+    """
 
     about: TargetKey
     sha: str
     press: Press | None = None
     over: bool = False
+    again: bool = False
+
+
+@router.on(CHECK_SUITE, "rerequested", name=ALL_NAME, feature=FEATURE)
+async def show_all(context: Context) -> Plan:
+    """Have every check of ours on a commit computed again, for somebody asked for all of them at once.
+
+    This delivery is in order with others of its commit, and not with what writes the checks: if one of those looked and
+    wrote at the same time, the older might end as the newer run. So each check is asked for under its own lock.
+    """
+    suite = context.delivery.payload.at("check_suite")
+    if suite.integer("app", "id") != context.me.app_id:
+        return NOTHING
+    sha = suite.string("head_sha")
+    targets = await context.results.targets(context.repository.full_name, sha)
+    return Plan(
+        tuple(AskForCheck(about.lab, about.target, sha) for about in targets), why=ALL.format(count=len(targets))
+    )
 
 
 @router.on(CHECK_DUE, name=NAME, feature=FEATURE)
@@ -116,9 +138,8 @@ def decide(findings: Findings, asked: Asked, key: str, as_of: float, *, may: boo
     press, remembered = asked.press, list[Effect]()
     if press and press.button == IGNORE.identifier:
         findings, remembered = _ignore(findings, press, key, may=may)
-    again = press is not None and press.button != IGNORE.identifier
     content = report(findings)
-    check = PutCheckRun(asked.about.check_name, asked.sha, findings.external_id, content, as_of, again)
+    check = PutCheckRun(asked.about.check_name, asked.sha, findings.external_id, content, as_of, asked.again)
     return Plan((*remembered, check), why=content.title)
 
 
@@ -143,7 +164,7 @@ def asked_of(delivery: Delivery, app_id: int) -> Asked | None:
     payload = delivery.payload
     if delivery.event != CHECK_RUN:
         due = due_of(payload)
-        return Asked(due.about, due.sha, over=due.over)
+        return Asked(due.about, due.sha, over=due.over, again=payload.flag("hardware", "again"))
     run = payload.at("check_run")
     parts = run.string("name").split("/")
     if len(parts) != 3 or run.integer("app", "id") != app_id:
@@ -154,7 +175,7 @@ def asked_of(delivery: Delivery, app_id: int) -> Asked | None:
     at = f"{datetime.fromtimestamp(delivery.received_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
     shown = (run.text("output", "title"), run.text("external_id"))
     press = Press(payload.text("requested_action", "identifier"), person_or_ghost(payload, "sender"), at, shown)
-    return Asked(about, run.string("head_sha"), press)
+    return Asked(about, run.string("head_sha"), press, again=press.button != IGNORE.identifier)
 
 
 def ignored_key(repository_id: int, state: TargetState) -> str:

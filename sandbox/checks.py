@@ -84,6 +84,11 @@ class CheckSuite:
         conclusions = {run.conclusion for run in self.latest}
         return next(word for word in WORST_FIRST if word in conclusions)
 
+    def rerequest(self, by: str) -> None:
+        """Press *Re-run all checks*: only the suite's App is told, and the runs themselves stay as they were."""
+        github = self.repository.github
+        github.events.check_suite("rerequested", github.user(by), self, only=self.app)
+
 
 @dataclass(eq=False)
 class CheckRun:

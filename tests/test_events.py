@@ -50,6 +50,7 @@ def comment_body(**changes: Any) -> dict[str, Any]:
             {"action": "rerequested", "repository": {"id": 1}, "check_run": {"head_sha": "abc", "name": "a/b"}},
             "check:1:a/b",
         ),
+        ("check_suite", {"repository": {"id": 1}, "check_suite": {"head_sha": "abc"}}, "sha:1:abc"),
         ("workflow_run", {"repository": {"id": 1}, "workflow_run": {"head_sha": "abc"}}, "sha:1:abc"),
         ("push", {"repository": {"id": 1}, "ref": "refs/heads/main"}, "ref:1:refs/heads/main"),
         ("star", {"repository": {"id": 1}}, "repo:1"),

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from bot.effects.actions import RerunJob, RerunWorkflow
 from bot.effects.base import Effect
-from bot.effects.checks import PutCheckRun
+from bot.effects.checks import AskForCheck, PutCheckRun
 from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude
 from bot.effects.jenkins import JenkinsBuild
@@ -22,6 +22,7 @@ from bot.payload import Json
 KINDS: dict[str, type[Effect]] = {
     kind.__name__: kind
     for kind in (
+        AskForCheck,
         Conclude,
         JenkinsBuild,
         PutCheckRun,

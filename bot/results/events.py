@@ -58,6 +58,13 @@ def check_of(guid: str, repository: str) -> tuple[TargetKey, str]:
     return TargetKey(repository, lab, target), sha
 
 
+def check_again(about: TargetKey, sha: str, repository_id: int, asked: str) -> Announcement:
+    """Announce that a check run is to be written anew, whatever it says now; `asked` names who asked and when."""
+    guid = f"check:{repository_id}:{about.lab}:{about.target}:{sha}:{asked}"
+    hardware = {"lab": about.lab, "target": about.target, "sha": sha, "revision": 0, "over": False, "again": True}
+    return _announcement(guid, CHECK_DUE, about, repository_id, hardware=hardware)
+
+
 def due_of(payload: Payload) -> Due:
     """Read from a payload of ours which check run is to be written."""
     hardware = payload.at("hardware")

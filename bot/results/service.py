@@ -77,6 +77,10 @@ class ResultsService:
 
     # What effects do
 
+    async def ask_for_check(self, about: TargetKey, sha: str, repository_id: int, asked: str) -> bool:
+        """Announce that a check is to be computed again; false if it was announced for the same wish, `asked`."""
+        return await self._watch.announce_again(self.spelled(about), sha, repository_id, asked)
+
     async def take(
         self,
         arrival: Arrival,

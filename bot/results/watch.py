@@ -21,7 +21,7 @@ from bot.config.types import seconds
 from bot.errors import TryAgain, UserError
 from bot.heads import repository_id_of, repository_key
 from bot.payload import Payload
-from bot.results.events import CHECK_DUE, check_due, check_of, run_arrived
+from bot.results.events import CHECK_DUE, check_again, check_due, check_of, run_arrived
 from bot.results.manifest import MANIFEST, run_key
 from bot.results.model import RunKey, TargetKey
 from bot.results.state import Due
@@ -216,6 +216,10 @@ class Watch:
         """Have the check run of a commit written, once for each revision of its results, and once more when over."""
         await self._accept(*check_due(due, await self.repository_id(due.about.repository)))
         await asyncio.to_thread(self._store.announced, due)
+
+    async def announce_again(self, about: TargetKey, sha: str, repository_id: int, asked: str) -> bool:
+        """Have the check run of a commit written anew, once for each wish; return whether this one is new."""
+        return await self._accept(*check_again(about, sha, repository_id, asked))
 
     async def repository_id(self, repository: str) -> int:
         """Return the number by which GitHub knows a repository. Raises what asking GitHub raises."""

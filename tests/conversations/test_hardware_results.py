@@ -274,6 +274,21 @@ async def test_a_person_may_have_it_computed_again(place: LabTown) -> None:
     assert len(writes) == 3
 
 
+async def test_a_person_may_have_all_checks_of_a_commit_computed_again(place: LabTown) -> None:
+    sha, names = place.night(), (CHECK, "hardware/example-lab/adreno")
+    for target in ("hexagon-v73", "adreno"):
+        place.upload(sha, {"ops.xml": junit(**GOOD)}, target=target)
+    await place.settle()
+    before = [run.id for name in names for run in place.checks(sha, name)]
+    (suite,) = [suite for suite in place.town.repo.suites if suite.head_sha == sha]
+    suite.rerequest("hubot")
+    await place.town.quiet()
+    # Each has a new run, for GitHub has reset those that were there.
+    after = [run.id for name in names for run in place.checks(sha, name)]
+    assert (len(before), len(after), set(before) & set(after)) == (2, 2, set())
+    assert await place.town.failures() == []
+
+
 async def test_the_same_run_heard_of_many_times_is_taken_once(place: LabTown) -> None:
     sha = place.night()
     place.upload(sha, {"ops.xml": junit(**GOOD)})

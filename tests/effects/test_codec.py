@@ -8,7 +8,7 @@ import pytest
 
 from bot.effects.actions import RerunJob, RerunWorkflow
 from bot.effects.base import Effect
-from bot.effects.checks import PutCheckRun
+from bot.effects.checks import AskForCheck, PutCheckRun
 from bot.effects.codec import KINDS, decode, encode
 from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude, Item
@@ -26,6 +26,7 @@ CONTENT = CheckContent(
 )
 ITEM = Item("`@ci rerun`", "Running again.", done=True, targets=("actions-run:7",))
 EFFECTS: list[Effect] = [
+    AskForCheck("example-lab", "gpu", "a" * 40),
     Conclude("issue_comment", 7, "IC_7", 1, "https://github.example/octocat/compiler/pull/1", AT, (ITEM, ITEM)),
     JenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
     PutCheckRun("hardware/example-lab/gpu", "a" * 40, "run-7", CONTENT, 1_795_152_400.0, True),
@@ -54,5 +55,5 @@ def test_every_kind_is_tried_here() -> None:
 
 
 def test_what_another_version_stored_is_refused_by_its_name() -> None:
-    with pytest.raises(ValueError, match="knows no effect MoveBranch; one of Conclude, "):
+    with pytest.raises(ValueError, match="knows no effect MoveBranch; one of AskForCheck, "):
         decode({"kind": "MoveBranch", "branch": "nightly"})

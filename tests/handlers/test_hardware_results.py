@@ -12,7 +12,7 @@ import pytest
 
 from bot.config import Config, parse_config
 from bot.effects.base import Effect
-from bot.effects.checks import PutCheckRun
+from bot.effects.checks import AskForCheck, PutCheckRun
 from bot.effects.codec import decode
 from bot.effects.remember import Remember
 from bot.events import Delivery, Person
@@ -27,6 +27,7 @@ from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store import ResultsStore
 from handlers import hardware_results
 from handlers.hardware_results import (
+    ALL_NAME,
     MOST_COMMITS,
     MOST_IGNORED,
     NAME,
@@ -64,7 +65,7 @@ def decided(known: Findings, button: str | None = None, *, may: bool = True, key
     """Return what comes of a press by somebody who sees what is known."""
     shown = (title(known), known.external_id)
     press = None if button is None else Press(button, HUBOT, PRESSED, shown)
-    return list(decide(known, Asked(ABOUT, SHA, press), key, 7.0, may=may).effects)
+    return list(decide(known, Asked(ABOUT, SHA, press, again=button == ""), key, 7.0, may=may).effects)
 
 
 def check_of(effects: list[Effect]) -> PutCheckRun:
@@ -120,7 +121,6 @@ def test_what_is_written_and_what_is_remembered(
 
 def test_a_check_that_was_asked_for_again_is_written_again() -> None:
     assert check_of(decided(found(TILE), "")).again is True
-    assert check_of(decided(found(TILE), "re-check")).again is True
     assert check_of(decided(found(TILE), "ignore")).again is False
     assert check_of(decided(found(TILE))).again is False
 
@@ -159,7 +159,11 @@ def pressed(name: str, app: int = 9, **more: Any) -> Delivery:
 @pytest.mark.parametrize(
     ("delivery", "asked"),
     [
-        (pressed(CHECK), Asked(ABOUT, SHA, Press("", HUBOT, "2026-11-20T05:26:40Z", ("", "x")))),
+        (pressed(CHECK), Asked(ABOUT, SHA, Press("", HUBOT, "2026-11-20T05:26:40Z", ("", "x")), again=True)),
+        (
+            pressed(CHECK, requested_action={"identifier": "re-check"}),
+            Asked(ABOUT, SHA, Press("re-check", HUBOT, "2026-11-20T05:26:40Z", ("", "x")), again=True),
+        ),
         (
             pressed(CHECK, requested_action={"identifier": "ignore"}),
             Asked(ABOUT, SHA, Press("ignore", HUBOT, "2026-11-20T05:26:40Z", ("", "x"))),
@@ -212,10 +216,18 @@ class Labs:
             sha = self.world.repository.push("feature" if onto else "main", files, by="octocat", onto=onto).sha
         return sha
 
-    def upload(self, sha: str, *failed: str, pull: int | None = None, suite: str = "operators", total: int = 1) -> None:
+    def upload(
+        self,
+        sha: str,
+        *failed: str,
+        pull: int | None = None,
+        suite: str = "operators",
+        total: int = 1,
+        target: str = ABOUT.target,
+    ) -> None:
         """Store a run of three tests, of which some failed."""
         admission = Admission(AT + self.commits, mainline=pull is None, pull_request=pull)
-        key = RunKey(FULL_NAME, ABOUT.lab, ABOUT.target, sha, f"run-{suite}")
+        key = RunKey(FULL_NAME, ABOUT.lab, target, sha, f"run-{suite}")
         run = Run(key, "v1", RunState.STORED, "", AT, 0, Claims(suite, shard_total=total), admission)
         tests = (TILE, MATMUL, "tests/test_ok.py::test_ok")
         cases = [Case(t, Status.FAILED if t in failed else Status.PASSED, line=3, message="wrong") for t in tests]
@@ -459,6 +471,29 @@ async def test_who_may_not_write_is_told_so_on_the_check(labs: Labs) -> None:
     assert (check.title, check.conclusion) == ("1 new failure · 2 passed", "neutral")
     assert "`hubot` asked to ignore these failures" in (check.summary or "")
     assert "asked to ignore" not in ((await labs.press(check, "hubot", "re-check")).summary or "")
+
+
+@pytest.mark.parametrize(("app", "asked"), [("ours", [ABOUT.target, "adreno"]), ("another", [])])
+async def test_all_checks_of_our_own_suite_are_asked_for_again_each_by_itself(
+    labs: Labs, app: str, asked: list[str]
+) -> None:
+    sha, other = labs.commit(), labs.commit()
+    for commit, target in ((sha, ABOUT.target), (sha, "adreno"), (other, "unseen")):
+        labs.upload(commit, target=target)
+    github, repository = labs.world.github, labs.world.repository
+    (ours,) = github.apps.values()
+    await labs.world.happen()
+    repository.check_suite(ours if app == "ours" else github.actions_app, sha).rerequest("hubot")
+    waiting = [told for told in github.webhooks.held if told.body.get("action") == "rerequested"]
+    effects = [effect for told in waiting for effect in await labs.world.planned(told, ALL_NAME)]
+    assert [decode(effect.effect) for effect in effects] == [
+        AskForCheck(ABOUT.lab, target, sha) for target in sorted(asked)
+    ]
+
+
+async def test_the_same_wish_asks_for_a_check_once(labs: Labs) -> None:
+    ask = AskForCheck(ABOUT.lab, ABOUT.target, labs.commit())
+    assert [(await labs.world.apply_alone(ask)).changed for _ in range(2)] == [True, False]
 
 
 @pytest.mark.parametrize("button", ["", "re-check"])
