@@ -76,6 +76,14 @@ class LocalFolder:
                 if key.startswith(prefix) and is_manifest(key):
                     yield key
 
+    async def folders(self, prefix: str) -> list[str]:
+        """Return the folders whose keys begin so and have one part more, with their slashes."""
+        above = self._root / PurePosixPath(prefix)
+        found = await in_thread(
+            lambda: [path.name for path in above.iterdir() if path.is_dir()] if above.is_dir() else []
+        )
+        return sorted(f"{prefix}{name}/" for name in found)
+
     async def head(self, key: str) -> Head:
         """Return a file's size and version. Raises `NotThere`, and `UserError` for what may not be read."""
         return await in_thread(lambda: self._head(key))

@@ -115,6 +115,10 @@ class Source(Protocol):
         """Yield the manifests whose keys begin so, page by page; a page may be empty."""
         ...
 
+    async def folders(self, prefix: str) -> list[str]:
+        """Return the folders whose keys begin so and have one part more, with their slashes."""
+        ...
+
     async def head(self, key: str) -> Head:
         """Return an object's size and version."""
         ...
@@ -167,15 +171,28 @@ class Bucket:
             yield page
 
     def _page(self, prefix: str, after: str) -> tuple[list[Arrival], str | None]:
-        where = {"ContinuationToken": after} if after else {}
-        with explained(self._place):
-            answer = self._aws.s3().list_objects_v2(Bucket=self.name, Prefix=prefix, **where)
+        answer = self._list(prefix, after)
         found = [
             Arrival(self.name, item["Key"], item["ETag"].strip('"'))
             for item in answer.get("Contents", ())
             if is_manifest(item["Key"])
         ]
         return found, answer.get("NextContinuationToken")
+
+    def _list(self, prefix: str, after: str, **how: str) -> Any:
+        where = how | ({"ContinuationToken": after} if after else {})
+        with explained(self._place):
+            return self._aws.s3().list_objects_v2(Bucket=self.name, Prefix=prefix, **where)
+
+    async def folders(self, prefix: str) -> list[str]:
+        """Return the folders whose keys begin so and have one part more, with their slashes."""
+        found: list[str] = []
+        more: str | None = ""
+        while more is not None:
+            answer = await in_thread(partial(self._list, prefix, more, Delimiter="/"))
+            found += [item["Prefix"] for item in answer.get("CommonPrefixes", ())]
+            more = answer.get("NextContinuationToken")
+        return found
 
     async def head(self, key: str) -> Head:
         """Return an object's size and version. Raises `NotThere`."""

@@ -44,6 +44,9 @@ async def test_a_folder_and_a_bucket_of_the_same_content_say_the_same(root: Path
         answers.append(
             [
                 [(arrival.key, arrival.version) for arrival in await listed(source, "octocat/")],
+                await source.folders(""),
+                await source.folders("octocat/"),
+                await source.folders("nobody/"),
                 await source.head(f"{RUN}/te.xml"),
                 await source.read_small(f"{RUN}/manifest.json", 100),
                 await source.download(f"{RUN}/te.xml", into, limit=100),

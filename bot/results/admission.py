@@ -84,15 +84,23 @@ class Admissions:
         self._refused: TTLCache[tuple[str, str, int | None], str] = TTLCache(REMEMBERED, REFUSED_SECONDS, timer=now)
 
     async def admit(
-        self, github: GitHub, key: RunKey, repository_id: int, config: Results, claimed: int | None
+        self,
+        github: GitHub,
+        key: RunKey,
+        repository_id: int,
+        config: Results,
+        claimed: int | None,
+        *,
+        afresh: bool = False,
     ) -> Admission:
         """Return what the commit of a run is; `claimed` is the pull request that the manifest names.
 
+        `afresh`: that it was refused a moment ago does not count, for somebody has seen to it and asks again.
         Raises `Refused` for a commit that is not to be tested, `TryAgain` or gidgethub's errors where GitHub could
         not be asked.
         """
         asked = (key.repository, key.sha, claimed)
-        if (reason := self._refused.get(asked)) is not None:
+        if not afresh and (reason := self._refused.get(asked)) is not None:
             raise Refused(reason)
         known = self._known.get(asked)
         if known is None:

@@ -83,6 +83,10 @@ class Moved:
         """Yield the manifests with the keys that they have here."""
         return self._source.manifests(self._key(prefix))
 
+    async def folders(self, prefix: str) -> list[str]:
+        """Return the folders that they have here."""
+        return await self._source.folders(self._key(prefix))
+
     async def head(self, key: str) -> Head:
         """Return an object's size and version."""
         return await self._source.head(self._key(key))

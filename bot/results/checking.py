@@ -20,9 +20,18 @@ from bot.results.advice import Onlooker
 from bot.results.collect import Columns, collect, merge, read_names, split
 from bot.results.columns import is_flaky, status_of
 from bot.results.compare import NOTHING, Counts, infra
-from bot.results.intake import MISSING, OTHER_CONTENT, OTHER_SIZE, TOO_LARGE
 from bot.results.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES, Refused
-from bot.results.manifest import MANIFEST, FileEntry, Manifest, read_manifest, run_key
+from bot.results.manifest import (
+    FILE_MISSING,
+    FILE_OF_OTHER_CONTENT,
+    FILE_OF_OTHER_SIZE,
+    FILE_TOO_LARGE,
+    MANIFEST,
+    FileEntry,
+    Manifest,
+    read_manifest,
+    run_key,
+)
 from bot.results.model import BAD, RunKey, Seen, Trouble
 from bot.results.opening import inflated
 
@@ -131,11 +140,11 @@ def _check_entry(folder: Path, entry: FileEntry) -> Checked:
     try:
         found = path.stat().st_size
         if found != entry.bytes:
-            return _refused(entry.name, OTHER_SIZE.format(name=entry.name, found=found, expected=entry.bytes))
+            return _refused(entry.name, FILE_OF_OTHER_SIZE.format(name=entry.name, found=found, expected=entry.bytes))
         if (sha256 := sha256_of(path)) != entry.sha256:
-            return _refused(entry.name, OTHER_CONTENT.format(name=entry.name, found=sha256))
+            return _refused(entry.name, FILE_OF_OTHER_CONTENT.format(name=entry.name, found=sha256))
     except FileNotFoundError:
-        return _refused(entry.name, MISSING.format(name=entry.name))
+        return _refused(entry.name, FILE_MISSING.format(name=entry.name))
     except OSError as error:
         return _refused(entry.name, UNREADABLE.format(path=path, reason=_reason(error)))
     return _check(path, entry.name, entry.format)
@@ -154,7 +163,7 @@ def _check(path: Path, name: str, format: str | None) -> Checked:
     guessed = format or ""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
-            return _refused(name, TOO_LARGE.format(name=name))
+            return _refused(name, FILE_TOO_LARGE.format(name=name))
         with path.open("rb") as file:
             guessed = guessed or formats.guess(inflated(file, name).peek(formats.HEAD_BYTES)[: formats.HEAD_BYTES])
         with path.open("rb") as file:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -26,7 +26,15 @@ from bot.results.collect import Columns, collect, merge
 from bot.results.files import FileLists
 from bot.results.identity import Resolver
 from bot.results.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES, Refused, TooMuch
-from bot.results.manifest import FileEntry, Manifest, read_manifest
+from bot.results.manifest import (
+    FILE_MISSING,
+    FILE_OF_OTHER_CONTENT,
+    FILE_OF_OTHER_SIZE,
+    FILE_TOO_LARGE,
+    FileEntry,
+    Manifest,
+    read_manifest,
+)
 from bot.results.model import RunKey
 from bot.results.state import Admission, Run, RunState
 from bot.storage import Arrival, NotThere, Source
@@ -36,29 +44,40 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
     from bot.results.store import ResultsStore
 
+OTHER_SPELLING = (
+    "the folder is that of {found}, and app.yaml calls the repository {repository}; upload the run to the folder "
+    "{prefix}{repository}/"
+)
+ONCE_NAMED = (
+    "once it is there, have a maintainer run `nightjar results ingest` for this run, or upload it under another run ID"
+)
+ONCE_CORRECTED = "upload the run under another run ID when that is corrected"
 GONE = "{key} is not there any more"
-MISSING = "{name} has not arrived"
-OTHER_SIZE = "{name} has {found:,} bytes, and manifest.json says {expected:,}"
 LARGER = "{name} has more than the {expected:,} bytes that manifest.json says"
-OTHER_CONTENT = "{name} is not the file that manifest.json describes: its SHA-256 is {found}"
-TOO_LARGE = f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB, the most that are read; split it, or compress it"
 UNREADABLE = "{name}: {why}"
 NEVER_CAME = "{missing}; it was waited for in vain, upload the run again under another run ID"
+MOST_TOLD = 5
+"""Files of which it is told what is wrong with them; of the others, how many they are."""
+HEADS_AT_ONCE = 16
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Incomplete(Exception):
-    """A file is missing, or is not the one that the manifest describes; the text is for the lab."""
+    """Files are missing, or are not those that the manifest describes; the text is for the lab."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """One run that is to be taken: where it lies, whose it is, and whom to ask about its commit."""
+    """One run that is to be taken: where it lies, whose it is, and whom to ask about its commit.
+
+    `repository` is its name as app.yaml has it, which the folder may spell otherwise.
+    """
 
     source: Source
     arrival: Arrival
     key: RunKey
+    repository: str
     config: Results
     github: GitHub
     repository_id: int
@@ -82,19 +101,23 @@ class Intake:
     async def take(self, taking: Taking, *, again: bool = False) -> Run:
         """Take a run, and return what became of it.
 
-        With `again`, one that is stored or refused already is read once more, and the day's quota does not count.
+        One that is stored is left alone, and so is a refused one whose manifest is the same as then. With `again`, they
+        are read once more, and the day's quota does not count.
 
         Raises `TryAgain` or `UserError` where the bucket or GitHub could not be asked; then nothing has changed.
         """
         before = await asyncio.to_thread(self._store.run, taking.key)
-        if before is not None and before.state in (RunState.STORED, RunState.REFUSED) and not again:
+        if before is not None and not again and _is_settled(before, taking.arrival.version):
             return before
         since = before.received_at if before is not None else self._now()
         run = Run(taking.key, taking.arrival.version, RunState.REFUSED, "", since)
         try:
-            lab_of(taking.key, taking.config)
+            _check_spelling(taking)
+            with _adding(ONCE_NAMED):
+                lab_of(taking.key, taking.config)
             small = await taking.source.read_small(taking.arrival.key, MAX_MANIFEST_BYTES)
-            manifest = read_manifest(small.body, taking.key)
+            with _adding(ONCE_CORRECTED):
+                manifest = read_manifest(small.body, taking.key)
             run = replace(run, version=small.version, claims=manifest.claims, bytes=manifest.bytes)
             run = replace(run, admission=await self._admit(taking, manifest, before, again=again))
         except NotThere:
@@ -103,7 +126,8 @@ class Intake:
             raise UserError(GONE.format(key=taking.arrival.key)) from None
         except Refused as error:
             return await self._note(replace(run, reason=str(error)))
-        return await self._read(taking, run, manifest, again=again)
+        waited = before is not None and before.state is RunState.WAITING
+        return await self._read(taking, run, manifest, again=again, waited=waited)
 
     async def _admit(self, taking: Taking, manifest: Manifest, before: Run | None, *, again: bool) -> Admission:
         """Return what is known of the run's commit; what was found out once stands, though branches and heads move.
@@ -120,17 +144,21 @@ class Intake:
             runs, sent = await asyncio.to_thread(usage)
             check_quota(lab, runs, sent, manifest.bytes)
         try:
-            return await self._admissions.admit(taking.github, key, taking.repository_id, taking.config, claimed)
+            return await self._admissions.admit(
+                taking.github, key, taking.repository_id, taking.config, claimed, afresh=again
+            )
         except Refused:
             known = await asyncio.to_thread(self._store.admission, key.repository, key.sha)
             if known is None or claimed not in (None, known.pull_request):
                 raise
             return known
 
-    async def _read(self, taking: Taking, run: Run, manifest: Manifest, *, again: bool) -> Run:
+    async def _read(self, taking: Taking, run: Run, manifest: Manifest, *, again: bool, waited: bool) -> Run:
         try:
+            if waited:  # and each look would read all that is there
+                await _check_arrived(taking, manifest.files)
             with ExitStack() as folder:
-                files = [await self._fetch(taking, entry, folder) for entry in manifest.files]
+                files = await self._fetch_all(taking, manifest.files, folder)
                 listed = await self._files.of(taking.github, taking.key.repository, taking.key.sha)
                 columns = await asyncio.to_thread(_parsed, manifest.files, files, listed)
         except Incomplete as error:
@@ -146,22 +174,30 @@ class Intake:
         log.info("run stored", run=run.key.folder, suite=manifest.claims.suite, tests=len(columns))
         return run
 
+    async def _fetch_all(self, taking: Taking, entries: Sequence[FileEntry], folder: ExitStack) -> list[BinaryIO]:
+        for entry in entries:
+            if entry.bytes > MAX_FILE_BYTES:
+                raise TooMuch(FILE_TOO_LARGE.format(name=entry.name))
+        try:
+            return [await self._fetch(taking, entry, folder) for entry in entries]
+        except Incomplete:
+            await _check_arrived(taking, entries)  # of what is missing the lab is to know all
+            raise
+
     async def _fetch(self, taking: Taking, entry: FileEntry, folder: ExitStack) -> BinaryIO:
         """Return a file of the run, verified, before any of it is parsed."""
-        if entry.bytes > MAX_FILE_BYTES:
-            raise TooMuch(TOO_LARGE.format(name=entry.name))
         file = cast("BinaryIO", folder.enter_context(tempfile.TemporaryFile()))  # noqa: SIM115  # the stack closes it
         try:
             # No more than the manifest says, for that is what the day's quota counts.
             got = await taking.source.download(taking.file_key(entry.name), file, limit=entry.bytes)
         except NotThere:
-            raise Incomplete(MISSING.format(name=entry.name)) from None
+            raise Incomplete(FILE_MISSING.format(name=entry.name)) from None
         except TooMuch:
             raise Incomplete(LARGER.format(name=entry.name, expected=entry.bytes)) from None
         if got.bytes != entry.bytes:
-            raise Incomplete(OTHER_SIZE.format(name=entry.name, found=got.bytes, expected=entry.bytes))
+            raise Incomplete(FILE_OF_OTHER_SIZE.format(name=entry.name, found=got.bytes, expected=entry.bytes))
         if got.sha256 != entry.sha256:
-            raise Incomplete(OTHER_CONTENT.format(name=entry.name, found=got.sha256))
+            raise Incomplete(FILE_OF_OTHER_CONTENT.format(name=entry.name, found=got.sha256))
         file.seek(0)
         return file
 
@@ -175,6 +211,45 @@ class Intake:
         await asyncio.to_thread(self._store.note, run)
         log.info("run not stored", run=run.key.folder, state=run.state.value, reason=run.reason)
         return run
+
+
+@contextmanager
+def _adding(remedy: str) -> Generator[None]:
+    """Say what else helps, where something is refused."""
+    try:
+        yield
+    except Refused as error:
+        raise Refused(f"{error}; {remedy}") from error
+
+
+def _check_spelling(taking: Taking) -> None:
+    # GitHub takes a name in any spelling and folders do not: history would be kept twice, and each half told apart.
+    if taking.key.repository != taking.repository:
+        found, prefix = taking.key.repository, taking.config.prefix
+        raise Refused(OTHER_SPELLING.format(found=found, repository=taking.repository, prefix=prefix))
+
+
+def _is_settled(run: Run, version: str) -> bool:
+    return run.state is RunState.STORED or (run.state is RunState.REFUSED and run.version == version)
+
+
+async def _check_arrived(taking: Taking, entries: Sequence[FileEntry]) -> None:
+    """Raise `Incomplete` unless all files are there in the sizes that the manifest gives; nothing is read for that."""
+    at_once = asyncio.Semaphore(HEADS_AT_ONCE)
+
+    async def fault(entry: FileEntry) -> str:
+        try:
+            async with at_once:
+                found = (await taking.source.head(taking.file_key(entry.name))).bytes
+        except NotThere:
+            return FILE_MISSING.format(name=entry.name)
+        same = found == entry.bytes
+        return "" if same else FILE_OF_OTHER_SIZE.format(name=entry.name, found=found, expected=entry.bytes)
+
+    faults = list(filter(None, await asyncio.gather(*map(fault, entries))))
+    if faults:
+        more = f"; and {len(faults) - MOST_TOLD} more files" if len(faults) > MOST_TOLD else ""
+        raise Incomplete("; ".join(faults[:MOST_TOLD]) + more)
 
 
 def _parsed(entries: Sequence[FileEntry], files: Sequence[BinaryIO], listed: frozenset[str]) -> Columns:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 
-from bot.results.limits import MAX_FILES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES, Refused, TooMuch
+from bot.results.limits import MAX_FILE_BYTES, MAX_FILES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES, Refused, TooMuch
 from bot.results.model import RunKey
 from bot.results.state import Claims
 
@@ -31,6 +31,10 @@ NAMED_TWICE = "manifest.json: files names {name} twice"
 NAMES_ITSELF = f"{MANIFEST}: files must not name {MANIFEST} itself"
 NO_FILES = "manifest.json: files is empty; name at least one file, also where no test was run"
 TOO_MANY_BYTES = f"manifest.json: its files have more than {MAX_RUN_BYTES >> 20} MiB together; send the run in shards"
+FILE_MISSING = "{name} has not arrived"
+FILE_OF_OTHER_SIZE = "{name} has {found:,} bytes, and manifest.json says {expected:,}"
+FILE_OF_OTHER_CONTENT = "{name} is not the file that manifest.json describes: its SHA-256 is {found}"
+FILE_TOO_LARGE = f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB, the most that are read; split it, or compress it"
 BEYOND = "the index is beyond the total"
 MOST_FAULTS = 5
 MISSING = "{key} is missing; it must be {words}"

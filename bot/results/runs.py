@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -148,11 +148,12 @@ def read(row: sa.RowMapping) -> Run:
     )
 
 
-def find(connection: sa.Connection, key: RunKey) -> tuple[int, Run] | None:
-    """Return a run and its number, if it is known."""
+def find(connection: sa.Connection, key: RunKey, *, any_spelling: bool = False) -> tuple[int, Run] | None:
+    """Return a run and its number, if it is known; at need in any spelling of the repository."""
+    repository = schema.targets.c.repository
     found = connection.execute(
         select().where(
-            schema.targets.c.repository == key.repository,
+            sa.func.lower(repository) == key.repository.lower() if any_spelling else repository == key.repository,
             schema.targets.c.lab == key.lab,
             schema.targets.c.target == key.target,
             schema.runs.c.sha == key.sha,
@@ -161,6 +162,26 @@ def find(connection: sa.Connection, key: RunKey) -> tuple[int, Run] | None:
     ).mappings()
     row = found.first()
     return None if row is None else (row["id"], read(row))
+
+
+def known(connection: sa.Connection, versions: Mapping[RunKey, str]) -> set[RunKey]:
+    """Return those of some runs that are stored, or were looked at with this version of their manifest."""
+    by_target: dict[TargetKey, dict[tuple[str, str], RunKey]] = {}
+    for key in versions:
+        by_target.setdefault(key.about, {})[key.sha, key.run_id] = key
+    found = set()
+    table = schema.runs
+    for about, wanted in by_target.items():
+        target = target_id(connection, about)
+        shas = sorted({sha for sha, _ in wanted})
+        for start in range(0, len(shas), schema.AT_ONCE):
+            of = table.c.sha.in_(shas[start : start + schema.AT_ONCE])
+            fields = (table.c.sha, table.c.run_id, table.c.version, table.c.state)
+            for row in connection.execute(sa.select(*fields).where(table.c.target_id == target, of)):
+                one = wanted.get((row.sha, row.run_id))
+                if one is not None and (row.state == RunState.STORED or row.version == versions[one]):
+                    found.add(one)
+    return found
 
 
 def told(connection: sa.Connection, target: int, sha: str, suite: str | None = None) -> list[Numbered]:

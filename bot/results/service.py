@@ -103,7 +103,8 @@ class ResultsService:
             raise UserError(NO_RUN.format(key=arrival.key, prefix=config.results.prefix))
         key = found[0]
         source = source or self._watch.source_for(arrival.bucket)
-        taking = Taking(source, arrival, key, config.results, github, repository.id)
+        named = self.spelled(key.about).repository
+        taking = Taking(source, arrival, key, named, config.results, github, repository.id)
         run = await self._intake.take(taking, again=again)
         if run.state is RunState.STORED:
             due = await asyncio.to_thread(self._store.whole, key.about, key.sha)

@@ -8,7 +8,7 @@ nothing. Nothing is ever removed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import sqlalchemy as sa
 
@@ -36,15 +36,16 @@ from bot.results.series import Facts, Renames
 from bot.results.state import Admission, Due, Run, RunState, SuiteState, TargetState
 from bot.results.trace import TestHistory
 
-Infra = Callable[[Mapping[str, Seen], int | None], str]
-"""Says why the tests of a suite, with the exit status of their command, tell nothing about the code, or nothing."""
+Infra = Callable[[Mapping[str, Seen]], str]
+"""Says why the tests of a suite tell nothing about the code, or nothing."""
 
 NEWEST = 100
 
 
-def _infra(seen: Mapping[str, Seen], exit_status: int | None) -> str:
-    # By itself: whether a commit belongs to the series must not depend on which others have arrived.
-    return compare.infra(seen, None, exit_status=exit_status) or compare.untested(seen)
+def _infra(seen: Mapping[str, Seen]) -> str:
+    # By itself: whether a commit belongs to the series must not depend on which others have arrived. The exit status of
+    # the tests' command would only change the words.
+    return compare.infra(seen, None, exit_status=None) or compare.untested(seen)
 
 
 class ResultsStore:
@@ -96,39 +97,33 @@ class ResultsStore:
     ) -> list[Run]:
         """Return runs, the newest first; `before` is the last one of the page before. Raises LookupError for its key.
 
-        Whatever is left out may be anything.
+        Whatever is left out may be anything. The repository is taken in any spelling: a run whose folder spells it
+        otherwise than app.yaml is refused under that.
         """
         targets, table = schema.targets, schema.runs
-        wanted = {targets.c.repository: repository, targets.c.lab: lab, targets.c.target: target, table.c.sha: sha}
+        name = repository.lower() if repository else None
+        wanted = {
+            sa.func.lower(targets.c.repository): name,
+            targets.c.lab: lab,
+            targets.c.target: target,
+            table.c.sha: sha,
+        }
         wanted |= {table.c.state: state.value if state else None}
         statement = runs.select().where(*(column == value for column, value in wanted.items() if value is not None))
         place = (table.c.received_at, table.c.id)
         newest = [column.desc() for column in place]
         with self._database.reading() as connection:
             if before is not None:
-                last = runs.find(connection, before)
+                last = runs.find(connection, before, any_spelling=True)
                 if last is None:
                     raise LookupError(before.folder)
                 statement = statement.where(sa.tuple_(*place) < sa.tuple_(last[1].received_at, last[0]))
             return [runs.read(row) for row in connection.execute(statement.order_by(*newest).limit(limit)).mappings()]
 
-    def known(self, keys: Iterable[RunKey]) -> set[RunKey]:
-        """Return those of some runs of which something is known."""
-        by_target: dict[TargetKey, dict[tuple[str, str], RunKey]] = {}
-        for key in keys:
-            by_target.setdefault(key.about, {})[key.sha, key.run_id] = key
-        found = set()
-        table = schema.runs
+    def known(self, versions: Mapping[RunKey, str]) -> set[RunKey]:
+        """Return those of some runs that are stored, or were looked at with this version of their manifest."""
         with self._database.reading() as connection:
-            for about, wanted in by_target.items():
-                target = runs.target_id(connection, about)
-                shas = sorted({sha for sha, _ in wanted})
-                for start in range(0, len(shas), schema.AT_ONCE):
-                    of = table.c.sha.in_(shas[start : start + schema.AT_ONCE])
-                    statement = sa.select(table.c.sha, table.c.run_id).where(table.c.target_id == target, of)
-                    there = {(row.sha, row.run_id) for row in connection.execute(statement)}
-                    found |= {wanted[one] for one in there & wanted.keys()}
-        return found
+            return runs.known(connection, versions)
 
     def waiting(self, repository: str) -> list[Run]:
         """Return the runs of a repository that wait for their files, the oldest first."""
@@ -266,9 +261,8 @@ class ResultsStore:
         infra = ""
         columns = runs.columns(connection, [number for number, _ in stored])
         if complete and stored and not merge.evidently_tells(columns):
-            claims = stored[-1][1].claims
             seen, _ = merge.verdicts(names.every(connection, of.suite), columns)
-            infra = self._infra(seen, claims.exit_status if claims else None)
+            infra = self._infra(seen)
         return Facts(
             sha, admission.committed_at, admission.pull_request, admission.mainline, complete and bool(stored), infra
         )

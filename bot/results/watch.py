@@ -40,8 +40,10 @@ TICK = "* * * * * */15"
 FIRST_LOOK = 30.0
 """Seconds after which a run whose files are missing is looked at again, then after twice as long, and so on."""
 ONCE_MORE = 3600.0
-"""Seconds between two attempts at a run, or a check run, of which every try has failed."""
+"""Seconds between two attempts at a run, or a check run, of which every try has failed, or two looks for folders."""
 
+NOBODYS = 0
+"""Stands for the number of a repository that is not in app.yaml, and so is not asked for."""
 NOT_DONE = "results could not be looked after"
 
 Accept = Callable[[str, str, str, str], Awaitable[bool]]
@@ -120,13 +122,18 @@ class Watch:
 
     async def heard(self, arrival: Arrival) -> None:
         """Take in a manifest of which a queue tells. Raises what keeps it from being durable."""
+        unknown: RunKey | None = None
         for repository, results in self._watched.items():
             if arrival.lies_in(Place(results.bucket, results.prefix)):
                 found = run_key(arrival.key, results.prefix)
-                if found is not None and found[0].repository == repository:
+                if found is not None and found[0].repository.lower() == repository.lower():
                     await self._announce_run(arrival, found[0])
                     return
+                unknown = found[0] if found is not None else unknown
         log.warning("a run of nobody", bucket=arrival.bucket, key=arrival.key)
+        if unknown is not None:
+            # The journal then shows it, and why nothing came of it.
+            await self._accept(*run_arrived(arrival, unknown, NOBODYS))
 
     async def tick(self) -> str:
         """Do what is due. What fails for one repository is logged, and keeps nothing else from being done."""
@@ -145,22 +152,28 @@ class Watch:
 
     async def _list(self, repository: str, results: Results, *, at_once: bool = False) -> int:
         record = _listed(repository)
-        due = float((await self._records.get(record) or {}).get("next", 0))
-        if self._now() < due and not at_once:
+        before = await self._records.get(record) or {}
+        if self._now() < float(before.get("next", 0)) and not at_once:
             return 0
         pages = announced = 0
         source = self.source_for(results.bucket)
-        async with aclosing(source.manifests(f"{results.prefix}{repository}/")) as listing:  # type: ignore[type-var]
-            async for page in listing:
-                pages += 1
-                announced += await self._announce_new(page, results)
+        folders, searched = [f"{results.prefix}{repository}/"], float(before.get("searched", 0))
+        if self._now() >= searched + ONCE_MORE:
+            folders += await _misspelled(source, results.prefix, repository)
+            searched = self._now()
+        for folder in folders:
+            async with aclosing(source.manifests(folder)) as listing:  # type: ignore[type-var]
+                async for page in listing:
+                    pages += 1
+                    announced += await self._announce_new(page, results)
         listed = self._now()
-        await self._records.put(record, {"at": listed, "next": listed + pause_after(pages, results.poll_seconds)})
+        pause = pause_after(pages, results.poll_seconds)
+        await self._records.put(record, {"at": listed, "next": listed + pause, "searched": searched})
         return announced
 
     async def _announce_new(self, page: Sequence[Arrival], results: Results) -> int:
         found = [(arrival, run[0]) for arrival in page if (run := run_key(arrival.key, results.prefix))]
-        known = await asyncio.to_thread(self._store.known, [key for _, key in found])
+        known = await asyncio.to_thread(self._store.known, {key: arrival.version for arrival, key in found})
         new = [(arrival, key) for arrival, key in found if key not in known]
         for arrival, key in new:
             await self._announce_run(arrival, key)
@@ -230,6 +243,15 @@ class Watch:
         found = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository})).integer("id")
         await self._records.put(repository_key(repository), {"id": found})
         return found
+
+
+async def _misspelled(source: Source, prefix: str, repository: str) -> list[str]:
+    """Return the folders of a repository in other spellings than app.yaml's: what lies there is refused in words."""
+    own = f"{prefix}{repository}/"
+    owner = f"{prefix}{repository.partition('/')[0]}/"
+    owners = [folder for folder in await source.folders(prefix) if folder.lower() == owner.lower()]
+    found = [folder for one in owners for folder in await source.folders(one) if folder.lower() == own.lower()]
+    return [folder for folder in found if folder != own]
 
 
 def _listed(repository: str) -> str:

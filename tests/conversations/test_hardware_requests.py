@@ -131,6 +131,24 @@ async def test_runs_that_were_taken_cost_a_listing(counted: Counted) -> None:
     assert await counted.cost(lambda: None) == ({}, {LIST: 2})
 
 
+async def test_of_a_run_that_waits_nothing_is_read_until_all_of_it_is_there(counted: Counted) -> None:
+    files = {"a.xml": GOOD, "b.xml": BAD}
+    folder = ""
+
+    def upload() -> None:
+        nonlocal folder
+        folder = counted.place.upload(counted.place.night(), files, without=("b.xml",))
+
+    await counted.cost(upload)
+    counted.s3.requests.clear()
+    await counted.place.look(later=600)
+    looks = [method for method, path in counted.s3.requests if kind_of(path) == FILE]
+    assert looks == ["HEAD", "HEAD"]
+    counted.place.bucket.put(f"{folder}b.xml", BAD)
+    await counted.place.look(later=600)
+    assert [run.state for run in counted.place.town.bot.results.store.runs()] == ["stored"]
+
+
 @pytest.mark.parametrize("sha", ["f" * 40, "of main"])
 async def test_many_runs_of_a_commit_that_nobody_may_test_are_asked_about_once(counted: Counted, sha: str) -> None:
     if sha == "of main":

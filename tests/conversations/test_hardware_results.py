@@ -8,6 +8,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from bot.storage import Arrival
 from tests.bucket import World
 from tests.conversations.lab import CHECK, TEST_FILE, LabTown, junit, lab_town
 
@@ -157,7 +158,65 @@ async def test_a_lab_that_is_not_in_app_yaml_gets_no_check(place: LabTown, verdi
     (run,) = place.town.bot.results.store.runs("octocat/compiler")
     assert (run.state, run.reason) == (
         "refused",
-        "app.yaml has no target unheard-of for the lab example-lab; it has hexagon-v73, adreno",
+        "app.yaml has no target unheard-of for the lab example-lab; it has hexagon-v73, adreno; once it is there, "
+        "have a maintainer run `nightjar results ingest` for this run, or upload it under another run ID",
+    )
+
+
+async def test_a_folder_that_spells_the_repository_otherwise_is_refused_in_words(place: LabTown) -> None:
+    sha = place.night()
+    folder = place.upload(sha, {"a.xml": junit(**GOOD)})
+    odd = folder.replace("octocat/compiler", "OctoCat/Compiler")
+    for name in ("a.xml", "manifest.json"):
+        place.bucket.s3.copy({"Bucket": place.bucket.name, "Key": folder + name}, place.bucket.name, odd + name)
+        place.bucket.s3.delete_object(Bucket=place.bucket.name, Key=folder + name)
+    await place.look(later=3700)
+    await place.settle()
+    assert place.town.repo.check_runs(sha) == []
+    (run,) = place.town.bot.results.store.runs("octocat/compiler")
+    assert run.state == "refused"
+    assert run.reason == (
+        "the folder is that of OctoCat/Compiler, and app.yaml calls the repository octocat/compiler; "
+        "upload the run to the folder results/octocat/compiler/"
+    )
+    assert place.town.bot.results.store.runs("octocat/compiler", before=run.key) == []
+    assert await place.town.bot.results.watch.list_now("octocat/compiler") == 0
+
+
+async def test_a_run_of_a_repository_that_is_not_in_app_yaml_is_in_the_journal(place: LabTown) -> None:
+    key = f"results/octocat/other/example-lab/adreno/{place.night()}/run-1/manifest.json"
+    for _ in range(2):
+        await place.town.bot.results.watch.heard(Arrival(place.bucket.name, key, "etag"))
+    await place.town.quiet()
+    records = [one for one in await place.town.bot.engine.journal.recent(50) if one.repository == "octocat/other"]
+    assert [one.job.text for one in records] == ["octocat/other is not in app.yaml"]
+
+
+async def test_a_manifest_that_was_corrected_is_looked_at_again(place: LabTown) -> None:
+    sha = place.night()
+    folder = place.upload(sha, {"a.xml": junit(**GOOD)}, attempt=0)
+    await place.settle()
+    (run,) = place.town.bot.results.store.runs("octocat/compiler")
+    assert run.state == "refused"
+    assert "upload the run under another run ID when that is corrected" in run.reason
+    place.runs -= 1
+    assert place.upload(sha, {"a.xml": junit(**GOOD)}) == folder
+    await place.look(later=3600)
+    await place.settle()
+    assert place.check(sha).conclusion == "success"
+
+
+async def test_all_that_has_not_arrived_is_told_at_once(place: LabTown) -> None:
+    sha = place.night()
+    files = {f"{name}.xml": junit(**{f"test_{name}": "passed"}) for name in "abcdefgh"}
+    folder = place.upload(sha, files, without=tuple(files)[1:])
+    place.bucket.put(f"{folder}b.xml", b"too small")
+    await place.settle()
+    (run,) = place.town.bot.results.store.runs("octocat/compiler")
+    assert run.state == "waiting"
+    assert run.reason.startswith("b.xml has 9 bytes, and manifest.json says ")
+    assert run.reason.endswith(
+        "; c.xml has not arrived; d.xml has not arrived; e.xml has not arrived; f.xml has not arrived; and 2 more files"
     )
 
 
@@ -236,7 +295,7 @@ async def test_a_file_larger_than_its_manifest_says_is_not_read(place: LabTown) 
     folder = place.upload(sha, {"ops.xml": junit(**GOOD)})
     place.bucket.put(f"{folder}ops.xml", b"x" * 5000)
     await place.settle()
-    assert "ops.xml has more than the" in str(place.check(sha).summary)
+    assert "ops.xml has 5,000 bytes, and manifest.json says" in str(place.check(sha).summary)
 
 
 async def test_nobody_ignores_what_they_have_not_seen(place: LabTown) -> None:

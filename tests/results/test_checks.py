@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.results.state import RunState
-from bot.results.store import ResultsStore
+from bot.results.store import Infra, ResultsStore
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
 
 ADD, MUL = "te/test_ops.py::test_add", "te/test_ops.py::test_mul"
@@ -91,8 +91,9 @@ def test_reading_everything_anew_has_no_check_written_again_unless_something_is_
 
 def test_a_rule_that_has_changed_has_checks_written_again_when_everything_is_read_anew(database_url: str) -> None:
     nights = [Upload(number, {ADD: "failed"}) for number in (1, 2)]
-    for reason in ("", "it is the lab's trouble"):
-        store = ResultsStore(database_url, infra=lambda *_, why=reason: why)
+    rules: list[Infra] = [lambda _: "", lambda _: "it is the lab's trouble"]
+    for rule in rules:
+        store = ResultsStore(database_url, infra=rule)
         store.open()
         for night in nights:
             assert store.put(night.run, night.columns, replace=True)

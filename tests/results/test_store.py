@@ -169,7 +169,18 @@ def test_known_runs_are_told_from_new_ones(store: ResultsStore) -> None:
     upload, other = Upload(1, {ADD: "passed"}), Upload(1, {}, "2", target="hexagon-v73")
     put(store, upload)
     store.note(other.without_results(RunState.REFUSED))
-    assert store.known([upload.run.key, other.run.key, Upload(1, {}, "3").run.key]) == {upload.run.key, other.run.key}
+    third = Upload(1, {}, "3").run.key
+    assert store.known({upload.run.key: "another", other.run.key: other.run.version, third: "etag"}) == {
+        upload.run.key,
+        other.run.key,
+    }
+
+
+def test_a_refused_run_is_looked_at_again_when_its_manifest_is_another(store: ResultsStore) -> None:
+    refused = Upload(1, {}).without_results(RunState.REFUSED)
+    store.note(refused)
+    assert store.known({refused.key: refused.version}) == {refused.key}
+    assert store.known({refused.key: "another"}) == set()
 
 
 def test_usage_counts_what_a_lab_sent_since_a_moment_but_no_bytes_of_what_was_refused(store: ResultsStore) -> None:
