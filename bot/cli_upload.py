@@ -38,7 +38,9 @@ NO_CONFIG = "there is no {path} to take it from"
 NO_RESULTS = "{path} has no repository with results"
 SEVERAL = "{path} has several repositories with results"
 OTHER_REPOSITORY = "{path} has no results for {repository}"
-EXPECT = "the bot reads it within a minute or so, and the check run is hardware/{lab}/{target} on {sha}"
+EXPECT = """\
+the bot reads it within a minute or so, and the check run is hardware/{lab}/{target} on {sha}
+if there is none: the bot's /api/v1/repos/{repository}/results/runs?sha={sha} tells what became of the run, and why"""
 WRITTEN, THERE = "uploaded", "there already"
 
 _SHARD = re.compile(r"([1-9][0-9]{0,4})/([1-9][0-9]{0,4})")
@@ -146,7 +148,7 @@ def upload(ctx: click.Context, /, paths: tuple[Path, ...], as_json: bool, **opti
         click.echo(f"s3://{place.bucket}/{parcel.folder}{MANIFEST}\n{parcel.manifest.decode()}", nl=False)
     else:
         click.echo(f"s3://{place.bucket}/{parcel.folder}{MANIFEST}")
-        click.echo(EXPECT.format(lab=key.lab, target=key.target, sha=key.sha), err=True)
+        click.echo(EXPECT.format(lab=key.lab, target=key.target, sha=key.sha, repository=key.repository), err=True)
 
 
 def _check(paths: Sequence[Path], format_name: str | None) -> None:

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
@@ -136,10 +136,20 @@ def _unknown(location: Location) -> str:
 
 def _remedy(written: object, field: FieldInfo | None, annotation: Any) -> str:
     if _unwrapped(annotation) is str:
-        return "" if isinstance(written, tuple | dict | None) else QUOTE_IT
+        return QUOTE_IT if _would_do_quoted(written, annotation) else ""
     if field is None or not field.examples:
         return ""
     return f"; for example {json.dumps(field.examples[0])}"
+
+
+def _would_do_quoted(written: object, annotation: Any) -> bool:
+    if isinstance(written, tuple | dict | None):
+        return False
+    try:
+        TypeAdapter(annotation).validate_python(str(written))
+    except ValidationError:
+        return False
+    return True
 
 
 def _choices(annotation: Any) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from bot.github.check_runs import NEUTRAL, SUCCESS, TITLE_LIMIT, shortened
@@ -51,6 +51,7 @@ NOTHING_FAILS = "nothing fails"
 ALL_IGNORED = "{failures} ignored for {pull} by {login}, and nothing else fails that did not fail before"
 
 VANISHED = "{suite} has not come"
+VANISHED_MANY = "{suite} and {more:,} more have not come"
 SHARDS = "{have} of {total} shards of {suite}"
 WAITING = "{suite}: the run {run} waits for its files since {since}: {reason}"
 BROKEN = "{suite}: the run {run}, announced on {since}, cannot be used: {reason}"
@@ -139,10 +140,18 @@ def _totals(findings: Findings) -> str:
 
 
 def _lacking(findings: Findings) -> str:
-    lacking = [VANISHED.format(suite=plain(suite)) for suite in findings.state.missing_suites]
+    lacking = _vanished(findings.state.missing_suites)
     lacking += [what for suite, _ in findings.suites for what in _lacks(suite)]
     more = len(lacking) - 1
     return (lacking or [NOTHING_CAME])[0] + (f" and {more} more" if more > 0 else "")
+
+
+def _vanished(suites: Sequence[str]) -> list[str]:
+    if not suites:
+        return []
+    more = len(suites) - 1
+    text = VANISHED_MANY if more else VANISHED
+    return [text.format(suite=plain(suites[0]), more=more)]
 
 
 def _lacks(suite: SuiteState) -> Iterator[str]:

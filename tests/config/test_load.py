@@ -218,8 +218,7 @@ def test_every_fault_is_told_at_once_in_the_order_of_the_file() -> None:
         "it must be an https address, as in https://ci.example.org",
         f"app.yaml:8:3: repositories.hubot: {REPOSITORY}",
         f"app.yaml:8:11: repositories.hubot.x: unknown key; allowed: {FEATURES}",
-        "app.yaml:9:13: public_url: is a number; "
-        "it must be a web address, as in https://ci.example.org; put it in quotes",
+        "app.yaml:9:13: public_url: is a number; it must be a web address, as in https://ci.example.org",
     ]
 
 

@@ -7,7 +7,6 @@ from bot.config.results import Results
 
 LAB = "a name of letters, digits, . _ and -, as in example-lab"
 TIME = "it must be a time such as 30s, 15m, 6h or 7d"
-QUOTE = "; put it in quotes"
 
 
 def faults_of(text: str) -> list[str]:
@@ -46,7 +45,7 @@ RESULTS = "repositories:\n  octocat/a:\n    results: %s\n"
             "3:64: {}.results.labs.a.reproduce: must not give {target} to ssh, where a second shell reads what was "
             "quoted for one, and a test's name could become a command; put ssh into a script of the lab's",
         ),
-        ("{bucket: b-1, poll: 30, labs: {a: {targets: [x]}}}", f"3:34: {{}}.results.poll: is a number; {TIME}{QUOTE}"),
+        ("{bucket: b-1, poll: 30, labs: {a: {targets: [x]}}}", f"3:34: {{}}.results.poll: is a number; {TIME}"),
         ("{bucket: b-1, poll: 5w, labs: {a: {targets: [x]}}}", f"3:34: {{}}.results.poll: {TIME.removeprefix('it ')}"),
         (
             "{bucket: b-1, prefix: a//, labs: {a: {targets: [x]}}}",

@@ -295,7 +295,7 @@ def test_a_run_that_came_and_cannot_be_used_is_told_so() -> None:
 def test_a_broken_lab_is_told_before_what_it_did_not_send() -> None:
     known = findings((a_suite(), compared(infra=SAYS_NOTHING)), missing_suites=("arith", "relax"))
     assert report(known).title == (
-        f"The lab's run says nothing about the code: {SAYS_NOTHING} · Incomplete: arith has not come and 1 more"
+        f"The lab's run says nothing about the code: {SAYS_NOTHING} · Incomplete: arith and 1 more have not come"
     )
 
 
