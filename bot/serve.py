@@ -222,9 +222,11 @@ def _parts(bot: Bot) -> Parts:
     async def github_for(repository: str) -> GitHub:
         return bot.github.installation(await bot.github.installation_for(repository))
 
+    began = time.time()
+
     async def refresh() -> None:
         queues, now = bot.results.queues, time.time()
-        heard = {queue.queue_url: now - queue.heard if queue.heard else math.nan for queue in queues}
+        heard = {queue.queue_url: now - (queue.heard or began) for queue in queues}
         try:
             backlog, missing = await bot.engine.backlog(), await bot.missed.missing()
             health = await bot.results.watch.health()

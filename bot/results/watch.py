@@ -54,7 +54,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Seconds since buckets were listed and runs stored (NaN: never), and how many runs wait for their files."""
+    """Seconds since buckets were listed and runs stored, and how many runs wait for their files."""
 
     listed: dict[str, float] = field(default_factory=dict)
     waiting: dict[str, int] = field(default_factory=dict)
@@ -91,6 +91,7 @@ class Watch:
         self._github_for = github_for
         self.source_for = source_for
         self._now = now
+        self._began = now()
 
     @property
     def repositories(self) -> list[str]:
@@ -107,14 +108,18 @@ class Watch:
         return queues
 
     async def health(self) -> Health:
-        """Tell how well the results of each repository are looked after."""
+        """Tell how well the results of each repository are looked after.
+
+        What has never happened counts from the start of this process: an alarm on its age goes off all the same.
+        """
         now, health = self._now(), Health()
-        for repository in self._watched:
-            listed = (await self._records.get(_listed(repository)) or {}).get("at")
-            health.listed[repository] = now - float(listed) if listed is not None else math.nan
-            waiting, newest = await asyncio.to_thread(self._standing, repository)
-            health.waiting[repository] = waiting
-            health.newest.update({about: now - at for about, at in newest.items()})
+        for repository, results in self._watched.items():
+            listed = (await self._records.get(_listed(repository)) or {}).get("at", self._began)
+            health.listed[repository] = now - float(listed)
+            health.waiting[repository], newest = await asyncio.to_thread(self._standing, repository)
+            for lab, settings in results.labs.items():
+                for about in (TargetKey(repository, lab, target) for target in settings.targets):
+                    health.newest[about] = now - newest.get(about, self._began)
         return health
 
     def _standing(self, repository: str) -> tuple[int, dict[TargetKey, float]]:
