@@ -23,8 +23,8 @@ NO_MODULE = (
     "makes your runner write `file` and `line`"
 )
 REPEATED = (
-    "{count:,} of its cases have the name of another one, and are read as attempts at one test, as in {examples}; if "
-    "they are different tests, give them different names"
+    "{count:,} of its cases have the name of another one, and are told as one test with it, as in {examples}; give "
+    "different tests different names"
 )
 CHANGING = (
     "{count:,} names hold an address, a hash or a temporary path, which differ in every run, so that each run seems "

@@ -85,10 +85,10 @@ def split(packed: int) -> tuple[int, int]:
 def collect(cases: Iterable[Case], resolve: Resolve) -> Columns:
     """Fold the cases of one file.
 
-    `resolve` gives a case's test ID and its path in the repository, or "". Several cases with one ID are attempts at
-    one test: if any is bad, the first bad one counts, for pytest writes an attempt that failed and was run again as if
-    it had passed; if all are good, the test is flaky; if some were skipped, the others count. What the reader of the
-    cases raises, this raises.
+    `resolve` gives a case's test ID and its path in the repository, or "". Of several cases with one ID the worst
+    counts, as of several files. But where they are attempts at one test, the first bad one counts if any is bad, for
+    pytest writes an attempt that failed and was run again as if it had passed; if all are good, the test is flaky; if
+    some were skipped, the others count. What the reader of the cases raises, this raises.
     """
     columns = Columns()
     compressor = zstandard.ZstdCompressor(level=LEVEL)
@@ -111,7 +111,7 @@ def _fold(
     names: list[str] = []
     known: dict[str, int] = {}  # thousands of tests may be skipped for one reason
     for count, case in enumerate(cases, 1):  # noqa: B007  # it is told
-        _, status, _, _, _, _, seconds, flaky, trouble, message, text, measures = case
+        _, status, _, _, _, _, seconds, flaky, trouble, message, text, measures, attempt = case
         test_id, path = resolve(case)
         code = packed = code_of[status]
         if flaky:
@@ -121,7 +121,7 @@ def _fold(
         key = hash(test_id)
         counts = True
         if key in tests:
-            packed, counts = _attempts(tests[key], packed)
+            packed, counts = (_attempts if attempt else _worse)(tests[key], packed)
         else:
             names.append(test_id)
         tests[key] = packed_of[packed]

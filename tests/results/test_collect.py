@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import BytesIO
 
 import pytest
 import zstandard
 
 from bot.results.collect import IN_ID, Columns, Reason, collect, merge, read_names, split
 from bot.results.columns import duration, is_flaky, status_of
+from bot.results.formats import junit
+from bot.results.identity import Resolver
 from bot.results.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL, Refused, TooMuch
 from bot.results.model import Case, Status, Trouble
 from tests.results.uploads import resolve
@@ -16,10 +19,11 @@ from tests.results.uploads import resolve
 PASSED, FAILED, ERRORED = Status.PASSED, Status.FAILED, Status.ERRORED
 SKIPPED, XFAILED, XPASSED = Status.SKIPPED, Status.XFAILED, Status.XPASSED
 ID = "tests/test_add.py::test_add[llvm]"
+SEVERITY = [FAILED, ERRORED, XPASSED, PASSED, XFAILED, SKIPPED]
 
 
 def case(status: Status, *, message: str = "", seconds: float | None = 0.5, flaky: bool = False) -> Case:
-    return Case("test_add[llvm]", status, nodeid=ID, message=message, seconds=seconds, flaky=flaky)
+    return Case("test_add[llvm]", status, nodeid=ID, message=message, seconds=seconds, flaky=flaky, attempt=True)
 
 
 def verdict(columns: Columns) -> tuple[Status | None, bool]:
@@ -52,6 +56,33 @@ def test_several_cases_of_one_test_in_a_file_are_attempts(attempts: list[Status]
     assert verdict(collect(map(case, attempts), resolve)) == (status, flaky)
 
 
+@pytest.mark.parametrize("one", SEVERITY)
+@pytest.mark.parametrize("other", SEVERITY)
+def test_of_two_tests_that_a_file_calls_alike_the_worse_counts_and_nothing_is_flaky(one: Status, other: Status) -> None:
+    cases = [case(status, message=str(status))._replace(attempt=False) for status in (one, other)]
+    worse = min(one, other, key=SEVERITY.index)
+    columns = collect(cases, resolve)
+    assert verdict(columns) == (worse, False)
+    assert why(columns).message == str(worse)
+
+
+@pytest.mark.parametrize(
+    ("suite", "flaky"),
+    [
+        ('name="pytest"', True),
+        ('xsi:noNamespaceSchemaLocation="https://maven.apache.org/surefire/surefire-test-report.xsd"', False),
+        ('name="jest"', False),
+    ],
+)
+def test_a_name_that_junit_repeats_is_another_attempt_for_pytest_alone(suite: str, flaky: bool) -> None:
+    twice = '<testcase classname="AddTest" name="adds" time="0.1"/>' * 2
+    schema = 'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
+    columns = collect(
+        junit.read(BytesIO(f"<testsuite {schema} {suite}>{twice}</testsuite>".encode())), Resolver(None).resolve
+    )
+    assert [is_flaky(split(packed)[0]) for packed in columns.tests.values()] == [flaky]
+
+
 def test_the_first_attempt_that_failed_says_why() -> None:
     attempts = [case(PASSED), case(FAILED, message="the first"), case(ERRORED, message="the second"), case(PASSED)]
     assert why(collect(attempts, resolve)).message == "the first"
@@ -64,9 +95,6 @@ def test_the_longest_attempt_is_the_duration() -> None:
 
 def test_what_the_file_itself_calls_flaky_is_flaky() -> None:
     assert verdict(collect([case(PASSED, flaky=True)], resolve)) == (PASSED, True)
-
-
-SEVERITY = [FAILED, ERRORED, XPASSED, PASSED, XFAILED, SKIPPED]
 
 
 @pytest.mark.parametrize("one", SEVERITY)
@@ -153,7 +181,7 @@ def test_what_the_reader_refuses_is_refused() -> None:
 
 
 def test_names_of_more_cases_than_are_looked_at_at_once_are_all_there() -> None:
-    cases = [Case(str(n % 9_000), PASSED, nodeid=f"t.py::{n % 9_000}") for n in range(9_500)]
+    cases = [Case(str(n % 9_000), PASSED, nodeid=f"t.py::{n % 9_000}", attempt=True) for n in range(9_500)]
     columns = collect(cases, resolve)
     assert list(read_names(columns.names)) == [f"t.py::{n}" for n in range(9_000)]
     assert len(columns) == 9_000

@@ -49,8 +49,8 @@ def case(attributes: dict[str, str], parts: Sequence[Part], _suite: Suite) -> Ca
         return None
     ended = _ended(attributes, classname, parts) if parts else PASSED
     if "file" in attributes:
-        return build(attributes, classname, ended, *place(attributes, first=0))
-    return build(attributes, classname, ended)
+        return build(attributes, classname, ended, *place(attributes, first=0), True)
+    return build(attributes, classname, ended, "", None, True)
 
 
 def _ended(attributes: dict[str, str], classname: str, parts: Sequence[Part]) -> Outcome:
