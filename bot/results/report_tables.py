@@ -9,7 +9,7 @@ from bot.docs import table
 from bot.github.markdown import code
 from bot.results.findings import Baseline, Compared, Failure, Findings
 from bot.results.report_words import happened
-from bot.results.state import Run, SuiteState
+from bot.results.state import Run, RunState, SuiteState
 
 MOST_ROWS = 10
 SHOWN_ID, SHOWN_MESSAGE, SHOWN_CLAIM = 240, 160, 200
@@ -18,6 +18,7 @@ MORE = "and {count:,} more"
 FIRST_RUN = "nothing earlier"
 NOT_COME = "has not come"
 UNUSABLE = "has come and cannot be used"
+NOT_COUNTED = {RunState.WAITING: ", waits for its files", RunState.INCOMPLETE: ", cannot be used"}
 NOT_CODE = "says nothing about the code"
 
 CLAIMS = "What the lab says of its runs; nobody has checked it."
@@ -141,7 +142,7 @@ def runs(findings: Findings) -> str:
 
 
 def _run_row(run: Run) -> Sequence[str]:
-    identity, claims = _code(run.key.run_id, SHOWN_CLAIM), run.claims
+    identity, claims = _code(run.key.run_id, SHOWN_CLAIM) + NOT_COUNTED.get(run.state, ""), run.claims
     if claims is None:
         return (identity, *[""] * 7)
     environment = ", ".join(f"{key}={value}" for key, value in islice(claims.environment.items(), MOST_ROWS))

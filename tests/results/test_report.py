@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bot.github.check_runs import TEXT_LIMIT, size
@@ -9,7 +11,7 @@ from bot.results.compare import Counts
 from bot.results.findings import Baseline, Compared, Findings, Ignored
 from bot.results.model import Detail, Seen, Status, Trouble
 from bot.results.report import report
-from bot.results.state import SuiteState
+from bot.results.state import RunState, SuiteState
 from tests.results.reported import BASE, SHA, a_run, a_suite, compared, findings, many
 
 TILE, MATMUL = "tests/test_tile.py::test_tile[llvm]", "tests/test_matmul.py::test_matmul"
@@ -297,6 +299,13 @@ def test_a_broken_lab_is_told_before_what_it_did_not_send() -> None:
     assert report(known).title == (
         f"The lab's run says nothing about the code: {SAYS_NOTHING} · Incomplete: arith and 1 more have not come"
     )
+
+
+def test_a_run_that_does_not_count_is_marked_among_the_others() -> None:
+    good, bad = a_run("night-2b"), replace(a_run("night-2a"), state=RunState.INCOMPLETE, reason="a.xml is a web page")
+    text = report(findings((a_suite(runs=[bad, good]), compared()))).text
+    assert "| `night-2a`, cannot be used |" in text
+    assert "| `night-2b` |" in text
 
 
 def test_what_a_lab_says_of_its_runs_is_shown_as_what_it_says() -> None:
