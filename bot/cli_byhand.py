@@ -73,15 +73,13 @@ def ingest(places: tuple[str, ...], timeout: float, config_path: Path, as_json: 
 
 
 async def _ingested(places: Sequence[str], patience: float, config_path: Path, quiet: bool) -> list[Outcome]:
-    async with _by_hand(config_path) as (bot, by_hand):
-        outcomes: list[Outcome] = []
+    async with _by_hand(config_path, patience) as (bot, by_hand, outcomes):
         for place in places:
             told = [outcome async for outcome in _each(_found(place, bot), by_hand.ingest, quiet)]
             if not told:
                 raise UserError(NOTHING_THERE.format(place=place))
             outcomes += told
-        await _publish(bot, by_hand, outcomes, patience)
-        return outcomes
+    return outcomes
 
 
 @click.command(
@@ -107,8 +105,7 @@ def rebuild(repository: str | None, timeout: float, config_path: Path, as_json: 
 
 
 async def _rebuilt(only: str | None, patience: float, config_path: Path, quiet: bool) -> list[Outcome]:
-    async with _by_hand(config_path) as (bot, by_hand):
-        outcomes: list[Outcome] = []
+    async with _by_hand(config_path, patience) as (bot, by_hand, outcomes):
         for name in _repositories(bot.config, only):
             results = bot.config.repositories[name].results
             assert results is not None
@@ -118,8 +115,7 @@ async def _rebuilt(only: str | None, patience: float, config_path: Path, quiet: 
             for key in await by_hand.missing(name, {one.key for one in told if one.key is not None}):
                 click.echo(printable(f"{key.folder}: {GONE}"), err=True)
             outcomes += told
-        await _publish(bot, by_hand, outcomes, patience)
-        return outcomes
+    return outcomes
 
 
 @click.command(
@@ -165,7 +161,8 @@ def _listed(state: RunState | None, limit: int, only: Mapping[str, str | None]) 
 
 
 @asynccontextmanager
-async def _by_hand(config_path: Path) -> AsyncIterator[tuple[Bot, ByHand]]:
+async def _by_hand(config_path: Path, patience: float) -> AsyncIterator[tuple[Bot, ByHand, list[Outcome]]]:
+    """Open what takes runs, and in the end have the check runs of those written that were put into the list."""
     config, settings = load_config(config_path), Settings.from_environment()
     start_logging(settings)
     async with open_bot(config, settings) as bot:
@@ -173,7 +170,10 @@ async def _by_hand(config_path: Path) -> AsyncIterator[tuple[Bot, ByHand]]:
         async def reading(repository: str) -> GitHub:
             return bot.github.installation(await bot.github.installation_for(repository), dry_run=True)
 
-        yield bot, ByHand(config, bot.results, reading, bot.engine.journal)
+        by_hand = ByHand(config, bot.results, reading, bot.engine.journal)
+        outcomes: list[Outcome] = []
+        yield bot, by_hand, outcomes
+        await _publish(bot, by_hand, outcomes, patience)
 
 
 def _found(place: str, bot: Bot) -> AsyncIterator[Found]:

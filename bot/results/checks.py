@@ -72,23 +72,29 @@ def whole(connection: sa.Connection, target: int, sha: str) -> Due | None:
     """
     conditions = (schema.checks.c.target_id == target, schema.checks.c.sha == sha, schema.OPEN)
     for check in _select(connection, *conditions):
-        there = {run.claims.suite for _, run in runs.told(connection, target, sha) if run.claims}
+        if check.announced:
+            continue
+        told = [run for _, run in runs.told(connection, target, sha)]
+        there = {run.claims.suite for run in told if run.claims}
         expected = _suites_before(connection, target, sha)
-        if not check.announced and expected and expected <= there and nothing_awaited(connection, target, sha):
+        if expected and expected <= there and _all_here(told):
             return Due(check.due.about, sha, check.due.revision, over=True)
     return None
 
 
 def nothing_awaited(connection: sa.Connection, target: int, sha: str) -> bool:
     """Tell whether no suite, shard or file of a commit is missing; runs that cannot be used are not waited for."""
-    by_suite: dict[str, list[Run]] = {}
     told = [run for _, run in runs.told(connection, target, sha)]
+    return _all_here(told) and not missing_suites(connection, target, sha, told)
+
+
+def _all_here(told: Iterable[Run]) -> bool:
+    """Tell whether no shard or file is missing of the suites of these runs."""
+    by_suite: dict[str, list[Run]] = {}
     for run in told:
         if run.claims:
             by_suite.setdefault(run.claims.suite, []).append(run)
-    shards = [runs.shards(those) for those in by_suite.values()]
-    here = not any(those.missing or those.waiting for those in shards)
-    return here and not missing_suites(connection, target, sha, told)
+    return not any(those.missing or those.waiting for those in map(runs.shards, by_suite.values()))
 
 
 def missing_suites(connection: sa.Connection, target: int, sha: str, told: Iterable[Run]) -> tuple[str, ...]:

@@ -10,10 +10,6 @@ from typing import Any
 
 import psycopg
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy.engine import URL
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -104,16 +100,30 @@ class ResultsDatabase:
 
 
 def _migrate(connection: sa.Connection) -> None:
+    found = _version(connection)
+    if found == HEAD:
+        return
+    # Imported here, for that takes longer than all the rest and is hardly ever needed.
+    from alembic import command
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
-    found = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE}).get_current_revision()
-    if found == HEAD:
-        return
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     if found is not None and found not in known:
         raise DatabaseError(TOO_NEW.format(found=f"of results {found}", known=HEAD))
     command.upgrade(config, "head")
+
+
+def _version(connection: sa.Connection) -> str | None:
+    """Return the version that alembic noted, None where there are no tables yet."""
+    if not sa.inspect(connection).has_table(VERSION_TABLE):
+        return None
+    table = sa.table(VERSION_TABLE, sa.column("version_num", sa.Text))
+    found: str | None = connection.execute(sa.select(table.c.version_num)).scalar()
+    return found
 
 
 def _prepare(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
