@@ -25,13 +25,12 @@ def touch(connection: sa.Connection, target: int, shas: Iterable[str], at: float
     """Note that what the checks of these commits tell has changed."""
     table = schema.checks
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    statement = insert(table)
+    again = {"changed_at": statement.excluded.changed_at, "revision": table.c.revision + 1, "over": False}
+    statement = statement.on_conflict_do_update(index_elements=[table.c.target_id, table.c.sha], set_=again)
     first = {"target_id": target, "changed_at": at, "revision": 1, "announced": 0, "over": False}
-    again = {"changed_at": at, "revision": table.c.revision + 1, "over": False}
-    key = [table.c.target_id, table.c.sha]
-    ordered = sorted(set(shas))  # a commit that comes late touches all later ones
-    for start in range(0, len(ordered), schema.AT_ONCE):
-        rows = [first | {"sha": sha} for sha in ordered[start : start + schema.AT_ONCE]]
-        connection.execute(insert(table).values(rows).on_conflict_do_update(index_elements=key, set_=again))
+    if rows := [first | {"sha": sha} for sha in sorted(set(shas))]:
+        connection.execute(statement, rows)  # at once: a commit that comes late touches all later ones
 
 
 def announced(connection: sa.Connection, target: int, due: Due) -> None:
