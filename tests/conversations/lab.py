@@ -22,8 +22,6 @@ repositories:
   {repository}:
     results:
       bucket: {bucket}
-      # A little less than what a look lets pass, so that the timer of the bot's own adds no listing to those of a test.
-      poll: 55s
       settle: {settle}
       deadline: {deadline}
       {queue}
@@ -139,7 +137,8 @@ async def lab_town(
 ) -> AsyncIterator[LabTown]:
     """Start a town with a lab; the bot looks around when a test says so. `repository` as app.yaml spells it."""
     bucket.create()
-    told = f"queue: {queue}" if queue else ""
+    # A little less than what a look lets pass, so that the timer of the bot's own adds no listing to those of a test.
+    told = f"queue: {queue}" if queue else "poll: 55s"
     config = CONFIG.format(repository=repository, bucket=bucket.name, settle=settle, deadline=deadline, queue=told)
     moments = Moments()
     async with town(database_url, config=config, now=moments, **options) as place:
