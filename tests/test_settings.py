@@ -11,7 +11,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from bot.settings import DatabaseSettings, Environment, Settings, SettingsError
+from bot.errors import SettingsError
+from bot.settings import DatabaseSettings, Environment, Settings
 
 RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 PEM = RSA.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()

@@ -202,6 +202,12 @@ def _visible(name: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in name)
 
 
+def is_shortened(test: str) -> bool:
+    """Tell whether an ID stands for one that is too long: no test is called so."""
+    begin, end = MAX_NAME - SHORTENED_TAIL - HASH_DIGITS - 2, MAX_NAME - SHORTENED_TAIL - 1
+    return len(test) == MAX_NAME and test[begin] == test[end] == "…"
+
+
 def _shortened(test: str) -> str:
     """Return an ID that is too long with a hash of all of it in place of its middle, the same in every run."""
     mark = f"…{hashlib.sha256(test.encode('utf-8', 'surrogatepass')).hexdigest()[:HASH_DIGITS]}…"

@@ -8,6 +8,7 @@ import shlex
 from bot.config.results import PLACEHOLDERS
 from bot.github.markdown import fenced, lines_of
 from bot.results.findings import Failure, Findings
+from bot.results.identity import is_shortened
 
 MOST_COMMANDS = 10
 HEADING = "### How to reproduce"
@@ -18,7 +19,9 @@ _PLACEHOLDER = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 
 def reproduce(findings: Findings) -> str:
     """Return the commands for the first ten new failures, empty where app.yaml has no template or nothing is new."""
-    failures = findings.new_failures[:MOST_COMMANDS]
+    # No runner would find a test by an ID that was shortened.
+    whole = [failure for failure in findings.new_failures if not is_shortened(failure.test)]
+    failures = whole[:MOST_COMMANDS]
     if not findings.reproduce or not failures:
         return ""
     state = findings.state

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.results.identity import Resolver
+from bot.results.identity import Resolver, is_shortened
 from bot.results.limits import MAX_NAME
 from bot.results.model import Case, Status, Trouble
 
@@ -193,6 +193,8 @@ def test_an_id_that_is_too_long_keeps_its_beginning_and_end_and_a_hash_of_all() 
     assert shortened[0].startswith(f"{ADD}::test_add[xxx")
     assert re.search(r"xxx…[0-9a-f]{16}…xxx.*xxx-llvm\]$", shortened[0])
     assert shortened[1] == ADD
+    assert is_shortened(shortened[0])
+    assert not is_shortened(ADD + "x" * (MAX_NAME - len(ADD)))
 
 
 @settings(deadline=None, max_examples=100)

@@ -9,7 +9,8 @@ import pytest
 from bot.github.check_runs import TEXT_LIMIT, size
 from bot.results.compare import Counts
 from bot.results.findings import Baseline, Compared, Findings, Ignored
-from bot.results.model import Detail, Seen, Status, Trouble
+from bot.results.identity import Resolver
+from bot.results.model import Case, Detail, Seen, Status, Trouble
 from bot.results.report import report
 from bot.results.state import RunState, SuiteState
 from tests.results.reported import BASE, SHA, a_run, a_suite, compared, findings, many
@@ -248,6 +249,12 @@ def test_a_template_that_tells_tests_not_apart_gives_one_command() -> None:
     assert report(known).summary.count("\nrun operators") == 2
     assert report(both(reproduce="run {suite}")).summary.count("\nrun operators") == 1
     assert "How to reproduce" not in report(both()).summary
+
+
+def test_no_command_is_told_for_a_test_whose_id_was_shortened() -> None:
+    long, _ = Resolver(None).resolve(Case(f"test_tile[{'x' * 2_000}]", Status.FAILED, classname="a.b"))
+    known = findings((a_suite({long: Detail()}), compared(long)), reproduce="pytest {test}")
+    assert "How to reproduce" not in report(known).summary
 
 
 def test_a_test_is_never_taken_for_an_option() -> None:

@@ -1,4 +1,4 @@
-"""A hostile report costs next to nothing: it is refused by a type of ours, or read, in under a second and 100 MB."""
+"""A hostile report costs next to nothing: it is refused in under a second and 100 MB, or read as its size allows."""
 
 from __future__ import annotations
 
@@ -58,10 +58,11 @@ def test_it_is_read_at_no_cost(name: str) -> None:
 
 
 def attacked(name: str) -> dict[str, Any]:
-    """Read the report in a fresh process, and see to it that it cost little."""
+    """Read the report in a fresh process, and see to it that it cost little: in seconds of processor time."""
     command = [sys.executable, "-m", "tests.results.formats.junit_attacks", name]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
     told: dict[str, Any] = json.loads(ran.stdout)
-    assert told["seconds"] < 1
+    # What is read to its end may have 100 MB: its cost may grow with its size, and with nothing else.
+    assert told["seconds"] < (1 if told["refused"] else 3)
     assert told["grown"] < 100 * MB
     return told
