@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from bot.config import Config, parse_config
 from bot.effects.base import Effect
-from bot.effects.checks import AskForCheck, PutCheckRun
-from bot.effects.codec import decode
+from bot.effects.checks import PutCheckRun
 from bot.effects.remember import Remember
 from bot.events import Delivery, Person
-from bot.github.pages import PER_PAGE
 from bot.payload import Payload
-from bot.results.collect import collect
-from bot.results.events import CHECK_DUE
 from bot.results.findings import Findings, Ignored
-from bot.results.model import Case, Detail, RunKey, Seen, Status
+from bot.results.model import Detail, Seen, Status
 from bot.results.report_words import title
-from bot.results.state import Admission, Claims, Run, RunState
-from bot.results.store import ResultsStore
-from handlers import hardware_results
+from bot.results.state import Run
 from handlers.hardware_results import (
-    ALL_NAME,
-    MOST_COMMITS,
     MOST_IGNORED,
-    NAME,
     Asked,
     Press,
     as_record,
@@ -42,15 +31,13 @@ from handlers.hardware_results import (
     read_ignored,
     with_confirmed,
 )
-from sandbox.checks import CheckRun
-from tests.handlers.driver import FULL_NAME, World, a_world
+from tests.handlers.driver import FULL_NAME
+from tests.handlers.labs import CHECK, MATMUL, TILE
 from tests.results.reported import ABOUT, AT, BASE, SHA, a_run, a_suite, compared, findings
 
 HUBOT = Person(7, "hubot", False)
 PRESSED = "2026-11-20T05:30:00Z"
 KEY = "hardware-ignored:5#42:example-lab/hexagon-v73"
-TILE, MATMUL = "tests/test_tile.py::test_tile", "tests/test_matmul.py::test_matmul"
-CHECK = "hardware/example-lab/hexagon-v73"
 
 
 def found(*tests: str, ignored: Ignored | None = None) -> Findings:
@@ -199,155 +186,6 @@ def test_after_the_deadline_nothing_more_is_waited_for() -> None:
     assert not is_over(findings((a_suite(), compared())).state, 60, AT + 61)
 
 
-@dataclass
-class Labs:
-    """A world in which a lab's results can be put into the store, and checks come due."""
-
-    world: World
-    store: ResultsStore
-    commits: int = 0
-    why: str = ""
-
-    def commit(self, number: int = 1, *, onto: str | None = None) -> str:
-        """Push commits to the main branch, or one to another that begins at a commit; return the last one's SHA."""
-        for _ in range(number):
-            self.commits += 1
-            files = {"tests/test_tile.py": "pass\n" * 20, "count": str(self.commits)}
-            sha = self.world.repository.push("feature" if onto else "main", files, by="octocat", onto=onto).sha
-        return sha
-
-    def upload(
-        self,
-        sha: str,
-        *failed: str,
-        pull: int | None = None,
-        suite: str = "operators",
-        total: int = 1,
-        target: str = ABOUT.target,
-    ) -> None:
-        """Store a run of three tests, of which some failed."""
-        admission = Admission(AT + self.commits, mainline=pull is None, pull_request=pull)
-        key = RunKey(FULL_NAME, ABOUT.lab, target, sha, f"run-{suite}")
-        run = Run(key, "v1", RunState.STORED, "", AT, 0, Claims(suite, shard_total=total), admission)
-        tests = (TILE, MATMUL, "tests/test_ok.py::test_ok")
-        cases = [Case(t, Status.FAILED if t in failed else Status.PASSED, line=3, message="wrong") for t in tests]
-        self.store.put(run, collect(cases, lambda case: (case.name, case.name.partition("::")[0])))
-
-    async def due(self, sha: str) -> None:
-        """Let the check of a commit come due."""
-        hardware = {"lab": ABOUT.lab, "target": ABOUT.target, "sha": sha, "revision": 1, "over": True}
-        repository = {"id": self.world.repository.id, "full_name": FULL_NAME}
-        body = {"action": "", "repository": repository, "hardware": hardware}
-        delivery = Delivery("check:1", CHECK_DUE, Payload(body), AT)
-        assert self.world.pipeline.handlers_for(delivery).handlers == (NAME,)
-        planned = await self.world.pipeline.plan(delivery, NAME, "check:1")
-        self.why = planned.why
-        for effect in planned.effects:
-            await self.world.apply_alone(decode(effect.effect))
-
-    async def checked(self, sha: str, *failed: str, **values: Any) -> CheckRun:
-        """Store a run, let its check come due, and return it."""
-        self.upload(sha, *failed, **values)
-        await self.due(sha)
-        return self.check(sha)
-
-    def check(self, sha: str) -> CheckRun:
-        """Return the check run that is shown on a commit."""
-        (run,) = self.world.repository.check_runs(sha, CHECK)
-        return run
-
-    async def press(self, run: CheckRun, by: str, button: str = "") -> CheckRun:
-        """Let somebody press a button, GitHub's own *Re-run* if none is named; return what is shown then."""
-        if button:
-            run.press(by, button)
-        else:
-            run.rerequest(by)
-        await self.world.happen(event="check_run")
-        return self.check(run.head_sha)
-
-
-def configured(labs: dict[str, Any]) -> Config:
-    results = {"bucket": "device-results", "labs": labs}
-    return parse_config(json.dumps({"repositories": {FULL_NAME: {"results": results}}}).encode(), "app.yaml")
-
-
-@pytest.fixture
-async def labs(tmp_path: Path) -> AsyncIterator[Labs]:
-    lab = {"targets": [ABOUT.target], "contacts": ["@example-lab-ci"], "reproduce": "pytest {test}"}
-    config = configured({ABOUT.lab: lab})
-    store = ResultsStore(f"sqlite:///{tmp_path / 'nightjar.db'}")
-    async with a_world(tmp_path) as world:
-        world.pipeline = replace(world.pipeline, config=config, router=hardware_results.router)
-        store.open()
-        yield Labs(world, store)
-        store.close()
-
-
-async def test_the_first_run_of_a_lab_has_nothing_to_be_compared_with(labs: Labs) -> None:
-    check = await labs.checked(labs.commit())
-    assert (check.title, check.conclusion) == ("First run, nothing to compare with · 3 passed", "success")
-    assert check.external_id == "run-operators"
-
-
-async def test_what_fails_now_and_did_not_before_is_told_with_where_and_how(labs: Labs) -> None:
-    base = labs.commit()
-    labs.upload(base, MATMUL)
-    check = await labs.checked(labs.commit(3), TILE)
-    assert (check.title, check.conclusion) == ("1 new failure, 1 fixed · 2 passed", "neutral")
-    assert [(sent["path"], sent["start_line"]) for sent in check.annotations] == [("tests/test_tile.py", 3)]
-    page = f"{labs.world.github.url}/{FULL_NAME}/commit/{base}"
-    assert f"Compared with [`{base[:10]}`]({page})" in (check.summary or "")
-    assert f"pytest {TILE}" in (check.summary or "")
-    assert "`@example-lab-ci`" in (check.summary or "")
-
-
-async def test_it_is_compared_with_the_nearest_ancestor_whatever_came_last(labs: Labs) -> None:
-    older, newer, now = labs.commit(), labs.commit(), labs.commit()
-    later = labs.commit()
-    for sha, failed in ((newer, (TILE,)), (older, ()), (later, ())):
-        labs.upload(sha, *failed)
-    assert (await labs.checked(now, TILE)).title == "1 failure confirmed, 1 still failing · 2 passed"
-
-
-async def test_a_failure_is_confirmed_by_the_second_run_in_a_row_that_sees_it(labs: Labs) -> None:
-    titles = []
-    for failed in ((), (TILE,), (TILE, MATMUL), (TILE, MATMUL), (TILE, MATMUL)):
-        check = await labs.checked(labs.commit(), *failed)
-        titles.append((str(check.title).partition(" · ")[0], check.conclusion))
-    assert titles == [
-        ("First run, nothing to compare with", "success"),
-        ("1 new failure", "neutral"),
-        ("1 new failure, 1 failure confirmed, 1 still failing", "neutral"),
-        ("1 failure confirmed, 2 still failing", "success"),
-        ("Nothing changed, 2 still failing", "success"),
-    ]
-
-
-async def test_a_confirmed_failure_is_marked_and_comes_first(labs: Labs) -> None:
-    for failed in ((TILE,), (TILE, MATMUL)):
-        labs.upload(labs.commit(), *failed)
-    text = (await labs.checked(labs.commit(), TILE, MATMUL)).text or ""
-    assert f"| `{MATMUL}` | by this run | `wrong` |\n| `{TILE}` |  | `wrong` |" in text
-
-
-async def test_a_pull_request_confirms_no_failure_of_the_nightly_branch(labs: Labs) -> None:
-    for failed in ((), (TILE,)):
-        base = labs.commit()
-        labs.upload(base, *failed)
-    check = await labs.checked(labs.commit(onto=base), TILE, pull=42)
-    assert check.title == "Nothing changed, 1 still failing · 2 passed"
-
-
-async def test_no_second_page_of_commits_is_asked_for_only_to_confirm(labs: Labs) -> None:
-    labs.upload(labs.commit())
-    labs.commit(PER_PAGE)
-    labs.upload(labs.commit(), TILE)
-    now = labs.commit()
-    labs.world.github.requests.clear()
-    assert (await labs.checked(now, TILE)).title == "Nothing changed, 1 still failing · 2 passed"
-    assert labs.world.github.requests.count("GET", "/repos/{owner}/{repo}/commits") == 1
-
-
 def test_a_failure_is_confirmed_under_its_new_name() -> None:
     def night(status: Status, folder: str) -> dict[str, Seen]:
         return {f"{folder}/test_tile.py::test_{n}": Seen(status if n == 7 else Status.PASSED) for n in range(20)}
@@ -367,141 +205,3 @@ def test_what_began_in_a_mass_of_failures_is_not_confirmed() -> None:
     suite = a_suite(seen=before)
     told = with_confirmed(compared_with(suite, BASE, before), suite, before, earlier)
     assert (len(told.comparison.still_failing), told.confirmed) == (30, frozenset())
-
-
-async def test_each_suite_has_its_own_baseline(labs: Labs) -> None:
-    first, second = labs.commit(), labs.commit()
-    labs.upload(first, TILE, suite="codegen")
-    labs.upload(second, suite="operators")
-    now = labs.commit()
-    labs.upload(now, suite="codegen")
-    check = await labs.checked(now, MATMUL)
-    assert check.title == "1 new failure, 1 fixed · 5 passed"
-    assert "the table names it" in (check.summary or "")
-
-
-async def test_an_incomplete_run_is_shown_as_such_and_nothing_is_compared_with_it(labs: Labs) -> None:
-    check = await labs.checked(labs.commit(), TILE, total=4)
-    assert (
-        check.title
-        == "Incomplete: 1 of 4 shards of operators · First run, nothing to compare with, 1 failing · 2 passed"
-    )
-    assert (check.status, check.conclusion) == ("completed", "neutral")
-    assert (await labs.checked(labs.commit())).title == "First run, nothing to compare with · 3 passed"
-
-
-async def test_the_files_of_a_commit_are_asked_for_only_where_something_is_annotated(labs: Labs) -> None:
-    await labs.checked(labs.commit(), TILE)
-    labs.world.github.requests.clear()
-    await labs.checked(labs.commit(), TILE)
-    repo = "/repos/{owner}/{repo}"
-    assert labs.world.github.requests.counts() == {
-        f"GET {repo}/commits": 1,
-        f"GET {repo}/commits/{{ref}}/check-runs": 1,
-        f"POST {repo}/check-runs": 1,
-    }
-
-
-async def test_a_check_takes_three_reads_and_one_write(labs: Labs) -> None:
-    await labs.checked(labs.commit())
-    labs.world.github.requests.clear()
-    await labs.checked(labs.commit(), TILE)
-    repo = "/repos/{owner}/{repo}"
-    assert labs.world.github.requests.counts() == {
-        f"GET {repo}/commits": 1,
-        f"GET {repo}/git/trees/{{tree_sha}}": 1,
-        f"GET {repo}/commits/{{ref}}/check-runs": 1,
-        f"POST {repo}/check-runs": 1,
-    }
-
-
-async def test_nothing_is_looked_for_without_end(labs: Labs) -> None:
-    old = labs.commit()
-    labs.upload(old)
-    now = labs.commit(MOST_COMMITS)
-    assert (await labs.checked(now)).title == "First run, nothing to compare with · 3 passed"
-    assert labs.world.github.requests.count("GET", "/repos/{owner}/{repo}/commits") == 10
-
-
-async def test_results_that_nobody_knows_make_no_check(labs: Labs) -> None:
-    sha = labs.commit()
-    await labs.due(sha)
-    assert labs.world.repository.check_runs(sha, CHECK) == []
-
-
-@pytest.mark.parametrize("kept", [{"other-lab": {"targets": [ABOUT.target]}}, {ABOUT.lab: {"targets": ["adreno"]}}])
-async def test_the_check_of_a_target_that_app_yaml_has_no_more_is_left_as_it_is(
-    labs: Labs, kept: dict[str, Any]
-) -> None:
-    sha = labs.commit()
-    labs.upload(sha, TILE)
-    labs.world.pipeline = replace(labs.world.pipeline, config=configured(kept))
-    await labs.due(sha)
-    assert labs.world.repository.check_runs(sha, CHECK) == []
-    assert labs.why == (
-        "app.yaml has no target hexagon-v73 of the lab example-lab any more, so its check is left as it is"
-    )
-
-
-async def test_whoever_may_write_can_ignore_what_fails_for_a_pull_request(labs: Labs) -> None:
-    base = labs.commit()
-    labs.upload(base)
-    first = labs.commit(onto=base)
-    check = await labs.press(await labs.checked(first, TILE, pull=42), "octocat", "ignore")
-    assert (check.title, check.conclusion) == ("1 new failure ignored by octocat · 2 passed", "success")
-    assert check.annotations == []
-    assert f"for `#42` by `octocat` at `{first[:10]}`" in (check.summary or "")
-
-
-async def test_what_is_ignored_stays_so_on_later_commits_and_what_fails_anew_does_not(labs: Labs) -> None:
-    base = labs.commit()
-    labs.upload(base)
-    await labs.press(await labs.checked(labs.commit(onto=base), TILE, pull=42), "octocat", "ignore")
-    later = await labs.checked(labs.commit(onto=base), TILE, pull=42)
-    assert (later.title, later.conclusion) == ("1 new failure ignored by octocat · 2 passed", "success")
-    anew = await labs.checked(labs.commit(onto=base), TILE, MATMUL, pull=42)
-    assert (anew.title, anew.conclusion) == ("1 new failure, 1 new failure ignored by octocat · 1 passed", "neutral")
-    other = await labs.checked(labs.commit(onto=base), TILE, pull=43)
-    assert other.conclusion == "neutral"
-
-
-async def test_who_may_not_write_is_told_so_on_the_check(labs: Labs) -> None:
-    labs.upload(labs.commit())
-    check = await labs.press(await labs.checked(labs.commit(), TILE, pull=42), "hubot", "ignore")
-    assert (check.title, check.conclusion) == ("1 new failure · 2 passed", "neutral")
-    assert "`hubot` asked to ignore these failures" in (check.summary or "")
-    assert "asked to ignore" not in ((await labs.press(check, "hubot", "re-check")).summary or "")
-
-
-@pytest.mark.parametrize(("app", "asked"), [("ours", [ABOUT.target, "adreno"]), ("another", [])])
-async def test_all_checks_of_our_own_suite_are_asked_for_again_each_by_itself(
-    labs: Labs, app: str, asked: list[str]
-) -> None:
-    sha, other = labs.commit(), labs.commit()
-    for commit, target in ((sha, ABOUT.target), (sha, "adreno"), (other, "unseen")):
-        labs.upload(commit, target=target)
-    github, repository = labs.world.github, labs.world.repository
-    (ours,) = github.apps.values()
-    await labs.world.happen()
-    repository.check_suite(ours if app == "ours" else github.actions_app, sha).rerequest("hubot")
-    waiting = [told for told in github.webhooks.held if told.body.get("action") == "rerequested"]
-    effects = [effect for told in waiting for effect in await labs.world.planned(told, ALL_NAME)]
-    assert [decode(effect.effect) for effect in effects] == [
-        AskForCheck(ABOUT.lab, target, sha) for target in sorted(asked)
-    ]
-
-
-async def test_the_same_wish_asks_for_a_check_once(labs: Labs) -> None:
-    ask = AskForCheck(ABOUT.lab, ABOUT.target, labs.commit())
-    assert [(await labs.world.apply_alone(ask)).changed for _ in range(2)] == [True, False]
-
-
-@pytest.mark.parametrize("button", ["", "re-check"])
-async def test_asked_for_again_it_is_computed_and_written_anew(labs: Labs, button: str) -> None:
-    older, now = labs.commit(), labs.commit()
-    check = await labs.checked(now, TILE)
-    again = await labs.press(check, "hubot", button)
-    assert again.id != check.id
-    assert again.title == check.title
-    labs.upload(older)
-    assert (await labs.press(again, "hubot", button)).title == "1 new failure · 2 passed"

@@ -1,0 +1,115 @@
+"""A lab in a world: results in the real store, a GitHub behind HTTP, and the handler between them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bot.config import Config, parse_config
+from bot.effects.codec import decode
+from bot.events import Delivery
+from bot.payload import Payload
+from bot.results.collect import collect
+from bot.results.events import CHECK_DUE
+from bot.results.model import Case, RunKey, Status
+from bot.results.state import Admission, Claims, Run, RunState
+from bot.results.store import ResultsStore
+from handlers import hardware_results
+from handlers.hardware_results import (
+    NAME,
+)
+from sandbox.checks import CheckRun
+from tests.handlers.driver import FULL_NAME, World, a_world
+from tests.results.reported import ABOUT, AT
+
+TILE, MATMUL = "tests/test_tile.py::test_tile", "tests/test_matmul.py::test_matmul"
+CHECK = "hardware/example-lab/hexagon-v73"
+
+
+@dataclass
+class Labs:
+    """A world in which a lab's results can be put into the store, and checks come due."""
+
+    world: World
+    store: ResultsStore
+    commits: int = 0
+    why: str = ""
+
+    def commit(self, number: int = 1, *, onto: str | None = None) -> str:
+        """Push commits to the main branch, or one to another that begins at a commit; return the last one's SHA."""
+        for _ in range(number):
+            self.commits += 1
+            files = {"tests/test_tile.py": "pass\n" * 20, "count": str(self.commits)}
+            sha = self.world.repository.push("feature" if onto else "main", files, by="octocat", onto=onto).sha
+        return sha
+
+    def upload(
+        self,
+        sha: str,
+        *failed: str,
+        pull: int | None = None,
+        suite: str = "operators",
+        total: int = 1,
+        target: str = ABOUT.target,
+    ) -> None:
+        """Store a run of three tests, of which some failed."""
+        admission = Admission(AT + self.commits, mainline=pull is None, pull_request=pull)
+        key = RunKey(FULL_NAME, ABOUT.lab, target, sha, f"run-{suite}")
+        run = Run(key, "v1", RunState.STORED, "", AT, 0, Claims(suite, shard_total=total), admission)
+        tests = (TILE, MATMUL, "tests/test_ok.py::test_ok")
+        cases = [Case(t, Status.FAILED if t in failed else Status.PASSED, line=3, message="wrong") for t in tests]
+        self.store.put(run, collect(cases, lambda case: (case.name, case.name.partition("::")[0])))
+
+    async def due(self, sha: str) -> None:
+        """Let the check of a commit come due."""
+        hardware = {"lab": ABOUT.lab, "target": ABOUT.target, "sha": sha, "revision": 1, "over": True}
+        repository = {"id": self.world.repository.id, "full_name": FULL_NAME}
+        body = {"action": "", "repository": repository, "hardware": hardware}
+        delivery = Delivery("check:1", CHECK_DUE, Payload(body), AT)
+        assert self.world.pipeline.handlers_for(delivery).handlers == (NAME,)
+        planned = await self.world.pipeline.plan(delivery, NAME, "check:1")
+        self.why = planned.why
+        for effect in planned.effects:
+            await self.world.apply_alone(decode(effect.effect))
+
+    async def checked(self, sha: str, *failed: str, **values: Any) -> CheckRun:
+        """Store a run, let its check come due, and return it."""
+        self.upload(sha, *failed, **values)
+        await self.due(sha)
+        return self.check(sha)
+
+    def check(self, sha: str) -> CheckRun:
+        """Return the check run that is shown on a commit."""
+        (run,) = self.world.repository.check_runs(sha, CHECK)
+        return run
+
+    async def press(self, run: CheckRun, by: str, button: str = "") -> CheckRun:
+        """Let somebody press a button, GitHub's own *Re-run* if none is named; return what is shown then."""
+        if button:
+            run.press(by, button)
+        else:
+            run.rerequest(by)
+        await self.world.happen(event="check_run")
+        return self.check(run.head_sha)
+
+
+def configured(labs: dict[str, Any]) -> Config:
+    results = {"bucket": "device-results", "labs": labs}
+    return parse_config(json.dumps({"repositories": {FULL_NAME: {"results": results}}}).encode(), "app.yaml")
+
+
+@asynccontextmanager
+async def a_lab(tmp_path: Path) -> AsyncIterator[Labs]:
+    """Start a world that has a lab."""
+    lab = {"targets": [ABOUT.target], "contacts": ["@example-lab-ci"], "reproduce": "pytest {test}"}
+    config = configured({ABOUT.lab: lab})
+    store = ResultsStore(f"sqlite:///{tmp_path / 'nightjar.db'}")
+    async with a_world(tmp_path) as world:
+        world.pipeline = replace(world.pipeline, config=config, router=hardware_results.router)
+        store.open()
+        yield Labs(world, store)
+        store.close()
