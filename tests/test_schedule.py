@@ -1,0 +1,104 @@
+"""Moments of schedules, over changes of the clocks and long absences; no test waits."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.schedule import Daily, Every, Schedule
+
+LOS_ANGELES, BERLIN, LORD_HOWE = "America/Los_Angeles", "Europe/Berlin", "Australia/Lord_Howe"
+SANTIAGO, KATHMANDU, APIA = "America/Santiago", "Asia/Kathmandu", "Pacific/Apia"
+
+
+def utc(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def told(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def walk(schedule: Schedule, start: str, count: int) -> list[str]:
+    moment, found = utc(start), []
+    for _ in range(count):
+        moment = schedule.next_due(moment)
+        found.append(told(moment))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("at", "zone", "start", "expected"),
+    [
+        # The clocks change far from the time: only its distance from UTC moves.
+        ("21:00", LOS_ANGELES, "2026-03-07", ["2026-03-07 05:00", "2026-03-08 05:00", "2026-03-09 04:00"]),
+        ("21:00", LOS_ANGELES, "2026-10-31", ["2026-10-31 04:00", "2026-11-01 04:00", "2026-11-02 05:00"]),
+        # 02:30 does not exist on 8 March: 03:00 is the first moment after the gap.
+        ("02:30", LOS_ANGELES, "2026-03-07", ["2026-03-07 10:30", "2026-03-08 10:00", "2026-03-09 09:30"]),
+        ("02:00", LOS_ANGELES, "2026-03-08", ["2026-03-08 10:00", "2026-03-09 09:00"]),
+        # 01:30 is twice on 1 November: the first counts.
+        ("01:30", LOS_ANGELES, "2026-10-31", ["2026-10-31 08:30", "2026-11-01 08:30", "2026-11-02 09:30"]),
+        ("02:30", BERLIN, "2026-03-28", ["2026-03-28 01:30", "2026-03-29 01:00", "2026-03-30 00:30"]),
+        ("02:30", BERLIN, "2026-10-24", ["2026-10-24 00:30", "2026-10-25 00:30", "2026-10-26 01:30"]),
+        # Half an hour is left out and repeated here.
+        ("02:15", LORD_HOWE, "2026-10-02 20:00", ["2026-10-03 15:30", "2026-10-04 15:15"]),
+        ("01:45", LORD_HOWE, "2026-04-03 20:00", ["2026-04-04 14:45", "2026-04-05 15:15"]),
+        # Midnight itself is left out here.
+        ("00:00", SANTIAGO, "2026-09-05 12:00", ["2026-09-06 04:00", "2026-09-07 03:00"]),
+        ("21:00", KATHMANDU, "2026-03-07", ["2026-03-07 15:15", "2026-03-08 15:15"]),
+        # A whole day, 30 December 2011, was left out here.
+        ("21:00", APIA, "2011-12-29", ["2011-12-29 07:00", "2011-12-30 07:00", "2011-12-30 10:00", "2011-12-31 07:00"]),
+    ],
+)
+def test_a_time_of_day_is_right_over_changes_of_the_clocks(at: str, zone: str, start: str, expected: list[str]) -> None:
+    assert walk(Daily(at, zone), start, len(expected)) == expected
+
+
+@pytest.mark.parametrize("zone", [LOS_ANGELES, BERLIN, LORD_HOWE, SANTIAGO, KATHMANDU, "UTC"])
+@pytest.mark.parametrize("at", ["00:00", "01:30", "02:30", "21:00", "23:59"])
+def test_each_day_of_two_years_has_one_moment(zone: str, at: str) -> None:
+    moment, days = utc("2026-01-01 12:00"), []
+    while moment < utc("2028-01-01"):
+        moment = Daily(at, zone).next_due(moment)
+        days.append(datetime.fromtimestamp(moment, ZoneInfo(zone)).date())
+    assert days == [days[0] + timedelta(days=n) for n in range(len(days))]
+
+
+def test_after_a_week_of_absence_the_latest_moment_alone_is_due() -> None:
+    schedule, before = Daily("21:00", LOS_ANGELES), utc("2026-03-05 06:00")
+    back = before + 7 * 86400
+    assert told(schedule.last_due(before)) == "2026-03-05 05:00"
+    assert told(schedule.last_due(back)) == "2026-03-12 04:00"
+    assert told(schedule.next_due(back)) == "2026-03-13 04:00"
+
+
+def test_a_moment_itself_is_the_last_one_and_not_the_next() -> None:
+    moment = utc("2026-11-02 05:00")
+    for schedule in (Daily("21:00", LOS_ANGELES), Every(900)):
+        assert schedule.last_due(moment) == moment
+        assert schedule.next_due(moment) > moment
+        assert schedule.last_due(moment - 1) < moment
+        assert schedule.next_due(moment - 1) == moment
+
+
+def test_an_interval_is_counted_the_same_by_everybody() -> None:
+    assert walk(Every(900), "2026-03-08 09:59", 3) == ["2026-03-08 10:00", "2026-03-08 10:15", "2026-03-08 10:30"]
+
+
+ZONES = st.sampled_from([LOS_ANGELES, BERLIN, LORD_HOWE, SANTIAGO, APIA, "Africa/Casablanca", "Europe/Dublin"])
+TIMES = st.builds("{:02}:{:02}".format, st.integers(0, 23), st.integers(0, 59))
+SCHEDULES = st.one_of(st.builds(Daily, TIMES, ZONES), st.builds(Every, st.integers(1, 10**6)))
+
+
+@settings(deadline=None, max_examples=150)
+@given(SCHEDULES, st.integers(int(utc("2005-01-01")), int(utc("2035-01-01"))))
+def test_between_the_last_and_the_next_moment_there_is_none(schedule: Schedule, now: int) -> None:
+    last, following = schedule.last_due(now), schedule.next_due(now)
+    assert last <= now < following
+    assert schedule.next_due(last) == following
+    assert schedule.last_due(following) == following
+    assert schedule.last_due(following - 1) == last
