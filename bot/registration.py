@@ -27,15 +27,16 @@ class Permission:
 NEEDS = (
     Permission("metadata", "Metadata", "read", "people's roles; GitHub sets it by itself"),
     Permission("pull_requests", "Pull requests", "write", "reading pull requests and reviews, asking for reviews"),
-    Permission("issues", "Issues", "write", "comments, reactions"),
-    Permission("statuses", "Commit statuses", "write", "`ci/slow-tests`; reading what Jenkins reported"),
+    Permission("issues", "Issues", "write", "comments, reactions; saying why the nightly branch cannot move"),
+    Permission("statuses", "Commit statuses", "write", "`ci/slow-tests`, `nightly`; reading what Jenkins reported"),
     Permission("actions", "Actions", "write", "finding and rerunning workflows"),
     Permission("checks", "Checks", "write", "advisory check runs of hardware labs; finding a job by its name"),
     Permission(
         "contents",
         "Contents",
-        "read",
-        "hearing of pushes; which commits are on a branch, and the names of files, never what is in them",
+        "write",
+        "moving the nightly branch, and writing nothing else; hearing of pushes; which commits are on a branch, and "
+        "the names of files, never what is in them",
     ),
     Permission(
         "members", "Members, of the organization", "read", "`cc @octo-org/hexagon`; may be left out without teams"

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from bot.config.keys import Keys
+from bot.config.nightly import Nightly
 from bot.config.results import Results
 from bot.config.types import (
     EncryptedAddress,
@@ -20,9 +21,10 @@ from bot.config.types import (
     StatusContext,
     WebAddress,
 )
+from bot.schedule import Schedule
 
 LATER_KEYS = frozenset(
-    {"nightly", "last_good", "merge", "teams", "skip_ci", "docs", "stale_reviews"},
+    {"last_good", "merge", "teams", "skip_ci", "docs", "stale_reviews"},
 )
 """Repository keys whose names are settled and whose features this version does not have: refused, never ignored."""
 
@@ -121,6 +123,17 @@ class RepositoryConfig(Keys):
         description="Results of hardware labs become advisory check runs, which never block a merge.",
         examples=[{"bucket": "device-results", "labs": {"example-lab": {"targets": ["hexagon-v73"]}}}],
     )
+
+    nightly: Annotated[Nightly | None, Section(switch=True)] = Field(
+        default=None,
+        description="A branch that moves once a day, so that all labs test one commit.",
+        examples=[{"from": "main", "at": "21:00", "require": ["*/branch"]}],
+    )
+
+    @property
+    def timers(self) -> dict[str, Schedule]:
+        """Return when each of the repository's timers is due, by their names."""
+        return {"nightly": self.nightly.schedule} if self.nightly is not None else {}
 
     @cached_property
     def features(self) -> frozenset[str]:

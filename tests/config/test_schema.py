@@ -39,7 +39,7 @@ def test_what_the_bot_reads_the_schema_allows(text: str) -> None:
         "repositories: {}",
         "repositories: {octocat/compiler: true}",
         "repositories: {octocat/compiler: {help: off}}",
-        "repositories: {octocat/compiler: {nightly: {}}}",
+        "repositories: {octocat/compiler: {last_good: {}}}",
         "repositories: {octocat/compiler: {slow_tests: {branches: ['[']}}}",
         "repositories: {octocat/compiler: {rerun: {allow: []}}}",
         "repositories: {octocat/compiler: {rerun: {jenkins: [{}]}}}",

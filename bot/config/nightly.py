@@ -1,0 +1,83 @@
+"""The keys below `nightly`: which branch labs test, where its commits come from, and when it moves."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, Field, StringConstraints, create_model
+
+from bot.config.keys import Keys
+from bot.config.types import BranchName, Pattern, Says
+from bot.schedule import Daily
+
+UNKNOWN_ZONE = "is no time zone that is known here; it must be one of IANA's, as in America/Los_Angeles"
+
+TimeOfDay = Annotated[
+    str,
+    StringConstraints(pattern=r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$"),
+    Says('a time of day in quotes, as in "21:00"'),
+]
+
+
+def _known_zone(name: str) -> str:
+    """Return the name of a time zone; raise ValueError where there is none of it."""
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # what zoneinfo raises: unknown, not a name at all, a folder of zones
+        raise ValueError(UNKNOWN_ZONE) from None
+    return name
+
+
+TimeZone = Annotated[
+    str,
+    StringConstraints(max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_+/-]*$"),
+    AfterValidator(_known_zone),
+    Says("a time zone of IANA's, as in America/Los_Angeles"),
+]
+
+# `from` is a word of Python's, so that a class cannot have it as an attribute.
+_From = create_model(
+    "_From",
+    __base__=Keys,
+    **{
+        "from": (
+            BranchName,
+            Field(default="main", description="The branch that the commits come from.", examples=["main"]),
+        )
+    },  # type: ignore[call-overload]
+)
+
+
+class Nightly(_From):
+    """A branch that once a day moves to the newest commit that is fit to be tested; all labs test that one."""
+
+    branch: BranchName = Field(
+        default="nightly",
+        description="The branch that is moved, made if it is not there. It only ever moves forward.",
+        examples=["nightly"],
+    )
+    at: TimeOfDay = Field(default="21:00", description="When it moves, every day.", examples=["21:00"])
+    timezone: TimeZone = Field(
+        default="America/Los_Angeles",
+        description="The time zone that `at` is a time of, changes between summer and winter included.",
+        examples=["America/Los_Angeles"],
+    )
+    require: tuple[Pattern, ...] = Field(
+        default=(),
+        description=(
+            "What must be green on a commit: contexts of commit statuses and names of check runs. Each pattern must "
+            "match at least one, and all that match must be green. An empty list: the newest commit is taken."
+        ),
+        examples=[["*/branch"]],
+    )
+
+    @property
+    def source(self) -> str:
+        """Return the branch that the commits come from, `from`."""
+        return str(getattr(self, "from"))
+
+    @property
+    def schedule(self) -> Daily:
+        """Return when the branch moves."""
+        return Daily(self.at, self.timezone)

@@ -1,0 +1,49 @@
+"""The keys below `nightly`."""
+
+import pytest
+
+from bot.config import ConfigError, parse_config
+from bot.schedule import Daily
+
+NIGHTLY = "repositories:\n  octocat/a:\n    nightly: %s\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("{at: 21:00 h}", '3:19: {}.at: must be a time of day in quotes, as in "21:00"'),
+        ("{at: '24:00'}", '3:19: {}.at: must be a time of day in quotes, as in "21:00"'),
+        (
+            "{timezone: America/Los_Angels}",
+            "3:25: {}.timezone: is no time zone that is known here; "
+            "it must be one of IANA's, as in America/Los_Angeles",
+        ),
+        (
+            "{timezone: America}",
+            "3:25: {}.timezone: is no time zone that is known here; "
+            "it must be one of IANA's, as in America/Los_Angeles",
+        ),
+        ("{timezone: ../../etc}", "3:25: {}.timezone: must be a time zone of IANA's, as in America/Los_Angeles"),
+        ("{from: -x}", "3:21: {}.from: must be the name of a branch, as in nightly"),
+        ("{form: x}", "3:15: {}.form: unknown key (did you mean from?); allowed: from, branch, at, timezone, require"),
+    ],
+)
+def test_a_fault_is_named_with_its_place_and_the_remedy(written: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_config((NIGHTLY % written).encode(), "app.yaml")
+    assert str(caught.value).splitlines() == ["app.yaml:" + expected.replace("{}", "repositories.octocat/a.nightly")]
+
+
+@pytest.mark.parametrize(("written", "source"), [("true", "main"), ("{from: develop, at: 21:00}", "develop")])
+def test_what_is_left_out_is_what_tvm_had(written: str, source: str) -> None:
+    repository = parse_config((NIGHTLY % written).encode(), "app.yaml").repository("octocat/a")
+    assert repository is not None
+    assert repository.nightly is not None
+    assert (repository.nightly.branch, repository.nightly.source) == ("nightly", source)
+    assert repository.timers == {"nightly": Daily("21:00", "America/Los_Angeles")}
+
+
+def test_it_is_off_unless_it_is_written() -> None:
+    repository = parse_config(b"repositories:\n  octocat/a:\n", "app.yaml").repository("octocat/a")
+    assert repository is not None
+    assert repository.timers == {}
