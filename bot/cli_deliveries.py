@@ -87,7 +87,7 @@ def replay(guid: str, dry_run: bool, timeout: float, config_path: Path, as_json:
     if as_json:
         click.echo(json.dumps(record.as_json(), indent=2))
     else:
-        click.echo("\n".join(_told(record)))
+        click.echo("\n".join(told(record)))
     if not record.settled:
         click.echo(STILL_GOING_ON.format(seconds=f"{timeout:g}"), err=True)
     raise SystemExit(0 if record.settled and record.state != FAILED else 1)
@@ -107,14 +107,14 @@ async def _replayed(guid: str, config_path: Path, patience: float) -> DeliveryRe
     async with _engine() as engine:
         await known(engine.journal, guid)
         if not is_free(engine.database):
-            return await engine.replay(guid, patience=patience, progress=_show)
+            return await engine.replay(guid, patience=patience, progress=show)
     config, settings = load_config(config_path), Settings.from_environment()
     start_logging(settings)
     async with open_bot(config, settings) as bot:
         await bot.engine.recover()
         worker = asyncio.create_task(bot.engine.run(), name="engine")
         try:
-            return await bot.engine.replay(guid, patience=patience, progress=_show)
+            return await bot.engine.replay(guid, patience=patience, progress=show)
         finally:
             await end(bot.engine, worker)
 
@@ -127,7 +127,7 @@ def _engine() -> Engine:
     return engine
 
 
-def _show(record: DeliveryRecord) -> None:
+def show(record: DeliveryRecord) -> None:
     """Tell whoever waits how far it is."""
     settled = sum(job.settled for job in record.jobs)
     click.echo(f"{record.state}: {settled} of {len(record.jobs)} steps ended", err=True)
@@ -149,7 +149,7 @@ def _summary(record: DeliveryRecord) -> str:
     return "; ".join(dict.fromkeys(done or reasons)) or record.job.text
 
 
-def _told(record: DeliveryRecord) -> Iterator[str]:
+def told(record: DeliveryRecord) -> Iterator[str]:
     """Yield what became of a delivery, a line for each step, indented by what it came from."""
     event = f"{record.event}.{record.action}" if record.action else record.event
     yield _line(f"{record.guid} {event}", record.job)

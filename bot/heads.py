@@ -6,7 +6,7 @@ a command had before their eyes is the head that we were told of last.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,6 +15,7 @@ from bot.payload import Payload
 
 if TYPE_CHECKING:
     from bot.engine.records import Records
+    from bot.github.client import GitHub
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +117,20 @@ async def repository_id_of(records: Records, full_name: str) -> int | None:
     """Return the id that a repository's name stands for, None where no payload has told us yet."""
     stored = await records.get(repository_key(full_name))
     return Payload(stored, "repository record").integer("id") if stored is not None else None
+
+
+async def find_repository_id(
+    records: Records, github_for: Callable[[str], Awaitable[GitHub]], full_name: str, *, remember: bool = True
+) -> int:
+    """Return the number by which GitHub knows a repository, asking it where no payload has told us yet.
+
+    Raises what asking GitHub raises.
+    """
+    known = await repository_id_of(records, full_name)
+    if known is not None:
+        return known
+    github = await github_for(full_name)
+    found = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": full_name})).integer("id")
+    if remember:
+        await records.put(repository_key(full_name), {"id": found})
+    return found

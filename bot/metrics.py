@@ -7,13 +7,17 @@ same on every replica and right after a restart.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
 from bot.results.model import TargetKey
+
+if TYPE_CHECKING:
+    from bot.timers import TimerState
 
 OTHER = "other"
 ALWAYS_KNOWN = frozenset({"ping", "installation", "installation_repositories"})
@@ -61,6 +65,15 @@ class Metrics:
             "nightjar_results_newest_run_age_seconds",
             "Since a target's last run was stored.",
             ["repository", "lab", "target"],
+        )
+
+        timer = ["repository", "timer"]
+        self._timer_last = gauge("nightjar_timer_last_run_age_seconds", "Since a timer last ran.", timer)
+        self._timer_next = gauge("nightjar_timer_next_run_seconds", "Until a timer runs next.", timer)
+        self._timer_outcome = gauge(
+            "nightjar_timer_last_outcome",
+            "1 for what became of a timer's last run: never, waiting, working, done, ignored, failed, forgotten.",
+            [*timer, "outcome"],
         )
 
     def webhook_answered(self, status: int) -> None:
@@ -124,6 +137,17 @@ class Metrics:
         self._newest.clear()
         for about, seconds in newest.items():
             self._newest.labels(about.repository, about.lab, about.target).set(seconds)
+
+    def timers(self, states: Iterable[TimerState], now: float) -> None:
+        """Note how timers stand at a moment, in seconds since 1970."""
+        for gauge in (self._timer_last, self._timer_next, self._timer_outcome):
+            gauge.clear()
+        for state in states:
+            about = (state.repository, state.name)
+            self._timer_outcome.labels(*about, state.outcome).set(1)
+            self._timer_next.labels(*about).set(state.next_run - now)
+            if state.last_run is not None:
+                self._timer_last.labels(*about).set(now - state.last_run)
 
     def _event(self, name: str) -> str:
         return name if name in self._events else OTHER

@@ -39,9 +39,11 @@ from bot.results.parts import ResultsParts, open_results
 from bot.results.watch import TICK
 from bot.settings import DatabaseSettings, Settings
 from bot.texts import help_text
+from bot.timers import MINUTELY, Timers, TimerState, timer_states
 from bot.web.app import Parts, create_app, create_runner
 from handlers import COMMANDS, ROUTER
 from handlers.decision import Decisions
+from handlers.nightly import Nightlies
 
 VERSION = version("nightjar-ci")
 STOPPING = (signal.SIGTERM, signal.SIGINT)
@@ -71,6 +73,7 @@ class Bot:
     github: GitHubApp
     missed: MissedDeliveries
     results: ResultsParts
+    timers: Timers
     commands: Registry
 
 
@@ -86,7 +89,7 @@ async def open_bot(
 ) -> AsyncIterator[Bot]:
     """Build the parts of a process and close them in the end.
 
-    `allowance` is for a GitHub that has other limits than github.com, `now` what the watch over results goes by.
+    `allowance` is for a GitHub that has other limits than github.com, `now` what timers and results go by.
     Raises DatabaseError, `SettingsError` for `AWS_*` variables that results cannot be read with, or `StartError` for a
     key that the GitHub client cannot use.
     """
@@ -129,7 +132,10 @@ async def open_bot(
             )
             if results.watch.repositories:
                 engine.every("hardware-results", TICK, results.watch.tick, at_start=True)
-            yield Bot(config, settings, metrics, engine, github, missed, results, dialogue.registry)
+            timers = Timers(config, engine.records, engine.journal, accept=engine.accept, github_for=reading, now=now)
+            if timers.repositories:
+                engine.every("timers", MINUTELY, timers.tick, at_start=True)
+            yield Bot(config, settings, metrics, engine, github, missed, results, timers, dialogue.registry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,13 +236,21 @@ def _parts(bot: Bot) -> Parts:
         try:
             backlog, missing = await bot.engine.backlog(), await bot.missed.missing()
             health = await bot.results.watch.health()
+            timers = await timer_states(bot.config, bot.engine.records, bot.engine.journal, now)
         except (ConnectorException, OperationalError):
             # The rest of the measurements are wanted most when the database is away.
             bot.metrics.queue({}, math.nan, math.nan)
             bot.metrics.results({}, heard, {}, {})
+            bot.metrics.timers([], now)
         else:
             bot.metrics.queue(backlog.waiting, backlog.oldest_seconds, missing)
             bot.metrics.results(health.listed, heard, health.waiting, health.newest)
+            bot.metrics.timers(timers, now)
+
+    async def timers_of(repository: str) -> list[TimerState]:
+        if bot.config.repository(repository) is None:
+            raise LookupError(repository)
+        return await timer_states(bot.config, bot.engine.records, bot.engine.journal, time.time(), repository)
 
     return Parts(
         inbox=bot.engine,
@@ -245,6 +259,8 @@ def _parts(bot: Bot) -> Parts:
         refresh=refresh,
         decide=Decisions(bot.config, bot.engine.records, github_for),
         runs=RunListing(bot.config, bot.results.store),
+        timers=timers_of,
+        nightly=Nightlies(bot.config, bot.engine.records),
         metrics=bot.metrics,
         version=VERSION,
         commands=help_text(bot.commands, {spec.feature for spec in bot.commands}, bot.config.mentions),

@@ -1,7 +1,16 @@
 """The features, one a file; `bot/` takes all of them from here."""
 
 from bot.plan import joined
-from handlers import cc_reviewers, hardware_results, hardware_runs, help, rerun, slow_tests
+from handlers import cc_reviewers, hardware_results, hardware_runs, help, nightly, rerun, slow_tests
 
 COMMANDS = (*slow_tests.COMMANDS, *rerun.COMMANDS, *help.COMMANDS)
-ROUTER = joined([slow_tests.router, rerun.router, cc_reviewers.router, hardware_runs.router, hardware_results.router])
+ROUTER = joined(
+    [
+        slow_tests.router,
+        rerun.router,
+        cc_reviewers.router,
+        hardware_runs.router,
+        hardware_results.router,
+        nightly.router,
+    ]
+)

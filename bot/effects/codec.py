@@ -12,7 +12,9 @@ from bot.effects.checks import AskForCheck, PutCheckRun
 from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude
 from bot.effects.jenkins import JenkinsBuild
+from bot.effects.nightly import ConcludeNightly
 from bot.effects.reactions import React
+from bot.effects.refs import MoveBranch
 from bot.effects.remember import Remember
 from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.runs import TakeRun
@@ -24,7 +26,9 @@ KINDS: dict[str, type[Effect]] = {
     for kind in (
         AskForCheck,
         Conclude,
+        ConcludeNightly,
         JenkinsBuild,
+        MoveBranch,
         PutCheckRun,
         React,
         Remember,

@@ -37,6 +37,7 @@ _HAS_FAILED: LiteralString = """
 RECENT_FAILED: LiteralString = RECENT.format(more=_HAS_FAILED)
 RECENT = RECENT.format(more="")
 ONE: LiteralString = _DELIVERIES + " WHERE job.queueing_lock = %(key)s"
+SOME: LiteralString = _DELIVERIES + " WHERE job.queueing_lock = ANY(%(keys)s)"
 DERIVED: LiteralString = """
 SELECT job.id, job.task_name, job.status, job.attempts, job.scheduled_at, job.args,
        note.outcome, note.text AS note, note.at
@@ -116,6 +117,13 @@ class DeliveryRecord:
         return all(job.settled for job in self.jobs)
 
     @property
+    def reason(self) -> str:
+        """Why it stands so: what has failed, else what the handlers planned and why, else why nobody did."""
+        failed = [job.text for job in self.jobs if job.state == FAILED]
+        planned = [plan.job.text for plan in self.plans if plan.job.text]
+        return "; ".join(dict.fromkeys(failed or planned)) or self.job.text
+
+    @property
     def state(self) -> str:
         """The state of the whole: failed if anything failed, else working, waiting, ignored, or done."""
         states = {job.state for job in self.jobs}
@@ -148,6 +156,12 @@ class Journal:
         """Return the delivery of a GUID, None where there is none."""
         records = await self._records(await self._connector.execute_query_all_async(ONE, key=_key(guid)))
         return records[0] if records else None
+
+    async def deliveries(self, guids: Sequence[str]) -> dict[str, DeliveryRecord]:
+        """Return those of the deliveries that are kept, by their GUIDs."""
+        keys = [_key(guid) for guid in guids]
+        rows = await self._connector.execute_query_all_async(SOME, keys=keys) if keys else []
+        return {record.guid: record for record in await self._records(rows)}
 
     async def known(self, guids: Sequence[str]) -> set[str]:
         """Return those of the GUIDs that have reached us, in one query."""

@@ -12,7 +12,7 @@ from bot.engine.processor import PlannedEffect
 from bot.engine.store import Store
 from bot.engine.tasks import Tasks
 from bot.errors import UserError
-from bot.events import intent_key
+from bot.events import Delivery, intent_key
 
 POLL = 0.2
 """Seconds between two looks while waiting for a replay to end."""
@@ -94,7 +94,11 @@ async def dry_run(journal: Journal, tasks: Tasks, guid: str) -> dict[str, Any]:
     Raises `UserError` for a GUID that is not known.
     """
     record = await known(journal, guid)
-    delivery = await tasks.delivery(record.job.job_id)
+    return await planned_for(tasks, await tasks.delivery(record.job.job_id))
+
+
+async def planned_for(tasks: Tasks, delivery: Delivery) -> dict[str, Any]:
+    """Plan a delivery that need not have come in, and return the plans as JSON. Nothing is written anywhere."""
     processor = tasks.processor
     routing = processor.handlers_for(delivery)
     intent = intent_key(delivery)
@@ -109,10 +113,10 @@ async def dry_run(journal: Journal, tasks: Tasks, guid: str) -> dict[str, Any]:
             effects = _shown(planned.effects)
             plans.append({"handler": handler, "why": planned.why, "effects": effects, "closing": closing})
     return {
-        "guid": guid,
+        "guid": delivery.guid,
         "event": delivery.event,
-        "action": record.action,
-        "repository": record.repository,
+        "action": delivery.action,
+        "repository": delivery.repository,
         "intent": intent,
         "ignored": routing.reason if not routing.handlers else "",
         "plans": plans,

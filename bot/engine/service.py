@@ -32,13 +32,14 @@ from bot.engine.processor import (
     Routing,
 )
 from bot.engine.records import Records
-from bot.engine.replay import Progress, dry_run, finished, replay
+from bot.engine.replay import Progress, dry_run, finished, planned_for, replay
 from bot.engine.retry import EngineRetry
 from bot.engine.store import Store
 from bot.engine.tasks import Tasks
 from bot.engine.timers import Timers, TimerWork
 from bot.engine.upkeep import remove_old, requeue_all
 from bot.engine.worker import Pace, Supervisor
+from bot.events import Delivery
 
 __all__ = [
     "AppliedEffect",
@@ -223,6 +224,14 @@ class Engine:
     async def dry_run(self, guid: str) -> dict[str, Any]:
         """Return as JSON what would be planned for a delivery now; nothing is written. Raises `UserError`."""
         return await dry_run(self.journal, self._tasks(), guid)
+
+    async def preview(self, delivery: Delivery) -> dict[str, Any]:
+        """Return as JSON what would be planned for a delivery that has not come in; nothing is written."""
+        return await planned_for(self._tasks(), delivery)
+
+    async def finished(self, guid: str, *, patience: float | None, progress: Progress | None = None) -> DeliveryRecord:
+        """Wait until nothing of a delivery is left to do, or for `patience` seconds; return how it stands then."""
+        return await finished(self.journal, guid, patience=patience, progress=progress)
 
     def _tasks(self) -> Tasks:
         if self._processor is None:

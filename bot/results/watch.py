@@ -19,8 +19,7 @@ from gidgethub import GitHubException
 
 from bot.config.types import seconds
 from bot.errors import TryAgain, UserError
-from bot.heads import repository_id_of, repository_key
-from bot.payload import Payload
+from bot.heads import find_repository_id
 from bot.results.events import CHECK_DUE, check_again, check_due, check_of, run_arrived
 from bot.results.manifest import MANIFEST, run_key
 from bot.results.model import RunKey, TargetKey
@@ -241,13 +240,7 @@ class Watch:
 
     async def repository_id(self, repository: str) -> int:
         """Return the number by which GitHub knows a repository. Raises what asking GitHub raises."""
-        known = await repository_id_of(self._records, repository)
-        if known is not None:
-            return known
-        github = await self._github_for(repository)
-        found = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository})).integer("id")
-        await self._records.put(repository_key(repository), {"id": found})
-        return found
+        return await find_repository_id(self._records, self._github_for, repository)
 
 
 async def _misspelled(source: Source, prefix: str, repository: str) -> list[str]:

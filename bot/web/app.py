@@ -10,7 +10,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict
 
 from bot.metrics import Metrics
-from bot.web import api, health, help, results
+from bot.web import api, health, help, nightly, results, timers
 from bot.web.openapi import Answer, Operation, Parameter, document, problem
 from bot.web.problems import answer_problems
 from bot.web.webhook import EVENT_HEADER, GUID_HEADER, MAX_BODY, SIGNATURE_HEADER, Inbox, Webhook
@@ -47,6 +47,8 @@ class Parts:
     refresh: Callable[[], Awaitable[None]]
     decide: api.Decide
     runs: results.ListRuns
+    timers: timers.ListTimers
+    nightly: nightly.ReadNightly
     metrics: Metrics
     version: str
     commands: str
@@ -66,6 +68,8 @@ def create_app(parts: Parts) -> web.Application:
         *health.operations(parts.ready, parts.refresh, parts.metrics),
         *api.operations(parts.decide),
         results.operation(parts.runs),
+        timers.operation(parts.timers),
+        nightly.operation(parts.nightly),
         help.operation(parts.commands),
         Operation("GET", OPENAPI_PATH, "This document", openapi, {200: Answer("It", Document)}),
     ]

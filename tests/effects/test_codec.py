@@ -13,7 +13,9 @@ from bot.effects.codec import KINDS, decode, encode
 from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude, Item
 from bot.effects.jenkins import JenkinsBuild
+from bot.effects.nightly import ConcludeNightly
 from bot.effects.reactions import React
+from bot.effects.refs import MoveBranch
 from bot.effects.remember import Remember
 from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.runs import TakeRun
@@ -28,7 +30,11 @@ ITEM = Item("`@ci rerun`", "Running again.", done=True, targets=("actions-run:7"
 EFFECTS: list[Effect] = [
     AskForCheck("example-lab", "gpu", "a" * 40),
     Conclude("issue_comment", 7, "IC_7", 1, "https://github.example/octocat/compiler/pull/1", AT, (ITEM, ITEM)),
+    ConcludeNightly(
+        "nightly", "main", "a" * 40, "b" * 40, 2, True, AT, "2026-11-19", "why", ({"sha": "a" * 40, "blockers": []},)
+    ),
     JenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
+    MoveBranch("nightly", "a" * 40),
     PutCheckRun("hardware/example-lab/gpu", "a" * 40, "run-7", CONTENT, 1_795_152_400.0, True),
     React("review", 7, "PRR_7", "eyes"),
     Remember("slow-tests:5#1", {"on": True, "by": "octocat", "nested": {"a": [1, None]}}),
@@ -55,5 +61,5 @@ def test_every_kind_is_tried_here() -> None:
 
 
 def test_what_another_version_stored_is_refused_by_its_name() -> None:
-    with pytest.raises(ValueError, match="knows no effect MoveBranch; one of AskForCheck, "):
-        decode({"kind": "MoveBranch", "branch": "nightly"})
+    with pytest.raises(ValueError, match="knows no effect MergePullRequest; one of AskForCheck, "):
+        decode({"kind": "MergePullRequest", "number": 7})

@@ -98,6 +98,9 @@ async def running_site(database_url: str) -> AsyncIterator[Site]:
             start = keys.index(one.before) + 1 if one.before else 0
             return runs[start : start + one.limit]
 
+        async def nothing_of(repository: str) -> Any:
+            raise LookupError(repository)
+
         async def refresh() -> None:
             backlog = await engine.backlog()
             metrics.queue(backlog.waiting, backlog.oldest_seconds, 1)
@@ -110,6 +113,8 @@ async def running_site(database_url: str) -> AsyncIterator[Site]:
                 refresh=refresh,
                 decide=decide,
                 runs=list_runs,
+                timers=nothing_of,
+                nightly=nothing_of,
                 metrics=metrics,
                 version="1.2.3",
                 commands="| command |\n|---|\n| `@ci help` |",

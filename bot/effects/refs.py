@@ -1,0 +1,78 @@
+"""Branches: moved forward, never back and never by force."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.effects.base import Applied, EffectContext
+from bot.errors import TryAgain, UserError
+from bot.github.errors import is_forbidden, is_unprocessable
+from bot.github.refs import AHEAD, DIVERGED, branch_head, compared
+from bot.told import refusal
+
+REFS = "/repos/{+repo}/git/refs"
+ONE_REF = "/repos/{+repo}/git/refs/heads/{branch}"
+
+CANNOT = "the branch {branch} cannot be moved: "
+"""How what is told begins where somebody has to do something."""
+HAS_OTHERS = (
+    "it has commits that {sha} does not have, and it only ever moves forward. Delete it, and it is made anew; or bring "
+    "its commits into the branch that it follows"
+)
+WAS_MOVED = "the branch {branch} was changed at this very moment"
+THERE = "{branch} is at {sha} already"
+CONTAINS = "{branch} has {sha} already"
+MADE = "{branch} was made at {sha}"
+MOVED = "{branch} moved from {before} to {sha}"
+
+
+@dataclass(frozen=True, slots=True)
+class MoveBranch:
+    """Move a branch forward to a commit, or make it there; where that is no step forward, leave it alone."""
+
+    branch: str
+    sha: str
+
+    @property
+    def target(self) -> str:
+        """The branch."""
+        return f"branch:{self.branch}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Look where the branch is, then move it without force, so that GitHub refuses what is no step forward.
+
+        Raises `UserError` where it has other commits, is protected, or we may not, and `TryAgain` where somebody else
+        moved it meanwhile.
+        """
+        names = {"branch": self.branch, "sha": self.sha[:7]}
+        repository = context.repository.full_name
+        before = await branch_head(context.github, repository, self.branch)
+        if before == self.sha:
+            return Applied(THERE.format(**names), changed=False)
+        if before is None:
+            await self._write(context, None)
+            return Applied(MADE.format(**names))
+        status = (await compared(context.github, repository, before, self.sha)).status
+        if status == DIVERGED:
+            raise UserError(CANNOT.format(**names) + HAS_OTHERS.format(**names))
+        if status != AHEAD:
+            return Applied(CONTAINS.format(**names), changed=False)
+        await self._write(context, before)
+        return Applied(MOVED.format(**names, before=before[:7]))
+
+    async def _write(self, context: EffectContext, before: str | None) -> None:
+        repository = context.repository.full_name
+        try:
+            if before is None:
+                body = {"ref": f"refs/heads/{self.branch}", "sha": self.sha}
+                await context.github.post(REFS, url_vars={"repo": repository}, data=body)
+            else:
+                where = {"repo": repository, "branch": self.branch}
+                await context.github.patch(ONE_REF, url_vars=where, data={"sha": self.sha, "force": False})
+        except Exception as error:
+            if not (is_forbidden(error) or is_unprocessable(error)):
+                raise
+            # Its own words do not tell a protected branch from one that somebody moved since we looked.
+            if await branch_head(context.github, repository, self.branch) != before:
+                raise TryAgain(WAS_MOVED.format(branch=self.branch)) from error
+            raise UserError(CANNOT.format(branch=self.branch) + str(refusal(error)).rstrip(".")) from error

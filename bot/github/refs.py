@@ -1,0 +1,75 @@
+"""Branches and how commits lie to one another, as GitHub tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.github.errors import is_not_found
+from bot.payload import Payload
+
+if TYPE_CHECKING:
+    from bot.github.client import GitHub
+
+ONE_REF = "/repos/{+repo}/git/ref/heads/{branch}"
+COMMITS = "/repos/{+repo}/commits{?sha}"
+# From the second page on, GitHub leaves out the files, which are most of the answer.
+COMPARE = "/repos/{+repo}/compare/{base}...{head}?per_page=1&page=2"
+
+TITLE_LIMIT = 120
+"""Characters of a commit's title that are kept."""
+AHEAD, IDENTICAL, BEHIND, DIVERGED = "ahead", "identical", "behind", "diverged"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit of a branch."""
+
+    sha: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How one commit lies to another: `status` is ahead, identical, behind or diverged, `ahead_by` in commits."""
+
+    status: str
+    ahead_by: int
+
+
+async def branch_head(github: GitHub, repository: str, branch: str) -> str | None:
+    """Return the SHA at a branch's head, None where there is no such branch."""
+    try:
+        ref = await github.getitem(ONE_REF, url_vars={"repo": repository, "branch": branch})
+    except Exception as error:
+        if is_not_found(error):
+            return None
+        raise
+    return Payload(ref, "ref").string("object", "sha")
+
+
+async def compared(github: GitHub, repository: str, base: str, head: str) -> Compared:
+    """Return how `head` lies to `base`."""
+    answer = await github.getitem(COMPARE, url_vars={"repo": repository, "base": base, "head": head})
+    comparison = Payload(answer, "comparison")
+    return Compared(comparison.string("status"), comparison.integer("ahead_by"))
+
+
+async def first_parents(github: GitHub, repository: str, branch: str) -> list[Commit]:
+    """Return a branch's newest commits, the newest first: each one's first parent follows it; one request.
+
+    What a merge brought in is left out: it was never the head of the branch, so nothing says that it is fit.
+    """
+    page = await github.getitem(COMMITS + "&per_page=100", url_vars={"repo": repository, "sha": branch})
+    listed = {}
+    for item in page:
+        commit = Payload(item, "commit")
+        listed[commit.string("sha")] = commit
+    found: list[Commit] = []
+    sha = next(iter(listed), "")
+    while sha in listed:
+        commit = listed.pop(sha)
+        title = commit.text("commit", "message").split("\n", 1)[0][:TITLE_LIMIT]
+        found.append(Commit(sha, title))
+        sha = next((parent.string("sha") for parent in commit.items("parents")), "")
+    return found

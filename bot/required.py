@@ -1,0 +1,37 @@
+"""What is required of a commit: patterns over the contexts of its statuses and the names of its check runs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bot.config.types import matches
+
+
+class State(StrEnum):
+    """How a status or check stands, or, MISSING, that there is none. In the order in which they are told."""
+
+    RED = "red"
+    PENDING = "pending"
+    MISSING = "missing"
+    GREEN = "green"
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A commit status or a check run, by its context or name."""
+
+    name: str
+    state: State
+
+
+def blockers(require: Sequence[str], signals: Iterable[Signal]) -> list[Signal]:
+    """Return what keeps a commit from being fit: the red first, then the pending, then patterns that match nothing.
+
+    Each pattern must match at least one signal, and all that match must be green.
+    """
+    wanted = [signal for signal in signals if matches(require, signal.name)]
+    found = {signal for signal in wanted if signal.state is not State.GREEN}
+    found |= {Signal(p, State.MISSING) for p in require if not any(matches([p], s.name) for s in wanted)}
+    return sorted(found, key=lambda signal: (list(State).index(signal.state), signal.name))

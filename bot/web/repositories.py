@@ -1,0 +1,40 @@
+"""What the routes of a repository have in common: its name in the path, and answers that are not to be kept."""
+
+from __future__ import annotations
+
+import re
+
+from aiohttp import web
+from pydantic import BaseModel
+
+from bot.web.openapi import Parameter
+from bot.web.problems import Problem
+
+BAD_REPOSITORY = "This is not an owner and the name of a repository."
+UNAVAILABLE = "The database could not be read just now."
+RETRY_SECONDS = 10
+NAME = r"[A-Za-z0-9._-]{1,100}"
+
+PARAMETERS = (
+    Parameter("owner", "Who owns the repository.", {"type": "string", "pattern": f"^{NAME}$"}),
+    Parameter("repo", "The repository's name.", {"type": "string", "pattern": f"^{NAME}$"}),
+)
+
+
+def repository_of(request: web.Request) -> str:
+    """Return the `owner/name` of a request's path. Raises `Problem`."""
+    path = request.match_info
+    if not all(re.fullmatch(NAME, name) for name in (path["owner"], path["repo"])):
+        raise Problem(400, BAD_REPOSITORY)
+    return f"{path['owner']}/{path['repo']}"
+
+
+def unavailable() -> Problem:
+    """Return the answer while the database is away."""
+    return Problem(503, UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)})
+
+
+def answer(model: BaseModel) -> web.Response:
+    """Return a model as JSON that is true now and need not be in a moment."""
+    body = model.model_dump_json().encode()
+    return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})

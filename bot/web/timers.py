@@ -1,0 +1,81 @@
+"""`GET /api/v1/repos/{owner}/{repo}/timers`: when a repository's timers ran and will run, and how that went."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+
+from aiohttp import web
+from procrastinate.exceptions import ConnectorException
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.timers import TimerState
+from bot.web.openapi import Answer, Operation, problem
+from bot.web.problems import Problem
+from bot.web.repositories import PARAMETERS, answer, repository_of, unavailable
+
+NOT_OURS = "This bot does not work in such a repository."
+
+ListTimers = Callable[[str], Awaitable[Sequence[TimerState]]]
+"""Of `owner/name`; raises LookupError for a repository that is not ours."""
+
+
+class ListedTimer(BaseModel):
+    """A timer, its last run and its next one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    schedule: str
+    last_run: datetime | None = Field(description="Null if it has not run yet.")
+    outcome: str = Field(description="never, waiting, working, done, ignored, failed or forgotten.")
+    reason: str = Field(description="Why, in words for people.")
+    next_run: datetime
+
+
+class TimerList(BaseModel):
+    """The timers of a repository."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    timers: list[ListedTimer]
+
+
+def operation(list_timers: ListTimers) -> Operation:
+    """Return the route."""
+
+    async def handler(request: web.Request) -> web.Response:
+        try:
+            states = await list_timers(repository_of(request))
+        except ConnectorException as error:
+            raise unavailable() from error
+        except LookupError as error:
+            if isinstance(error, KeyError | IndexError):  # a fault of ours, not an answer
+                raise
+            raise Problem(404, NOT_OURS) from None
+        return answer(TimerList(timers=[_listed(state) for state in states]))
+
+    return Operation(
+        method="GET",
+        path="/api/v1/repos/{owner}/{repo}/timers",
+        summary="When the repository's timers ran and will run, and how that went",
+        handler=handler,
+        parameters=PARAMETERS,
+        answers={
+            200: Answer("The timers", TimerList),
+            400: problem("Not the name of a repository"),
+            404: problem("Not a repository of ours"),
+            503: problem("The database could not be read; Retry-After says when to ask again"),
+        },
+    )
+
+
+def _listed(state: TimerState) -> ListedTimer:
+    return ListedTimer(
+        name=state.name,
+        schedule=state.schedule,
+        last_run=None if state.last_run is None else datetime.fromtimestamp(state.last_run, UTC),
+        outcome=state.outcome,
+        reason=state.reason,
+        next_run=datetime.fromtimestamp(state.next_run, UTC),
+    )

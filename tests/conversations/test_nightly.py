@@ -1,0 +1,369 @@
+"""Nights: the branch that labs test moves to what is fit, and people hear why where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.registration import PERMISSIONS
+from tests.conversations.nights import API, SCHEDULE, NightTown, night_town
+
+LOOK = "GET", "/repos/{owner}/{repo}/git/ref/{ref}"
+MOVE = "PATCH", "/repos/{owner}/{repo}/git/refs/{ref}"
+MAKE = "POST", "/repos/{owner}/{repo}/git/refs"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/nightjar.db"
+
+
+@pytest.fixture
+async def place(url: str) -> AsyncIterator[NightTown]:
+    async with night_town(url) as here:
+        yield here
+
+
+@pytest.fixture
+async def strict(url: str) -> AsyncIterator[NightTown]:
+    async with night_town(url, require=["*/branch", "lint"]) as here:
+        yield here
+
+
+def green(place: NightTown, sha: str) -> None:
+    """Let everything be well with a commit: a status and a check run of another App."""
+    place.town.repo.set_status("hubot", sha, "cpu/branch", "success")
+    place.town.repo.add_workflow_run(sha, "CI", "success", {"lint": "skipped"}, by="hubot")
+
+
+async def test_the_first_night_makes_the_branch_and_the_next_one_moves_it_on(place: NightTown) -> None:
+    assert "refs/heads/nightly" not in place.town.repo.refs
+    assert (await place.town.ask(f"{API}/nightly"))[0] == 404
+    first = place.push("The first")
+    await place.night()
+    assert place.head == first
+    told = await place.told()
+    assert (told["branch"], told["sha"], told["previous_sha"], told["commits"]) == ("nightly", first, None, None)
+    status = place.town.repo.status(first, "nightly")
+    assert status is not None
+    assert status.state == "success"
+    assert (status.description or "").startswith("the branch nightly moved here on 20")
+    place.push("The second")
+    third = place.push("The third")
+    await place.night()
+    assert place.head == third
+    told = await place.told()
+    assert (told["sha"], told["previous_sha"], told["commits"]) == (third, first, 2)
+    assert told["why"] == f"nightly moves to {third[:7]}, 2 commits on"
+    assert place.writes() == ["POST 201", "PATCH 200"]
+    assert place.issues == []
+
+
+async def test_a_night_with_nothing_new_writes_nothing(place: NightTown) -> None:
+    first = place.push()
+    await place.night()
+    before = await place.told()
+    written = len(place.town.github.requests.writes)
+    await place.night()
+    assert len(place.town.github.requests.writes) == written
+    told = await place.told()
+    assert {**told, "looked_at": "", "why": "", "why_not_newer": []} == {
+        **before,
+        "looked_at": "",
+        "why": "",
+        "why_not_newer": [],
+    }
+    assert (place.head, told["why"]) == (first, "nothing new: nightly is at the head of main")
+
+
+async def test_the_newest_commit_that_is_fit_is_taken_and_each_newer_one_has_its_reason(strict: NightTown) -> None:
+    repo = strict.town.repo
+    fit, red, pending, missing = (strict.push(title) for title in ("fit", "red", "pending", "missing"))
+    green(strict, fit)
+    green(strict, red)
+    repo.set_status("hubot", red, "gpu/branch", "failure")
+    green(strict, pending)
+    repo.add_workflow_run(pending, "Again", None, {"gpu/branch": None}, by="hubot")
+    repo.set_status("hubot", missing, "cpu/branch", "success")
+    await strict.night()
+    assert strict.head == fit
+    assert await strict.verdicts() == [
+        ("missing", "missing", ["lint missing"]),
+        ("pending", "pending", ["gpu/branch pending"]),
+        ("red", "red", ["gpu/branch red"]),
+        ("fit", "chosen", []),
+    ]
+    told = await strict.told()
+    assert told["why"] == (f"nightly is made at {fit[:7]}; what is newer is not fit: {missing[:7]}: lint is missing")
+
+
+async def test_a_branch_waits_where_it_is_until_something_newer_is_fit(strict: NightTown) -> None:
+    first = strict.push("first")
+    green(strict, first)
+    await strict.night()
+    second = strict.push("second")
+    await strict.night()
+    assert strict.head == first
+    told = await strict.told()
+    assert (told["sha"], told["trouble"]) == (first, "")
+    assert told["why"] == (f"the one new commit of main is not fit: {second[:7]}: */branch is missing, lint is missing")
+    green(strict, second)
+    await strict.night()
+    assert strict.head == second
+    assert strict.issues == []
+
+
+async def test_what_was_run_again_and_is_green_now_counts_as_it_is_now(strict: NightTown) -> None:
+    repo = strict.town.repo
+    sha = strict.push()
+    repo.set_status("hubot", sha, "cpu/branch", "failure")
+    repo.add_workflow_run(sha, "CI", "failure", {"lint": "failure"}, by="hubot")
+    green(strict, sha)
+    await strict.night()
+    assert strict.head == sha
+
+
+async def test_statuses_and_checks_are_read_to_their_last_page(strict: NightTown) -> None:
+    repo = strict.town.repo
+    sha = strict.push()
+    repo.set_status("hubot", sha, "first/branch", "failure")
+    for n in range(130):
+        repo.set_status("hubot", sha, f"{n}/branch", "success")
+    repo.add_workflow_run(
+        sha, "CI", "success", {"lint": "success", **{f"job {n}": "success" for n in range(130)}}, by="hubot"
+    )
+    await strict.night()
+    assert strict.head is None
+    assert (await strict.verdicts())[0] == ("Improve it", "red", ["first/branch red"])
+
+
+async def test_what_a_merge_brought_in_is_never_taken_by_itself(strict: NightTown) -> None:
+    repo, git = strict.town.repo, strict.town.repo.git
+    first = strict.push("first")
+    green(strict, first)
+    await strict.night()
+    side = repo.push("side", by="hubot", onto=first)
+    green(strict, side.sha)
+    tip = strict.push("on main")
+    merge = git.commit((tip, side.sha), {}, "Merge", strict.town.github.user("hubot"), strict.town.github.clock.now())
+    repo.move("refs/heads/main", merge.sha, "hubot")
+    await strict.night()
+    assert strict.head == first
+    assert [title for title, _, _ in await strict.verdicts()] == ["Merge", "on main"]
+
+
+async def test_a_branch_that_has_diverged_is_left_alone_and_told_of_once(place: NightTown) -> None:
+    place.push()
+    await place.night()
+    stray = place.town.repo.push("nightly", by="hubot", message="A stray commit").sha
+    tip = place.push()
+    await place.night()
+    assert place.head == stray
+    (issue,) = place.issues
+    assert (issue.title, issue.state) == ("The branch nightly cannot be moved", "open")
+    assert "it has commits that" in (issue.body or "")
+    assert "it has commits that" in (await place.told())["trouble"]
+    (failed, *_) = await place.runs()
+    assert failed.state == "failed"
+    await place.hour()
+    await place.night()
+    assert len(place.issues) == 1
+    # Somebody deletes the branch, as the issue says.
+    place.town.repo.move("refs/heads/nightly", None, "octocat")
+    await place.hour()
+    assert place.head == tip
+    assert [issue.state for issue in place.issues] == ["closed"]
+    assert (await place.told())["trouble"] == ""
+
+
+async def test_an_issue_that_a_person_closes_stays_closed_until_the_trouble_is_over_and_back(place: NightTown) -> None:
+    place.push()
+    await place.night()
+    repo = place.town.repo
+    fork_point = place.head
+    assert fork_point is not None
+    repo.push("nightly", by="hubot", message="A stray commit")
+    place.push()
+    await place.night()
+    place.issues[0].close("octocat")
+    await place.night()
+    assert [issue.state for issue in place.issues] == ["closed"]
+    repo.move("refs/heads/nightly", fork_point, "octocat")
+    await place.night()
+    repo.push("nightly", by="hubot", message="Another stray commit")
+    place.push()
+    await place.night()
+    assert [issue.state for issue in place.issues] == ["closed", "open"]
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "told"),
+    [
+        (422, "Cannot update this protected ref.", "GitHub refused, saying `Cannot update this protected ref.`"),
+        (403, "Resource not accessible by integration", "GitHub does not let me: the App lacks"),
+    ],
+)
+async def test_a_protected_branch_is_told_of_in_an_issue_that_closes_by_itself(
+    place: NightTown, status: int, message: str, told: str
+) -> None:
+    first = place.push()
+    await place.night()
+    tip = place.push()
+    fault = place.town.github.faults.add(*MOVE, status=status, message=message, times=None)
+    await place.night()
+    assert place.head == first
+    (issue,) = place.issues
+    assert issue.state == "open"
+    assert told in (issue.body or "")
+    assert place.town.repo.status(tip, "nightly") is None
+    fault.times = fault.hits
+    await place.hour()
+    assert place.head == tip
+    assert issue.state == "closed"
+
+
+async def test_an_app_that_may_not_write_is_told_which_permission_it_lacks(url: str) -> None:
+    async with night_town(url, permissions={**PERMISSIONS, "contents": "read"}) as place:
+        place.push()
+        await place.night()
+        assert place.head is None
+        assert "`contents=write`" in (place.issues[0].body or "")
+
+
+async def test_a_push_to_the_branch_between_look_and_move_is_not_overwritten(place: NightTown) -> None:
+    place.push()
+    await place.night()
+    place.push()
+    pause = place.town.github.faults.pause(*MOVE, when="before")
+    await place.come_to_the_moment()
+    await pause.reached.wait()
+    stray = place.town.repo.push("nightly", by="octocat", message="By hand").sha
+    pause.resume()
+    await place.town.quiet()
+    assert place.head == stray
+    assert "it has commits that" in (place.issues[0].body or "")
+
+
+async def test_a_branch_that_somebody_moves_on_between_look_and_move_is_fine(place: NightTown) -> None:
+    place.push()
+    await place.night()
+    chosen = place.push()
+    pause = place.town.github.faults.pause(*MOVE, when="before")
+    await place.come_to_the_moment()
+    await pause.reached.wait()
+    newer = place.push()
+    place.town.repo.move("refs/heads/nightly", newer, "octocat")
+    pause.resume()
+    await place.town.quiet()
+    assert place.head == newer
+    assert place.issues == []
+    assert (await place.told())["sha"] == newer
+    assert place.town.repo.status(chosen, "nightly") is None
+
+
+async def test_a_push_to_main_between_look_and_move_waits_for_the_next_night(place: NightTown) -> None:
+    chosen = place.push()
+    pause = place.town.github.faults.pause(*MAKE, when="before")
+    await place.come_to_the_moment()
+    await pause.reached.wait()
+    newer = place.push()
+    pause.resume()
+    await place.town.quiet()
+    assert place.head == chosen
+    await place.night()
+    assert place.head == newer
+
+
+async def test_a_github_that_is_down_at_the_moment_gets_the_move_when_it_is_back(place: NightTown) -> None:
+    place.push()
+    await place.night()
+    sha = place.push()
+    down = place.town.github.faults.add("*", "*", status=502, times=5)
+    await place.night()
+    assert down.hits == 5
+    assert place.head == sha
+    assert place.issues == []
+    assert len(await place.runs()) == 2
+
+
+async def test_a_github_that_is_down_at_the_very_first_moment_is_asked_again_a_minute_later(place: NightTown) -> None:
+    sha = place.push()
+    down = place.town.github.faults.add("GET", "/repos/{owner}/{repo}", status=502, times=None)
+    await place.night()
+    assert await place.runs() == []
+    down.times = down.hits
+    place.time.ahead += 60
+    await place.town.bot.timers.tick()
+    await place.town.quiet()
+    assert place.head == sha
+
+
+async def test_an_answer_that_was_lost_is_not_taken_for_trouble(place: NightTown) -> None:
+    first = place.push()
+    place.town.github.faults.add(*MAKE, drop="after")
+    await place.night()
+    second = place.push()
+    place.town.github.faults.add(*MOVE, drop="after")
+    await place.night()
+    assert place.head == second
+    told = await place.told()
+    assert (told["sha"], told["previous_sha"], told["commits"]) == (second, first, 1)
+    assert place.issues == []
+    assert await place.town.failures() == []
+
+
+async def test_an_issue_of_which_the_answer_was_lost_is_not_opened_twice(place: NightTown) -> None:
+    place.push()
+    await place.night()
+    place.town.repo.push("nightly", by="hubot", message="A stray commit")
+    place.push()
+    place.town.github.faults.add("POST", "/repos/{owner}/{repo}/issues", drop="after")
+    await place.night()
+    assert [issue.state for issue in place.issues] == ["open"]
+
+
+async def test_a_source_that_does_not_exist_is_named(place: NightTown) -> None:
+    place.town.repo.move("refs/heads/main", None, "octocat")
+    await place.night()
+    assert (await place.town.failures())[0].startswith("there is no branch main; name the one")
+
+
+async def test_a_branch_in_a_folder_is_a_branch_like_any_other(url: str) -> None:
+    async with night_town(url, branch="labs/nightly") as place:
+        place.push()
+        await place.night()
+        second = place.push()
+        await place.night()
+        assert place.head == second
+
+
+async def test_a_week_of_absence_is_caught_up_by_one_run(place: NightTown) -> None:
+    sha = place.push()
+    place.time.ahead += 6 * 86400
+    await place.night()
+    assert place.head == sha
+    assert len(await place.runs()) == 1
+
+
+async def test_any_number_of_looks_announce_a_moment_once(place: NightTown) -> None:
+    place.push()
+    await place.night()
+    for _ in range(3):
+        place.time.ahead += 60
+        await place.town.bot.timers.tick()
+    await place.town.quiet()
+    assert len(await place.runs()) == 1
+
+
+async def test_the_api_and_the_metrics_tell_of_the_timer(place: NightTown) -> None:
+    sha = place.push()
+    status, _, before = await place.town.ask(f"{API}/timers")
+    assert (status, before["timers"][0]["outcome"], before["timers"][0]["last_run"]) == (200, "never", None)
+    await place.night()
+    _, _, after = await place.town.ask(f"{API}/timers")
+    (timer,) = after["timers"]
+    assert (timer["name"], timer["schedule"]) == ("nightly", str(SCHEDULE))
+    assert (timer["outcome"], timer["reason"]) == ("done", f"nightly is made at {sha[:7]}")
+    assert (await place.town.ask("/api/v1/repos/octocat/other/timers"))[0] == 404

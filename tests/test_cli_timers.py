@@ -1,0 +1,118 @@
+"""`nightjar timer` as a process, beside a server and without one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bot.engine.service import Engine
+from bot.registration import EVENTS, PERMISSIONS
+from sandbox import GitHubSandbox, Repository
+from sandbox.bot_process import BotProcess
+from tests.running import Finished, run
+
+SECRET = "only-the-tests-know-this-secret"
+CONFIG = "repositories:\n  octocat/compiler:\n    nightly: {at: '03:00', timezone: UTC}\n  octocat/other:\n"
+BRANCH = "refs/heads/nightly"
+
+
+@dataclass
+class Desk:
+    """A GitHub with a repository, and an operator in a folder with app.yaml."""
+
+    github: GitHubSandbox
+    repo: Repository
+    folder: Path
+    env: dict[str, str]
+
+    async def nightjar(self, *arguments: str) -> Finished:
+        """Run a command."""
+        return await run(*arguments, env=self.env, cwd=self.folder)
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    github = GitHubSandbox()
+    async with github.serve() as api_url:
+        app = github.create_app("nightjar", webhook_secret=SECRET, permissions=PERMISSIONS, events=EVENTS)
+        repo = github.create_repository("octocat/compiler")
+        app.install(repo)
+        (tmp_path / "app.yaml").write_text(CONFIG)
+        env = {
+            "GITHUB_APP_ID": str(app.id),
+            "GITHUB_PRIVATE_KEY": app.private_key,
+            "GITHUB_WEBHOOK_SECRET": SECRET,
+            "GITHUB_API_URL": api_url,
+            "DATABASE_URL": f"sqlite:///{tmp_path}/nightjar.db",
+        }
+        async with Engine(env["DATABASE_URL"]):
+            pass
+        yield Desk(github, repo, tmp_path, env)
+        assert not github.violations, github.violations
+
+
+async def test_without_a_server_a_timer_is_run_here_and_listed_with_its_outcome(desk: Desk) -> None:
+    before = await desk.nightjar("timer", "list", "--json")
+    assert before.status == 0, before.err
+    (timer,) = json.loads(before.out)
+    assert (timer["repository"], timer["name"], timer["outcome"]) == ("octocat/compiler", "nightly", "never")
+    assert timer["next_run"].endswith("T03:00:00Z")
+    sha = desk.repo.branch("main")
+    ran = await desk.nightjar("timer", "run", "nightly")
+    assert ran.status == 0, ran.err
+    assert f"nightly: planned: nightly is made at {sha[:7]}" in ran.out
+    assert desk.repo.refs[BRANCH] == sha
+    listed = await desk.nightjar("timer", "list")
+    assert "03:00 UTC" in listed.out
+    assert f"nightly is made at {sha[:7]}" in listed.out
+
+
+async def test_beside_a_server_the_server_does_it(desk: Desk) -> None:
+    server = BotProcess(desk.env, config=desk.folder / "app.yaml")
+    await server.start()
+    try:
+        ran = await desk.nightjar("timer", "run", "nightly", "--repo", "Octocat/Compiler", "--json")
+    finally:
+        await server.stop()
+    assert ran.status == 0, ran.err
+    (record,) = json.loads(ran.out)
+    assert (record["event"], record["state"]) == ("nightjar.timer", "done")
+    assert desk.repo.refs[BRANCH] == desk.repo.branch("main")
+
+
+async def test_a_dry_run_prints_the_plan_and_writes_nothing(desk: Desk) -> None:
+    planned = await desk.nightjar("timer", "run", "nightly", "--dry-run")
+    assert planned.status == 0, planned.err
+    (plan,) = json.loads(planned.out)
+    (handler,) = plan["plans"]
+    assert [effect["kind"] for effect in handler["effects"]] == ["MoveBranch"]
+    assert handler["effects"][0]["sha"] == desk.repo.branch("main")
+    assert BRANCH not in desk.repo.refs
+    async with Engine(desk.env["DATABASE_URL"]) as engine:
+        assert await engine.journal.recent() == []
+        assert await engine.records.get("repository:octocat/compiler") is None
+    assert [record.route for record in desk.github.requests.writes if record.token == "installation"] == []
+
+
+async def test_what_fails_ends_with_1_and_its_reason(desk: Desk) -> None:
+    desk.repo.push("nightly", by="octocat", onto=desk.repo.push("stray", by="octocat").sha)
+    desk.repo.push("main", by="octocat")
+    ran = await desk.nightjar("timer", "run", "nightly")
+    assert ran.status == 1
+    assert "the branch nightly cannot be moved: it has commits that" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("last-good",), "no repository of app.yaml has a timer last-good; there is nightly\n"),
+        (("nightly", "--repo", "octocat/other"), "app.yaml has no timer nightly for octocat/other\n"),
+    ],
+)
+async def test_a_timer_that_is_not_there_is_named(desk: Desk, arguments: tuple[str, ...], told: str) -> None:
+    finished = await desk.nightjar("timer", "run", *arguments)
+    assert (finished.status, finished.out, finished.err) == (1, "", told)

@@ -1,0 +1,180 @@
+"""What is due is announced: once for each moment, by however many, and once for all that an absence has missed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bot.config import Config, parse_config
+from bot.engine.service import Engine, StorageError
+from bot.errors import UserError
+from bot.github.client import GitHub
+from bot.heads import repository_key
+from bot.timers import TIMER_DUE, Timers, repositories_with, timer_states
+
+CONFIG = "repositories:\n  octocat/compiler:\n    nightly: {%s}\n  octocat/other:\n"
+EVENING = datetime(2026, 3, 6, 20, tzinfo=UTC).timestamp()
+"""In Los Angeles it is noon."""
+HOUR, DAY = 3600.0, 86400.0
+
+
+def config(nightly: str = "") -> Config:
+    return parse_config((CONFIG % nightly).encode(), "app.yaml")
+
+
+async def nobody(repository: str) -> GitHub:
+    raise AssertionError(f"GitHub was asked for {repository}")
+
+
+@dataclass
+class Desk:
+    """An engine that only stores, with a clock that a test sets."""
+
+    engine: Engine
+    now: float = EVENING
+    accepted: list[str] = field(default_factory=list)
+    away: bool = False
+
+    async def accept(self, guid: str, event: str, body: str, lock: str) -> bool:
+        if self.away:
+            raise StorageError("away")
+        new = await self.engine.accept(guid, event, body, lock)
+        if new:
+            self.accepted.append(guid)
+        return new
+
+    def timers(self, keys: str = "") -> Timers:
+        """Return the timers of one replica."""
+        return Timers(
+            config(keys),
+            self.engine.records,
+            self.engine.journal,
+            accept=self.accept,
+            github_for=nobody,
+            now=lambda: self.now,
+        )
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with Engine(f"sqlite:///{tmp_path}/nightjar.db") as engine:
+        await engine.records.put(repository_key("octocat/compiler"), {"id": 7})
+        yield Desk(engine)
+
+
+async def test_a_new_timer_waits_for_its_next_moment(desk: Desk) -> None:
+    timers = desk.timers()
+    for desk.now in (EVENING, EVENING + 8.9 * HOUR):
+        await timers.tick()
+    assert desk.accepted == []
+    desk.now = EVENING + 9 * HOUR
+    await timers.tick()
+    assert desk.accepted == ["timer:7:nightly:2026-03-07T05:00:00Z"]
+
+
+async def test_each_moment_is_announced_once_over_a_change_of_the_clocks(desk: Desk) -> None:
+    timers = desk.timers()
+    for minute in range(0, 3 * 24 * 60, 7):
+        desk.now = EVENING + minute * 60
+        await timers.tick()
+    # Summer time begins on 8 March.
+    moments = ("2026-03-07T05:00:00Z", "2026-03-08T05:00:00Z", "2026-03-09T04:00:00Z")
+    assert desk.accepted == [f"timer:7:nightly:{moment}" for moment in moments]
+
+
+async def test_several_replicas_announce_a_moment_once(desk: Desk) -> None:
+    replicas = [desk.timers() for _ in range(3)]
+    for desk.now in (EVENING, EVENING + DAY, EVENING + DAY + 60):
+        for timers in replicas:
+            await timers.tick()
+    assert len(desk.accepted) == 1
+
+
+async def test_after_a_week_of_absence_the_last_moment_alone_is_caught_up(desk: Desk) -> None:
+    await desk.timers().tick()
+    desk.now += 7 * DAY
+    for _ in range(2):
+        await desk.timers().tick()
+    assert desk.accepted == ["timer:7:nightly:2026-03-13T04:00:00Z"]
+
+
+@pytest.mark.parametrize("then", ["at: '10:00'", "timezone: Europe/Berlin"])
+async def test_a_new_schedule_holds_from_its_next_moment_on(desk: Desk, then: str) -> None:
+    await desk.timers().tick()
+    desk.now += HOUR
+    changed = desk.timers(then)
+    await changed.tick()
+    assert desk.accepted == []
+    desk.now += DAY
+    await changed.tick()
+    assert len(desk.accepted) == 1
+
+
+async def test_what_was_switched_off_for_a_while_is_new_again(desk: Desk) -> None:
+    await desk.timers().tick()
+    off = Timers(
+        parse_config(b"repositories:\n  octocat/other:\n", "app.yaml"),
+        desk.engine.records,
+        desk.engine.journal,
+        accept=desk.accept,
+        github_for=nobody,
+        now=lambda: desk.now,
+    )
+    await off.tick()
+    desk.now += 3 * DAY
+    await desk.timers().tick()
+    assert desk.accepted == []
+
+
+async def test_what_could_not_be_stored_is_announced_by_the_next_tick(desk: Desk) -> None:
+    timers = desk.timers()
+    await timers.tick()
+    desk.now += DAY
+    desk.away = True
+    with pytest.raises(StorageError):
+        await timers.tick()
+    desk.away = False
+    await timers.tick()
+    assert len(desk.accepted) == 1
+
+
+async def test_all_runs_of_a_timer_are_handled_in_order(desk: Desk) -> None:
+    timers = desk.timers()
+    await timers.tick()
+    desk.now += DAY
+    await timers.tick()
+    await timers.announce("octocat/compiler", "nightly", "asked-1")
+    records = await desk.engine.journal.recent()
+    assert {(record.event, record.lock) for record in records} == {(TIMER_DUE, "timer:7:nightly")}
+    assert len(records) == 2
+
+
+async def test_a_timer_tells_its_last_run_and_its_next(desk: Desk) -> None:
+    timers, engine = desk.timers(), desk.engine
+    (state,) = await timer_states(config(), engine.records, engine.journal, desk.now)
+    assert (state.outcome, state.last_run, state.next_run) == ("never", None, EVENING + 9 * HOUR)
+    await timers.announce("octocat/compiler", "nightly", "asked-1")
+    (state,) = await timer_states(config(), engine.records, engine.journal, desk.now, "Octocat/Compiler")
+    assert (state.guid, state.outcome, state.last_run) == ("timer:7:nightly:asked-1", "waiting", EVENING)
+    assert await timer_states(config(), engine.records, engine.journal, desk.now, "octocat/other") == []
+
+
+async def test_what_a_run_would_begin_with_is_told_and_not_stored(desk: Desk) -> None:
+    delivery = await desk.timers().delivery("octocat/compiler", "nightly")
+    assert (delivery.event, delivery.action, delivery.repository) == (TIMER_DUE, "nightly", "octocat/compiler")
+    assert json.dumps(delivery.payload.raw)
+    assert await desk.engine.journal.recent() == []
+
+
+def test_a_timer_that_is_not_there_is_named_with_those_that_are() -> None:
+    assert repositories_with(config(), "nightly", None) == ["octocat/compiler"]
+    assert repositories_with(config(), "nightly", "Octocat/Compiler") == ["octocat/compiler"]
+    with pytest.raises(UserError, match=r"no repository of app\.yaml has a timer last-good; there is nightly"):
+        repositories_with(config(), "last-good", None)
+    with pytest.raises(UserError, match=r"app\.yaml has no timer nightly for octocat/other"):
+        repositories_with(config(), "nightly", "octocat/other")
