@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
+from bot.heads import repository_key
+from bot.timers import TIMER_DUE
 from sandbox import PullRequest, Repository
 from sandbox.conversation import Comment
 from sandbox.jenkins import JenkinsJob
@@ -130,4 +135,35 @@ class Rerun(Conversation):
         await self.done(self.pull.comment("hubot", "@ci rerun unit\n@ci reruun"), "confused")
 
 
-CONVERSATIONS: tuple[type[Conversation], ...] = (Reviewers, SlowTests, Rerun)
+class NightlyMoves(Conversation):
+    """The nightly branch is made, and moves on, by a timer that somebody runs."""
+
+    async def hold(self) -> None:
+        """Let two nights pass."""
+        for night in ("first", "second"):
+            sha = self.repository.push("main", by="hubot", message=f"Before the {night} night").sha
+            await self._run(night)
+            await self.until(partial(self.repository.status, sha, "nightly"))
+
+    async def _run(self, night: str) -> None:
+        name, known = self.repository.full_name, {"id": self.repository.id}
+        async with self.place.beside() as engine:
+            await engine.records.put(repository_key(name), known)
+            guid = f"timer:{self.repository.id}:nightly:{night}"
+            body = {"action": "nightly", "repository": {**known, "full_name": name}, "timer": {"at": int(time.time())}}
+            await engine.accept(guid, TIMER_DUE, json.dumps(body), f"timer:{self.repository.id}:nightly")
+
+    def seen(self) -> dict[str, Any]:
+        """Return where the branch is, and how often anything was done."""
+        repository = self.repository
+        head = repository.refs.get("refs/heads/nightly")
+        commits = repository.git.ancestry(repository.branch("main"))
+        return {
+            "at the head": head == repository.branch("main"),
+            "statuses": [[s.context for s in repository.all_statuses(commit.sha)] for commit in commits],
+            "issues": len(repository.issues),
+            "deeds": dict(self.deeds),
+        }
+
+
+CONVERSATIONS: tuple[type[Conversation], ...] = (Reviewers, SlowTests, Rerun, NightlyMoves)

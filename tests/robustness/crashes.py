@@ -48,7 +48,9 @@ class Point:
     def pattern(self, repository: Repository) -> re.Pattern[str]:
         """Return the paths of such requests in a repository."""
         owner = re.escape(repository.owner.login)
-        route = re.sub(r"\\\{[a-z_]+\\\}", "[^/]+", re.escape(self.route).replace(r"\{owner\}", owner))
+        # The name of a ref has slashes, as in heads/nightly.
+        route = re.escape(self.route).replace(r"\{owner\}", owner).replace(r"\{ref\}", ".+")
+        route = re.sub(r"\\\{[a-z_]+\\\}", "[^/]+", route)
         return re.compile(f"^{route}$")
 
     def pause(self, here: Place, repository: Repository) -> Fault:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -59,7 +60,9 @@ class Place:
     def configure(self, names: Sequence[str], **keys: Any) -> None:
         """Write app.yaml for these repositories; `keys` are those of each, beside the Jenkins server."""
         results = {"results": self.results} if self.results else {}
-        each = {"rerun": {"jenkins": [{"url": self.jenkins.url}]}, **results, **keys}
+        # Due half a day from now, so that only those conversations run it that ask for it.
+        nightly = {"at": f"{(time.gmtime().tm_hour + 12) % 24:02}:00", "timezone": "UTC"}
+        each = {"rerun": {"jenkins": [{"url": self.jenkins.url}]}, "nightly": nightly, **results, **keys}
         text = json.dumps({"repositories": dict.fromkeys(names, each)})
         (self.folder / "app.yaml").write_text(text)
 
