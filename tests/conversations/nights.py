@@ -8,12 +8,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from bot.config import parse_config
 from bot.engine.journal import DeliveryRecord
 from bot.schedule import Daily
+from bot.serve import Bot, running
 from bot.timers import ONCE_MORE, TIMER_DUE
 from sandbox.issues import Issue
 from tests.conversations.lab import Moments
-from tests.conversations.town import BOT, REPOSITORY, Town, town
+from tests.conversations.town import BOT, REPOSITORY, UNHURRIED, Town, town
 
 CONFIG = """
 repositories:
@@ -31,6 +33,7 @@ class NightTown:
     town: Town
     time: Moments
     branch: str
+    config: str
 
     async def night(self) -> None:
         """Let the time pass until the timer is due, and wait until the bot has done what comes of it."""
@@ -85,6 +88,14 @@ class NightTown:
 
 
 @asynccontextmanager
+async def replica_of(place: NightTown) -> AsyncIterator[Bot]:
+    """Run another bot on the same database."""
+    config = parse_config(place.config.encode(), "app.yaml")
+    async with running(config, place.town.bot.settings, None, UNHURRIED, place.time) as other:
+        yield other.bot
+
+
+@asynccontextmanager
 async def night_town(
     database_url: str, *, require: Sequence[str] = (), branch: str = "nightly", **options: Any
 ) -> AsyncIterator[NightTown]:
@@ -94,4 +105,4 @@ async def night_town(
     async with town(database_url, config=config, now=moments, **options) as place:
         await place.bot.timers.tick()
         await place.quiet()
-        yield NightTown(place, moments, branch)
+        yield NightTown(place, moments, branch, config)

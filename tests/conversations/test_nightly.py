@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from bot.registration import PERMISSIONS
-from tests.conversations.nights import API, SCHEDULE, NightTown, night_town
+from tests.conversations.nights import API, SCHEDULE, NightTown, night_town, replica_of
 
 LOOK = "GET", "/repos/{owner}/{repo}/git/ref/{ref}"
 MOVE = "PATCH", "/repos/{owner}/{repo}/git/refs/{ref}"
@@ -357,6 +360,21 @@ async def test_any_number_of_looks_announce_a_moment_once(place: NightTown) -> N
     assert len(await place.runs()) == 1
 
 
+async def test_two_replicas_on_one_postgresql_tick_once(postgres_url: str) -> None:
+    async with night_town(postgres_url) as place, replica_of(place) as other:
+        shas = []
+        for _ in range(3):
+            shas.append(place.push())
+            place.time.ahead = SCHEDULE.next_due(place.time()) + 1 - time.time()
+            await asyncio.gather(place.town.bot.timers.tick(), other.timers.tick(), other.timers.tick())
+            await place.town.quiet()
+        assert place.head == shas[-1]
+        assert len(await place.runs()) == 3
+        assert place.writes() == ["POST 201", "PATCH 200", "PATCH 200"]
+        contexts = [[status.context for status in place.town.repo.all_statuses(sha)] for sha in shas]
+        assert [names.count("nightly") for names in contexts] == [1, 1, 1]
+
+
 async def test_the_api_and_the_metrics_tell_of_the_timer(place: NightTown) -> None:
     sha = place.push()
     status, _, before = await place.town.ask(f"{API}/timers")
@@ -367,3 +385,9 @@ async def test_the_api_and_the_metrics_tell_of_the_timer(place: NightTown) -> No
     assert (timer["name"], timer["schedule"]) == ("nightly", str(SCHEDULE))
     assert (timer["outcome"], timer["reason"]) == ("done", f"nightly is made at {sha[:7]}")
     assert (await place.town.ask("/api/v1/repos/octocat/other/timers"))[0] == 404
+    async with aiohttp.ClientSession() as session, session.get(f"{place.town.url}/metrics") as response:
+        measured = await response.text()
+    about = 'repository="octocat/compiler",timer="nightly"'
+    assert f'nightjar_timer_last_outcome{{outcome="done",{about}}} 1.0' in measured
+    assert f"nightjar_timer_last_run_age_seconds{{{about}}}" in measured
+    assert f"nightjar_timer_next_run_seconds{{{about}}}" in measured

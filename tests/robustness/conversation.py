@@ -81,7 +81,8 @@ class Conversation:
             "statuses": [
                 (status.context, status.state, plain(status.description or "", repository))
                 for commit in pull.commits
-                for status in repository.all_statuses(commit.sha)
+                # Those of one context are in their order; that of different contexts says nothing.
+                for status in sorted(repository.all_statuses(commit.sha), key=lambda status: status.context)
             ],
             "reviewers": [user.login for user in pull.requested_reviewers],
             "runs": [
@@ -135,6 +136,9 @@ class Rerun(Conversation):
         await self.done(self.pull.comment("hubot", "@ci rerun unit\n@ci reruun"), "confused")
 
 
+CONVERSATIONS: tuple[type[Conversation], ...] = (Reviewers, SlowTests, Rerun)
+
+
 class NightlyMoves(Conversation):
     """The nightly branch is made, and moves on, by a timer that somebody runs."""
 
@@ -160,10 +164,7 @@ class NightlyMoves(Conversation):
         commits = repository.git.ancestry(repository.branch("main"))
         return {
             "at the head": head == repository.branch("main"),
-            "statuses": [[s.context for s in repository.all_statuses(commit.sha)] for commit in commits],
+            "statuses": [sorted(s.context for s in repository.all_statuses(commit.sha)) for commit in commits],
             "issues": len(repository.issues),
             "deeds": dict(self.deeds),
         }
-
-
-CONVERSATIONS: tuple[type[Conversation], ...] = (Reviewers, SlowTests, Rerun, NightlyMoves)

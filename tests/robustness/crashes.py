@@ -13,7 +13,7 @@ from typing import Any, Literal
 from sandbox import Fault, Repository
 from sandbox.faults import Faults, When
 from tests.bucket import World
-from tests.robustness.conversation import CONVERSATIONS, Conversation
+from tests.robustness.conversation import CONVERSATIONS, Conversation, NightlyMoves
 from tests.robustness.place import PATIENCE, Place, place
 from tests.robustness.side_by_side import SideBySide
 
@@ -105,7 +105,7 @@ def _objects(here: Place, owner: str) -> Iterator[tuple[str, str]]:
 
 
 async def watch(
-    folder: Path, kinds: Sequence[type[Conversation]] = CONVERSATIONS, bucket: World | None = None
+    folder: Path, kinds: Sequence[type[Conversation]] = (*CONVERSATIONS, NightlyMoves), bucket: World | None = None
 ) -> Undisturbed:
     """Hold the conversations once, undisturbed."""
     async with place(folder, f"sqlite:///{folder}/nightjar.db", bucket=bucket) as here:
