@@ -1,0 +1,28 @@
+"""What is required of a commit, as a table."""
+
+import pytest
+
+from bot.required import Signal, State, blockers
+
+GREEN, RED, PENDING, MISSING = State.GREEN, State.RED, State.PENDING, State.MISSING
+
+
+@pytest.mark.parametrize(
+    ("require", "signals", "expected"),
+    [
+        ([], [("cpu", RED)], []),
+        (["cpu"], [("cpu", GREEN), ("gpu", RED)], []),
+        (["cpu"], [], [("cpu", MISSING)]),
+        (["*/branch"], [("cpu/branch", GREEN), ("gpu/branch", PENDING)], [("gpu/branch", PENDING)]),
+        (["*/branch", "lint"], [("cpu/branch", GREEN)], [("lint", MISSING)]),
+        (["c*", "cpu"], [("cpu", RED)], [("cpu", RED)]),
+        (["lint"], [("lint", GREEN), ("lint", RED)], [("lint", RED)]),
+        (["CPU"], [("cpu", GREEN)], [("CPU", MISSING)]),
+        (["*"], [("a", PENDING), ("b", RED), ("c", GREEN)], [("b", RED), ("a", PENDING)]),
+    ],
+)
+def test_each_pattern_matches_one_and_all_that_match_are_green(
+    require: list[str], signals: list[tuple[str, State]], expected: list[tuple[str, State]]
+) -> None:
+    found = blockers(require, [Signal(name, state) for name, state in signals])
+    assert [(signal.name, signal.state) for signal in found] == expected
