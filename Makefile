@@ -24,7 +24,7 @@ types: $(VENV)/.ready
 	$(BIN)/mypy
 
 tests: $(VENV)/.ready
-	$(BIN)/pytest -n 3 --dist loadgroup -m "not alone" --cov --cov-report= $(ARGS)
+	$(BIN)/pytest -n 4 --dist loadgroup -m "not alone" --cov --cov-report= $(ARGS)
 	$(BIN)/pytest -m alone
 	$(BIN)/coverage report
 
