@@ -11,8 +11,6 @@ TEXT_LIMIT = 65_535
 """Of `summary` and of `text` each. GitHub says characters; bytes of UTF-8 are counted here, which is never more."""
 MOST_ANNOTATIONS = 50
 MOST_ACTIONS = 3
-MESSAGE_LIMIT = 64_000
-"""Bytes of an annotation's message and of its details, below GitHub's 64 KB however those are counted."""
 LABEL_LIMIT, DESCRIPTION_LIMIT, IDENTIFIER_LIMIT = 20, 40, 20
 """Characters of a button's parts."""
 

@@ -150,14 +150,10 @@ class Watch:
                     log.warning(NOT_DONE, repository=repository, bucket=results.bucket, reason=str(error))
         return f"announced {announced}"
 
-    async def list_now(self, repository: str) -> int:
-        """List all runs of a repository, whenever that was done last; return how many were not known."""
-        return await self._list(repository, self._watched[repository], at_once=True)
-
-    async def _list(self, repository: str, results: Results, *, at_once: bool = False) -> int:
+    async def _list(self, repository: str, results: Results) -> int:
         record = _listed(repository)
         before = await self._records.get(record) or {}
-        if self._now() < float(before.get("next", 0)) and not at_once:
+        if self._now() < float(before.get("next", 0)):
             return 0
         pages = announced = 0
         source = self.source_for(results.bucket)
