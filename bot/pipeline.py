@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from bot.effects.base import Effect, EffectContext
+from bot.effects.base import Announce, Effect, EffectContext
 from bot.effects.codec import decode, encode
 from bot.engine.processor import AppliedEffect, EffectJob, PlannedEffect, PlannedEffects, Routing
 from bot.errors import PayloadError, UserError
@@ -45,6 +45,7 @@ class Pipeline:
     results: ResultsService
     http: aiohttp.ClientSession
     router: Router
+    announce: Announce
 
     def handlers_for(self, delivery: Delivery) -> Routing:
         """Name the handlers that want a delivery, or say why nobody does."""
@@ -90,6 +91,7 @@ class Pipeline:
             records=self.records,
             results=self.results,
             http=self.http,
+            announce=self.announce,
             siblings=job.siblings,
         )
         applied = await decode(job.effect).apply(context)

@@ -128,6 +128,7 @@ async def open_bot(
                     results=results.service,
                     http=session,
                     router=router,
+                    announce=engine.accept,
                 )
             )
             if results.watch.repositories:

@@ -29,7 +29,7 @@ from pydantic import (
 )
 
 from bot.errors import SettingsError
-from bot.urls import http_url
+from bot.urls import encrypted_url, http_url
 
 SHORTEST_WEBHOOK_SECRET = 16
 """Characters; shorter ones can be found by trying."""
@@ -101,6 +101,12 @@ def _database_url(url: SecretStr) -> SecretStr:
         scheme = ""
     if scheme not in ("postgresql", "postgres"):
         raise ValueError(NOT_A_DATABASE)
+    return url
+
+
+def _encrypted(url: SecretStr | None) -> SecretStr | None:
+    if url is not None:
+        encrypted_url(url.get_secret_value())
     return url
 
 
@@ -209,6 +215,17 @@ class Settings(DatabaseSettings):
         alias="JENKINS_TOKEN",
         validate_default=True,
         description="that user's API token",
+    )
+
+    discord_webhook_url: Annotated[SecretStr | None, AfterValidator(_encrypted)] = Field(
+        default=None,
+        alias="DISCORD_WEBHOOK_URL",
+        description="the webhook of the Discord channel that `to: [discord]` in app.yaml means; it is a secret",
+    )
+    slack_webhook_url: Annotated[SecretStr | None, AfterValidator(_encrypted)] = Field(
+        default=None,
+        alias="SLACK_WEBHOOK_URL",
+        description="the webhook of the Slack channel that `to: [slack]` in app.yaml means; it is a secret",
     )
 
     @field_validator("private_key", mode="before")

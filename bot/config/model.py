@@ -8,7 +8,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from bot.config.alarms import MainFailures, Regressions
 from bot.config.keys import Keys
+from bot.config.last_good import LastGood
 from bot.config.nightly import Nightly
 from bot.config.results import Results
 from bot.config.types import (
@@ -24,7 +26,7 @@ from bot.config.types import (
 from bot.schedule import Schedule
 
 LATER_KEYS = frozenset(
-    {"last_good", "merge", "teams", "skip_ci", "docs", "stale_reviews"},
+    {"merge", "teams", "skip_ci", "docs", "stale_reviews"},
 )
 """Repository keys whose names are settled and whose features this version does not have: refused, never ignored."""
 
@@ -130,10 +132,34 @@ class RepositoryConfig(Keys):
         examples=[{"from": "main", "at": "21:00", "require": ["*/branch"]}],
     )
 
+    last_good: Annotated[LastGood | None, Section(switch=True)] = Field(
+        default=None,
+        description="A branch that follows the newest commit on which everything required is green.",
+        examples=[{"branch": "last-successful", "every": "15m", "require": ["*/branch"]}],
+    )
+    main_failures: Annotated[MainFailures | None, Section(switch=True)] = Field(
+        default=None,
+        description="People are told when something begins to fail on a branch, and when it is well again.",
+        examples=[{"branches": ["main"], "to": ["discord"]}],
+    )
+    regressions: Annotated[Regressions | None, Section(switch=True)] = Field(
+        default=None,
+        description="People are told of confirmed regressions that labs found on the nightly branch; needs `results`.",
+        examples=[{"to": ["discord"]}],
+    )
+
     @property
     def timers(self) -> dict[str, Schedule]:
         """Return when each of the repository's timers is due, by their names."""
-        return {"nightly": self.nightly.schedule} if self.nightly is not None else {}
+        features = {"nightly": self.nightly, "last-good": self.last_good, "main-failures": self.main_failures}
+        return {name: feature.schedule for name, feature in features.items() if feature is not None}
+
+    @property
+    def lab_branches(self) -> tuple[str, ...]:
+        """Return the branches whose commits labs test."""
+        if self.results is not None and self.results.branches is not None:
+            return self.results.branches
+        return ((self.nightly or Nightly()).branch,)
 
     @cached_property
     def features(self) -> frozenset[str]:

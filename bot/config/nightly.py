@@ -37,8 +37,8 @@ TimeZone = Annotated[
 ]
 
 # `from` is a word of Python's, so that a class cannot have it as an attribute.
-_From = create_model(
-    "_From",
+From = create_model(
+    "From",
     __base__=Keys,
     **{
         "from": (
@@ -49,7 +49,7 @@ _From = create_model(
 )
 
 
-class Nightly(_From):
+class Nightly(From):
     """A branch that once a day moves to the newest commit that is fit to be tested; all labs test that one."""
 
     branch: BranchName = Field(

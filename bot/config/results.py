@@ -128,10 +128,12 @@ class Results(Keys):
         description=f"How often the bucket is listed. Left out: every {POLL}, with a queue every {SWEEP}.",
         examples=["30s"],
     )
-    branches: tuple[BranchName, ...] = Field(
-        default=("nightly",),
-        min_length=1,
-        description="Branches whose commits labs test. The heads of pull requests may be tested too; nothing else.",
+    branches: Annotated[tuple[BranchName, ...], Field(min_length=1)] | None = Field(
+        default=None,
+        description=(
+            "Branches whose commits labs test. Left out: `nightly.branch`, and without that `nightly`. "
+            "The heads of pull requests may be tested too; nothing else."
+        ),
         examples=[["nightly"]],
     )
     settle: Duration = Field(

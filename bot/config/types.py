@@ -121,6 +121,19 @@ def seconds(duration: str) -> float:
     return float(duration[:-1]) * _UNITS[duration[-1]]
 
 
+def _not_too_often(duration: str) -> str:
+    """Return a `Duration` of a minute at least; raise ValueError for a shorter one."""
+    if seconds(duration) < SHORTEST_INTERVAL:
+        raise ValueError(TOO_OFTEN)
+    return duration
+
+
+SHORTEST_INTERVAL = 60.0
+"""Seconds: once a minute it is looked what is due."""
+TOO_OFTEN = "is too short; it must be a time of one minute or more, as in 15m"
+
+Interval = Annotated[Duration, AfterValidator(_not_too_often)]
+
 Role = Literal["author", "triage", "write", "maintain", "admin"]
 """The pull request's author, or a role in the repository or any higher one."""
 

@@ -37,6 +37,14 @@ class Sibling:
     text: str
 
 
+class Announce(Protocol):
+    """The engine's `accept`: makes a delivery of our own durable, once for its GUID."""
+
+    async def __call__(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
+        """Return whether it is new; it is handled not before a moment, in seconds since 1970."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class EffectContext:
     """What an effect may use to apply itself."""
@@ -50,6 +58,7 @@ class EffectContext:
     records: Records
     results: ResultsService
     http: aiohttp.ClientSession
+    announce: Announce
     siblings: Callable[[], Awaitable[Sequence[Sibling]]]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from procrastinate.types import JSONDict
@@ -33,14 +34,17 @@ def key_of(*parts: str | int) -> str:
     return f"{key[:LONGEST_KEY]}#{hashlib.sha256(key.encode(errors='surrogatepass')).hexdigest()}"
 
 
-def delivery_job(guid: str, event: str, body: str, received_at: float, lock: str) -> NewJob:
-    """Describe the job that a webhook becomes. `body` is its raw text, `received_at` seconds since 1970."""
+def delivery_job(
+    guid: str, event: str, body: str, received_at: float, lock: str, not_before: float | None = None
+) -> NewJob:
+    """Describe the job that a webhook becomes. `body` is its raw text; moments are in seconds since 1970."""
     return NewJob(
         key=key_of("delivery", guid),
         task=DELIVER,
         args={"guid": guid, "event": event, "body": body, "received_at": received_at},
         lock=lock,
         priority=DELIVERY_PRIORITY,
+        scheduled_at=datetime.fromtimestamp(not_before, UTC) if not_before is not None else None,
     )
 
 

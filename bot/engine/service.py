@@ -156,13 +156,14 @@ class Engine:
             for job in await requeue_all(self.database.connector):
                 log.warning("a job is taken up again", job=job.job_id, task=job.task, attempts=job.attempts)
 
-    async def accept(self, guid: str, event: str, body: str, lock: str) -> bool:
+    async def accept(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
         """Store a delivery: durable when this returns True; False if its GUID was stored before.
 
         `body` is the raw text of a JSON object, `lock` the key of what it is handled in order with
-        (`bot.events.lock_key`). Raises `StorageError` if it could not be stored in time.
+        (`bot.events.lock_key`). One of our own may have to wait: `not_before`, in seconds since 1970. Raises
+        `StorageError` if it could not be stored in time.
         """
-        job = delivery_job(guid, event, body, time.time(), lock)
+        job = delivery_job(guid, event, body, time.time(), lock, not_before)
         try:
             async with asyncio.timeout(ACCEPT_TIMEOUT):
                 (deferred,) = await defer_once(self.database.connector, [job])

@@ -8,7 +8,7 @@ commits of every fork under the repository's own name.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -88,12 +88,14 @@ class Admissions:
         github: GitHub,
         key: RunKey,
         repository_id: int,
-        config: Results,
+        branches: Sequence[str],
         claimed: int | None,
         *,
         afresh: bool = False,
     ) -> Admission:
         """Return what the commit of a run is; `claimed` is the pull request that the manifest names.
+
+        `branches` are those whose commits labs test.
 
         `afresh`: that it was refused a moment ago does not count, for somebody has seen to it and asks again.
         Raises `Refused` for a commit that is not to be tested, `TryAgain` or gidgethub's errors where GitHub could
@@ -105,7 +107,7 @@ class Admissions:
         known = self._known.get(asked)
         if known is None:
             try:
-                known = await self._ask(github, key, repository_id, config, claimed)
+                known = await self._ask(github, key, repository_id, branches, claimed)
             except Refused as error:
                 self._refused[asked] = str(error)
                 raise
@@ -113,18 +115,17 @@ class Admissions:
         return known
 
     async def _ask(
-        self, github: GitHub, key: RunKey, repository_id: int, config: Results, claimed: int | None
+        self, github: GitHub, key: RunKey, repository_id: int, branches: Sequence[str], claimed: int | None
     ) -> Admission:
         committed_at = await _committed_at(github, key)
         if claimed is not None:
             await self._check_head(github, key, repository_id, claimed)
-        for branch in config.branches:
+        for branch in branches:
             if await _is_on(github, key, branch):
                 return Admission(committed_at, mainline=True, pull_request=claimed)
         number = claimed if claimed is not None else await _pull_request_of(github, key)
         if number is None:
-            branches = " or ".join(config.branches)
-            raise Refused(NOT_TO_BE_TESTED.format(sha=key.sha, branches=branches))
+            raise Refused(NOT_TO_BE_TESTED.format(sha=key.sha, branches=" or ".join(branches)))
         return Admission(committed_at, mainline=False, pull_request=number)
 
     async def _check_head(self, github: GitHub, key: RunKey, repository_id: int, number: int) -> None:

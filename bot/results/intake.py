@@ -71,7 +71,8 @@ class Incomplete(Exception):
 class Taking:
     """One run that is to be taken: where it lies, whose it is, and whom to ask about its commit.
 
-    `repository` is its name as app.yaml has it, which the folder may spell otherwise.
+    `repository` is its name as app.yaml has it, which the folder may spell otherwise; `branches` are those that labs
+    test.
     """
 
     source: Source
@@ -79,6 +80,7 @@ class Taking:
     key: RunKey
     repository: str
     config: Results
+    branches: Sequence[str]
     github: GitHub
     repository_id: int
 
@@ -145,7 +147,7 @@ class Intake:
             check_quota(lab, runs, sent, manifest.bytes)
         try:
             return await self._admissions.admit(
-                taking.github, key, taking.repository_id, taking.config, claimed, afresh=again
+                taking.github, key, taking.repository_id, taking.branches, claimed, afresh=again
             )
         except Refused:
             known = await asyncio.to_thread(self._store.admission, key.repository, key.sha)

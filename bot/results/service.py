@@ -104,7 +104,7 @@ class ResultsService:
         key = found[0]
         source = source or self._watch.source_for(arrival.bucket)
         named = self.spelled(key.about).repository
-        taking = Taking(source, arrival, key, named, config.results, github, repository.id)
+        taking = Taking(source, arrival, key, named, config.results, config.lab_branches, github, repository.id)
         run = await self._intake.take(taking, again=again)
         if run.state is RunState.STORED:
             due = await asyncio.to_thread(self._store.whole, key.about, key.sha)

@@ -11,7 +11,7 @@ PATTERN = "must be a name or a pattern of *, ? and [letters], as in release/*"
 REPOSITORY = "must be a repository's owner/name, as in octocat/compiler"
 CONTEXT = "a name of up to 100 characters in one line, as in ci/slow-tests"
 ROLES = "one of author, triage, write, maintain, admin"
-FEATURES = "slow_tests, rerun, cc_reviewers, help, results, nightly"
+FEATURES = "slow_tests, rerun, cc_reviewers, help, results, nightly, last_good, main_failures, regressions"
 SWITCH = "it must be true, false or a mapping of keys"
 ADDRESS = "must be a web address that starts with https:// or http:// and names a host"
 LATER = "not supported by this version of Nightjar; remove it, or update to a version that has it"
@@ -44,7 +44,7 @@ def inside(line: str) -> str:
         ("Help: true", f"3:5: {{}}.Help: unknown key (did you mean help?); allowed: {FEATURES}"),
         ("frobnicate: true", f"3:5: {{}}.frobnicate: unknown key; allowed: {FEATURES}"),
         ("1: true", f"3:5: {{}}.1: unknown key; allowed: {FEATURES}"),
-        ("last_good: {branch: x}", f"3:5: {{}}.last_good: {LATER}"),
+        ("merge: {method: squash}", f"3:5: {{}}.merge: {LATER}"),
         ("stale_reviews: false", f"3:5: {{}}.stale_reviews: {LATER}"),
         ("help: no", f"3:11: {{}}.help: is text; {SWITCH}; for example false"),
         ("help: 1", f"3:11: {{}}.help: is a number; {SWITCH}; for example false"),
@@ -203,7 +203,7 @@ def test_every_fault_is_told_at_once_in_the_order_of_the_file() -> None:
         "  octocat/compiler:\n"
         "    help: off\n"
         "    help: true\n"
-        "    last_good: {}\n"
+        "    merge: {}\n"
         "    rerun: {jenkins: [{url: 'https://me:sesame@ci.example.org'}, {}]}\n"
         "  hubot: {x: 1}\n"
         "public_url: 7\n"
@@ -212,7 +212,7 @@ def test_every_fault_is_told_at_once_in_the_order_of_the_file() -> None:
         f"app.yaml:1:12: mentions[0]: {NAME}",
         f"app.yaml:4:11: repositories.octocat/compiler.help: is text; {SWITCH}; for example false",
         "app.yaml:5:5: repositories.octocat/compiler.help: written twice; the first is in line 4, keep one of them",
-        f"app.yaml:6:5: repositories.octocat/compiler.last_good: {LATER}",
+        f"app.yaml:6:5: repositories.octocat/compiler.merge: {LATER}",
         "app.yaml:7:29: repositories.octocat/compiler.rerun.jenkins[0].url: must not hold a user name or password",
         "app.yaml:7:66: repositories.octocat/compiler.rerun.jenkins[1]: the key url is missing; "
         "it must be an https address, as in https://ci.example.org",
@@ -340,5 +340,5 @@ def test_the_sample_is_valid_and_switches_everything_on() -> None:
     usual = {"slow_tests", "rerun", "cc_reviewers", "help"}
     assert {name: repository.features for name, repository in config.repositories.items()} == {
         "octocat/hello-world": usual,
-        "octocat/compiler": usual | {"results", "nightly"},
+        "octocat/compiler": usual | {"results", "nightly", "last_good", "main_failures", "regressions"},
     }

@@ -125,7 +125,7 @@ async def _accept_lines(engine: Engine, reader: asyncio.StreamReader, accepting:
 
 async def _accept(engine: Engine, delivery: dict[str, str]) -> None:
     with contextlib.suppress(StorageError):
-        await engine.accept(**delivery)
+        await engine.accept(delivery["guid"], delivery["event"], delivery["body"], delivery["lock"])
         say(delivery["guid"])
 
 

@@ -52,6 +52,16 @@ class Heard:
         self.all.append(("effect", kind, outcome))
 
 
+async def test_a_delivery_of_our_own_waits_for_its_moment(database_url: str, world: World) -> None:
+    moment = time.time() + 1.0
+    async with running(database_url, world) as engine:
+        assert await engine.accept("g", EVENT, body({"a": writes("x")}), LOCK, not_before=moment)
+        assert not await engine.accept("g", EVENT, body({"a": writes("y")}), LOCK)
+        await settled(engine, "g")
+    assert world.written == ["g a x"]
+    assert time.time() >= moment
+
+
 async def test_what_was_accepted_is_there_for_another_process(database_url: str, world: World) -> None:
     async with opened(database_url) as web:
         assert await web.accept("g", EVENT, body({"a": writes("x")}), LOCK)

@@ -175,7 +175,7 @@ async def a_world(
         database = f"sqlite:///{folder / 'nightjar.db'}"
         async with Engine(database) as engine, open_results(config, database, engine, reading) as results:
             router = joined([Dialogue(COMMANDS, Permissions()).router, ROUTER])
-            pipeline = Pipeline(config, settings, bot, engine.records, results.service, session, router)
+            pipeline = Pipeline(config, settings, bot, engine.records, results.service, session, router, engine.accept)
             world = World(github, jenkins, repository, pipeline, engine.records)
             await world.happen()
             yield world

@@ -14,6 +14,7 @@ from bot.results.model import RunKey
 from bot.results.state import Admission
 from tests.handlers.driver import FULL_NAME, World, a_world
 
+BRANCHES = ("nightly",)
 CONFIG = Results.model_validate(
     {
         "bucket": "device-results",
@@ -37,7 +38,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 async def admitted(world: World, sha: str, claimed: int | None = None) -> Admission:
     github = world.pipeline.app.installation(await world.pipeline.app.installation_for(FULL_NAME), dry_run=True)
-    return await Admissions(world.records).admit(github, key(sha), world.repository.id, CONFIG, claimed)
+    return await Admissions(world.records).admit(github, key(sha), world.repository.id, BRANCHES, claimed)
 
 
 async def refusal(world: World, sha: str, claimed: int | None = None) -> str:
@@ -134,5 +135,5 @@ async def test_an_answer_is_asked_for_once(world: World) -> None:
     github = world.pipeline.app.installation(await world.pipeline.app.installation_for(FULL_NAME), dry_run=True)
     admissions = Admissions(world.records)
     for _ in range(3):
-        await admissions.admit(github, key(pull.head_sha), world.repository.id, CONFIG, pull.number)
+        await admissions.admit(github, key(pull.head_sha), world.repository.id, BRANCHES, pull.number)
     assert world.github.requests.count("GET", COMPARE) == 1

@@ -1,0 +1,53 @@
+"""The keys of what people are told when something breaks: where, about what, and how it is grouped."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from bot.config.keys import Keys
+from bot.config.types import BranchName, Duration, Interval, Pattern, seconds
+from bot.schedule import Every
+
+Place = Literal["discord", "slack", "issue"]
+"""Where people are told: a Discord or Slack channel by its webhook, or an issue in the repository."""
+
+TO = (
+    "Where people are told: `discord` and `slack`, channels whose webhooks are DISCORD_WEBHOOK_URL and "
+    "SLACK_WEBHOOK_URL, and `issue`, an issue in the repository that is closed by itself when all is well again."
+)
+
+
+class MainFailures(Keys):
+    """Alarms: a status or check that begins to fail on a branch, and its recovery, are told once."""
+
+    branches: tuple[BranchName, ...] = Field(
+        default=("main",), min_length=1, description="The branches that are watched.", examples=[["main"]]
+    )
+    contexts: tuple[Pattern, ...] = Field(
+        default=("*",),
+        min_length=1,
+        description="Which contexts of commit statuses and names of check runs are watched.",
+        examples=[["*/branch"]],
+    )
+    to: tuple[Place, ...] = Field(default=("issue",), min_length=1, description=TO, examples=[["issue", "discord"]])
+    wait: Duration = Field(
+        default="3m",
+        description="How long to wait after a failure for others, so that they are told together.",
+        examples=["3m"],
+    )
+    every: Interval = Field(
+        default="1h", description="How often it is looked for what no event has told of.", examples=["1h"]
+    )
+
+    @property
+    def schedule(self) -> Every:
+        """Return when it is looked for what no event has told of."""
+        return Every(int(seconds(self.every)))
+
+
+class Regressions(Keys):
+    """Confirmed regressions of hardware targets on the nightly branch: one message for each lab, target and night."""
+
+    to: tuple[Place, ...] = Field(default=("issue",), min_length=1, description=TO, examples=[["issue", "discord"]])

@@ -1,0 +1,33 @@
+"""The keys below `last_good`: the branch that is at the newest commit on which everything required is green."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from bot.config.nightly import From
+from bot.config.types import BranchName, Interval, Pattern, seconds
+from bot.schedule import Every
+
+
+class LastGood(From):
+    """A branch that follows the newest commit on which everything required is green, for people to start from."""
+
+    branch: BranchName = Field(
+        default="last-successful",
+        description="The branch that is moved, made if it is not there. It only ever moves forward.",
+        examples=["last-successful"],
+    )
+    every: Interval = Field(default="15m", description="How often it is looked for a newer commit.", examples=["15m"])
+    require: tuple[Pattern, ...] = Field(
+        min_length=1,
+        description=(
+            "What must be green on a commit: contexts of commit statuses and names of check runs. Each pattern must "
+            "match at least one, and all that match must be green; success, neutral and skipped are."
+        ),
+        examples=[["*/branch"]],
+    )
+
+    @property
+    def schedule(self) -> Every:
+        """Return when it is looked for a newer commit."""
+        return Every(int(seconds(self.every)))
