@@ -11,6 +11,7 @@ from bot.effects.base import Effect
 from bot.effects.checks import AskForCheck, PutCheckRun
 from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude
+from bot.effects.issues import KeepIssue
 from bot.effects.jenkins import JenkinsBuild
 from bot.effects.nightly import ConcludeNightly
 from bot.effects.reactions import React
@@ -19,6 +20,7 @@ from bot.effects.remember import Remember
 from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.runs import TakeRun
 from bot.effects.statuses import SetStatus
+from bot.effects.tell import Tell
 from bot.payload import Json
 
 KINDS: dict[str, type[Effect]] = {
@@ -28,6 +30,7 @@ KINDS: dict[str, type[Effect]] = {
         Conclude,
         ConcludeNightly,
         JenkinsBuild,
+        KeepIssue,
         MoveBranch,
         PutCheckRun,
         React,
@@ -38,6 +41,7 @@ KINDS: dict[str, type[Effect]] = {
         RerunWorkflow,
         SetStatus,
         TakeRun,
+        Tell,
         TellOfReviewers,
         UpsertSection,
     )

@@ -29,6 +29,8 @@ class KeepIssue:
     key: str
     title: str = ""
     body: str = ""
+    news: str = ""
+    news_key: str = ""
 
     @property
     def target(self) -> str:

@@ -12,6 +12,7 @@ from bot.effects.checks import AskForCheck, PutCheckRun
 from bot.effects.codec import KINDS, decode, encode
 from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude, Item
+from bot.effects.issues import KeepIssue
 from bot.effects.jenkins import JenkinsBuild
 from bot.effects.nightly import ConcludeNightly
 from bot.effects.reactions import React
@@ -20,7 +21,10 @@ from bot.effects.remember import Remember
 from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.runs import TakeRun
 from bot.effects.statuses import SetStatus
+from bot.effects.tell import Tell
 from bot.github.check_runs import Action, Annotation, CheckContent
+from bot.news import Item as NewsItem
+from bot.news import News
 
 AT = "2026-11-20T05:10:00Z"
 CONTENT = CheckContent(
@@ -34,6 +38,7 @@ EFFECTS: list[Effect] = [
         "nightly", "main", "a" * 40, "b" * 40, 2, True, AT, "2026-11-19", "why", ({"sha": "a" * 40, "blockers": []},)
     ),
     JenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
+    KeepIssue("alarm:main", "Main is broken", "`cpu/branch` fails.", news="**It fails**", news_key="alarm:7"),
     MoveBranch("nightly", "a" * 40),
     PutCheckRun("hardware/example-lab/gpu", "a" * 40, "run-7", CONTENT, 1_795_152_400.0, True),
     React("review", 7, "PRR_7", "eyes"),
@@ -44,6 +49,11 @@ EFFECTS: list[Effect] = [
     RerunWorkflow(7, 2, True, "CI"),
     SetStatus("a" * 40, "ci/slow-tests", "success", "On", record="slow-tests:5#1", recorded={"on": True}),
     TakeRun("device-results", "results/octocat/compiler/example-lab/gpu/manifest.json", "v1"),
+    Tell(
+        "discord",
+        "alarm:7",
+        News("It fails", (NewsItem("cpu/branch", "fails", "https://ci.example.org/7"),), 2, notes=("Ask hubot.",)),
+    ),
     TellOfReviewers(1, "cc-reviewers", "cc-reviewers:5#1", trouble="GitHub refused."),
     UpsertSection(1, "docs", "Built."),
 ]
