@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
 
 
+MOST_PULLS = 20
+"""Pull requests of one commit that are kept, the latest ones: one branch may be proposed to several others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """A pull request as its newest payload told of it.
@@ -81,6 +85,11 @@ def head_key(repository_id: int, number: int) -> str:
     return f"head:{repository_id}#{number}"
 
 
+def pulls_key(repository_id: int, sha: str) -> str:
+    """Return the key of the record of the pull requests that a commit is, or was, the head of."""
+    return f"pulls-of:{repository_id}:{sha}"
+
+
 def repository_key(full_name: str) -> str:
     """Return the key of the record that says which id a repository's name stands for."""
     return f"repository:{full_name.lower()}"
@@ -101,6 +110,7 @@ async def note_head(records: Records, delivery: Delivery) -> None:
     known = Head.read(stored) if stored is not None else None
     now = head.after(known) if known is not None else head
     if now != known:
+        await _note_pull(records, repository.id, now.sha, pull.number)
         await records.put(key, asdict(now))
     name_key = repository_key(repository.full_name)
     if await records.get(name_key) != {"id": repository.id}:
@@ -111,6 +121,28 @@ async def head_of(records: Records, repository_id: int, number: int) -> Head | N
     """Return what is known of a pull request, None where none of its payloads came by."""
     stored = await records.get(head_key(repository_id, number))
     return Head.read(stored) if stored is not None else None
+
+
+async def _note_pull(records: Records, repository_id: int, sha: str, number: int) -> None:
+    """Keep which pull request a commit is the head of: a status or a workflow run names the commit alone."""
+    key = pulls_key(repository_id, sha)
+    numbers = _numbers(await records.get(key))
+    if number not in numbers:
+        await records.put(key, {"numbers": [*numbers, number][-MOST_PULLS:]})
+
+
+async def pulls_with_head(records: Records, repository_id: int, sha: str) -> list[int]:
+    """Return the pull requests whose head a commit is, also those from forks; no request is made for it.
+
+    https://docs.github.com/rest/commits/commits#list-pull-requests-associated-with-a-commit tells of none from a fork.
+    """
+    numbers = _numbers(await records.get(pulls_key(repository_id, sha)))
+    heads = {number: await head_of(records, repository_id, number) for number in numbers}
+    return [number for number, head in heads.items() if head is not None and head.sha == sha]
+
+
+def _numbers(record: Mapping[str, Any] | None) -> list[int]:
+    return [int(number) for number in (record or {}).get("numbers", ())]
 
 
 async def repository_id_of(records: Records, full_name: str) -> int | None:

@@ -13,7 +13,7 @@ from bot.engine.database import Database
 from bot.engine.records import Records
 from bot.errors import PayloadError
 from bot.events import Delivery
-from bot.heads import head_of, note_head, repository_id_of
+from bot.heads import MOST_PULLS, head_of, note_head, pulls_with_head, repository_id_of
 from bot.payload import Payload
 
 A, B, C, D = ("a" * 40, "b" * 40, "c" * 40, "d" * 40)
@@ -27,10 +27,12 @@ async def records(tmp_path: Path) -> AsyncIterator[Records]:
     await database.close()
 
 
-def told(sha: str, at: int, before: str = "", *, action: str = "synchronize", home: int = 7, **more: Any) -> Delivery:
+def told(
+    sha: str, at: int, before: str = "", *, action: str = "synchronize", home: int = 7, number: int = 12, **more: Any
+) -> Delivery:
     """A payload that names a head, `at` seconds after the hour."""
     pull = {
-        "number": 12,
+        "number": number,
         "head": {"sha": sha, "ref": "fast", "repo": {"id": home}},
         "base": {"ref": "main", "repo": {"id": 7}},
         "user": {"id": 1, "login": "octocat", "type": "User"},
@@ -40,7 +42,7 @@ def told(sha: str, at: int, before: str = "", *, action: str = "synchronize", ho
     }
     body = {
         "action": action,
-        "number": 12,
+        "number": number,
         "pull_request": pull,
         "repository": {"id": 7, "full_name": "octocat/Compiler"},
     }
@@ -117,3 +119,25 @@ async def test_other_events_say_nothing_of_the_head(records: Records) -> None:
 async def test_a_payload_without_a_head_says_what_it_lacks(records: Records) -> None:
     with pytest.raises(PayloadError, match=r"pull_request\.head\.sha"):
         await note_head(records, told(A, 1, head={}))
+
+
+async def test_the_pull_request_of_a_head_is_known_by_its_commit(records: Records) -> None:
+    """Commit statuses and workflow runs name a commit, and for a fork's GitHub tells no pull request of it."""
+    await noted(records, told(A, 1, action="opened", home=8))
+    assert await pulls_with_head(records, 7, A) == [12]
+    assert await pulls_with_head(records, 7, B) == []
+    assert await pulls_with_head(records, 8, A) == []
+
+
+async def test_a_commit_that_is_no_head_any_more_has_no_pull_request(records: Records) -> None:
+    await noted(records, told(A, 1, action="opened"), told(B, 2, before=A))
+    assert [await pulls_with_head(records, 7, sha) for sha in (A, B)] == [[], [12]]
+    await noted(records, told(A, 3, before=B))
+    assert [await pulls_with_head(records, 7, sha) for sha in (A, B)] == [[12], []]
+
+
+async def test_one_commit_may_be_the_head_of_several(records: Records) -> None:
+    await noted(records, *(told(A, 1, action="opened", number=number) for number in (12, 3, 12)))
+    assert await pulls_with_head(records, 7, A) == [12, 3]
+    await noted(records, *(told(A, 1, action="opened", number=number) for number in range(100, 100 + MOST_PULLS)))
+    assert await pulls_with_head(records, 7, A) == [*range(100, 100 + MOST_PULLS)]
