@@ -20,6 +20,7 @@ from sqlalchemy.exc import OperationalError
 
 from bot import logs
 from bot.aside import give_way_sooner
+from bot.channels import check_channels
 from bot.commands import Registry
 from bot.config import Config
 from bot.dialogue import Dialogue
@@ -43,6 +44,7 @@ from bot.timers import MINUTELY, Timers, TimerState, timer_states
 from bot.web.app import Parts, create_app, create_runner
 from handlers import COMMANDS, ROUTER
 from handlers.decision import Decisions
+from handlers.last_good import LastGoods
 from handlers.nightly import Nightlies
 
 VERSION = version("nightjar-ci")
@@ -75,6 +77,7 @@ class Bot:
     results: ResultsParts
     timers: Timers
     commands: Registry
+    now: Callable[[], float]
 
 
 def start_logging(settings: DatabaseSettings, environ: Mapping[str, str] = os.environ) -> None:
@@ -90,9 +93,10 @@ async def open_bot(
     """Build the parts of a process and close them in the end.
 
     `allowance` is for a GitHub that has other limits than github.com, `now` what timers and results go by.
-    Raises DatabaseError, `SettingsError` for `AWS_*` variables that results cannot be read with, or `StartError` for a
-    key that the GitHub client cannot use.
+    Raises DatabaseError, `SettingsError` for `AWS_*` variables that results cannot be read with and webhooks that
+    app.yaml asks for, or `StartError` for a key that the GitHub client cannot use.
     """
+    check_channels(config, settings)
     # What people ask in a text comes first: what it changes is then known to the handlers of the same delivery.
     dialogue = Dialogue(COMMANDS, Permissions())
     router = joined([dialogue.router, ROUTER])
@@ -136,7 +140,7 @@ async def open_bot(
             timers = Timers(config, engine.records, engine.journal, accept=engine.accept, github_for=reading, now=now)
             if timers.repositories:
                 engine.every("timers", MINUTELY, timers.tick, at_start=True)
-            yield Bot(config, settings, metrics, engine, github, missed, results, timers, dialogue.registry)
+            yield Bot(config, settings, metrics, engine, github, missed, results, timers, dialogue.registry, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +233,7 @@ def _parts(bot: Bot) -> Parts:
     async def github_for(repository: str) -> GitHub:
         return bot.github.installation(await bot.github.installation_for(repository))
 
-    began = time.time()
+    began, last_good = time.time(), LastGoods(bot.config, bot.engine.records, bot.now)
 
     async def refresh() -> None:
         queues, now = bot.results.queues, time.time()
@@ -238,15 +242,18 @@ def _parts(bot: Bot) -> Parts:
             backlog, missing = await bot.engine.backlog(), await bot.missed.missing()
             health = await bot.results.watch.health()
             timers = await timer_states(bot.config, bot.engine.records, bot.engine.journal, now)
+            behind = await last_good.behind()
         except (ConnectorException, OperationalError):
             # The rest of the measurements are wanted most when the database is away.
             bot.metrics.queue({}, math.nan, math.nan)
             bot.metrics.results({}, heard, {}, {})
             bot.metrics.timers([], now)
+            bot.metrics.last_good([])
         else:
             bot.metrics.queue(backlog.waiting, backlog.oldest_seconds, missing)
             bot.metrics.results(health.listed, heard, health.waiting, health.newest)
             bot.metrics.timers(timers, now)
+            bot.metrics.last_good(behind)
 
     async def timers_of(repository: str) -> list[TimerState]:
         if bot.config.repository(repository) is None:
@@ -262,6 +269,7 @@ def _parts(bot: Bot) -> Parts:
         runs=RunListing(bot.config, bot.results.store),
         timers=timers_of,
         nightly=Nightlies(bot.config, bot.engine.records),
+        last_good=last_good,
         metrics=bot.metrics,
         version=VERSION,
         commands=help_text(bot.commands, {spec.feature for spec in bot.commands}, bot.config.mentions),

@@ -1,10 +1,10 @@
-"""Web addresses that people write into settings: checked once, in one place."""
+"""Web addresses: those that people write into settings, checked once and in one place, and those of links."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 NOT_AN_ADDRESS = "must be a web address that starts with https:// or http:// and names a host"
 NO_CREDENTIALS = "must not hold a user name or password"
@@ -13,6 +13,9 @@ NOT_ENCRYPTED = "must start with https://, for a password is sent to it (http://
 
 _WRITABLE = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 """What a URL may hold as it is (RFC 3986, section 2); a backslash, which browsers read as `/`, is not part of it."""
+
+LONGEST_LINK = 800
+"""Characters of an address that is linked; longer ones are nothing that people follow."""
 
 _HOST = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\.?")
 
@@ -36,6 +39,19 @@ def encrypted_url(text: str) -> str:
     if url.startswith("http://") and not _is_this_machine(urlsplit(url).hostname or ""):
         raise ValueError(NOT_ENCRYPTED)
     return url
+
+
+def linkable(text: str) -> str:
+    """Return an address from outside so that it ends no markup around it; empty for one that is not to be linked.
+
+    Linked are http and https, without credentials, which would hide where the link leads.
+    """
+    url = quote(text.strip(), safe="%/:?#@!$&'*+,;=-._~", errors="replace")
+    try:
+        parts = _split(url)
+    except ValueError:
+        return ""
+    return url if parts.username is None and parts.password is None and len(url) <= LONGEST_LINK else ""
 
 
 def _split(text: str) -> SplitResult:

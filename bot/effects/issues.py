@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
 from bot.effects.base import Applied, EffectContext
+from bot.github.markdown import TEXT_LIMIT, plain, truncate
 from bot.payload import Payload
 
 OURS = "/repos/{+repo}/issues{?creator,state}"
 ISSUES = "/repos/{+repo}/issues"
 ONE_ISSUE = "/repos/{+repo}/issues/{number}"
+COMMENTS = "/repos/{+repo}/issues/{number}/comments"
 MARKER = "<!-- nightjar:issue:{key} -->"
+NEWS_MARKER = "<!-- nightjar:news:{digest} -->"
+
+TITLE_LIMIT = 256
+"""Characters of a title that GitHub takes."""
+BODY_LIMIT = TEXT_LIMIT - 500
+"""Characters of a body; the rest is for its markers."""
 
 NONE_OPEN = "there was no issue to be closed"
 OPENED, CLOSED = "opened an issue", "closed the issue #{number}"
 SAYS_SO, CHANGED = "the issue #{number} says so already", "the issue #{number} says so now"
 LEFT_CLOSED = "somebody closed the issue #{number}, so it was left alone"
+TOLD_BEFORE = "told in an issue already"
 
 
 @dataclass(frozen=True, slots=True)
 class KeepIssue:
     """Keep one issue of a key open as long as its trouble lasts: with a `body`; without one, close it.
 
-    It is opened once: one that a person closes stays closed until the trouble is over and comes back.
+    It is opened once: one that a person closes stays closed until the trouble is over and comes back. `news` (Markdown)
+    is told in it once for its `news_key`: by the issue's being opened, or by a comment, and never in one that a person
+    closed. The title is that of the first moment, which people may change.
     """
 
     key: str
@@ -34,11 +46,20 @@ class KeepIssue:
 
     @property
     def target(self) -> str:
-        """The key."""
-        return f"issue:{self.key}"
+        """The key, and the key of the news."""
+        return f"issue:{self.key}" + (f":{self.news_key}" if self.news_key else "")
 
     async def apply(self, context: EffectContext) -> Applied:
         """Look for the open issue by its marker and our author id, then open, change or close it, or do nothing."""
+        told = told_key(context.repository.id, "issue", self.news_key)
+        if self.news_key and await context.records.get(told) is not None:
+            return Applied(TOLD_BEFORE, changed=False)
+        applied = await self._keep(context)
+        if self.news_key:
+            await context.records.put(told, {"state": "done"})
+        return applied
+
+    async def _keep(self, context: EffectContext) -> Applied:
         record = f"issue:{context.repository.id}:{self.key}"
         known = (await context.records.get(record) or {}).get("number")
         if not self.body and known is None:
@@ -46,24 +67,28 @@ class KeepIssue:
         found = await self._open_one(context)
         if not self.body:
             return await self._close(context, found, record)
-        body = f"{MARKER.format(key=self.key)}\n{self.body}"
         if found is None and known is not None:
             return Applied(LEFT_CLOSED.format(number=known), changed=False)
         if found is None:
-            where, data = {"repo": context.repository.full_name}, {"title": self.title, "body": body}
+            title = truncate(plain(self.title), TITLE_LIMIT)
+            data = {"title": title, "body": self._body_with(self._news_marker)}
+            where = {"repo": context.repository.full_name}
             made = Payload(await context.github.post(ISSUES, url_vars=where, data=data), "issue")
             await context.records.put(record, {"number": made.integer("number")})
             return Applied(OPENED)
         number = found.integer("number")
         await context.records.put(record, {"number": number})
-        if found.text("body") == body:
-            return Applied(SAYS_SO.format(number=number), changed=False)
-        await self._change(context, number, {"body": body})
-        return Applied(CHANGED.format(number=number))
+        body = self._body_with(_news_marker_in(found.text("body")))
+        changed = found.text("body") != body
+        if changed:
+            await self._change(context, number, {"body": body})
+        commented = await self._comment(context, found)
+        return Applied((CHANGED if changed or commented else SAYS_SO).format(number=number), changed or commented)
 
     async def _close(self, context: EffectContext, found: Payload | None, record: str) -> Applied:
         if found is not None:
             number = found.integer("number")
+            await self._comment(context, found)
             await self._change(context, number, {"state": "closed", "state_reason": "completed"})
         await context.records.put(record, {})
         return Applied(CLOSED.format(number=number)) if found is not None else Applied(NONE_OPEN, changed=False)
@@ -72,11 +97,52 @@ class KeepIssue:
         where = {"repo": context.repository.full_name, "creator": context.me.login, "state": "open"}
         async for item in context.github.getiter(OURS, url_vars=where):
             issue = Payload(item, "issue")
-            ours = issue.has("user", "id") and issue.integer("user", "id") == context.me.user_id
-            if ours and issue.text("body").startswith(MARKER.format(key=self.key)):
+            if _is_ours(issue, context) and issue.text("body").startswith(self._marker):
                 return issue
         return None
+
+    async def _comment(self, context: EffectContext, issue: Payload) -> bool:
+        """Tell the news, unless the issue was opened with it or a comment of ours has it; return whether it was new."""
+        marker = self._news_marker
+        if not self.news or _news_marker_in(issue.text("body")) == marker:
+            return False
+        where = {"repo": context.repository.full_name, "number": str(issue.integer("number"))}
+        async for item in context.github.getiter(COMMENTS, url_vars=where):
+            comment = Payload(item, "comment")
+            if _is_ours(comment, context) and comment.text("body").startswith(marker):
+                return False
+        await context.github.post(COMMENTS, url_vars=where, data={"body": f"{marker}\n{self.news}"})
+        return True
 
     async def _change(self, context: EffectContext, number: int, change: dict[str, Any]) -> None:
         where = {"repo": context.repository.full_name, "number": str(number)}
         await context.github.patch(ONE_ISSUE, url_vars=where, data=change)
+
+    @property
+    def _marker(self) -> str:
+        return MARKER.format(key=self.key.replace(">", "&gt;"))  # which would end the comment, as in a branch's name
+
+    @property
+    def _news_marker(self) -> str:
+        digest = hashlib.sha256(self.news_key.encode()).hexdigest()[:24]
+        return NEWS_MARKER.format(digest=digest) if self.news_key else ""
+
+    def _body_with(self, news_marker: str) -> str:
+        """Return the body as it is written; the marker of the news with which the issue was opened stays in it."""
+        return "\n".join(filter(None, [self._marker, news_marker, self.body]))
+
+
+def told_key(repository_id: int, place: str, key: str) -> str:
+    """Return the key of the record that says that news of a key was told in a place."""
+    return f"told:{repository_id}:{place}:{key}"
+
+
+def _is_ours(written: Payload, context: EffectContext) -> bool:
+    return written.has("user", "id") and written.integer("user", "id") == context.me.user_id
+
+
+def _news_marker_in(body: str) -> str:
+    """Return the line of a body that names the news with which it was opened, empty where there is none."""
+    before, _, _ = NEWS_MARKER.partition("{")
+    second = body.splitlines()[1:2]
+    return next((line for line in second if line.startswith(before)), "")

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from bot.channels import NAMES, VARIABLES, Channel, post, webhook_of
 from bot.config.alarms import Place
 from bot.effects.base import Applied, Effect, EffectContext
-from bot.effects.issues import KeepIssue
+from bot.effects.issues import KeepIssue, told_key
+from bot.errors import UserError
 from bot.news import News
 from bot.news_text import as_markdown
+
+BEGUN, DONE = "begun", "done"
+AGAIN = "I may have said this before: the last time I did not learn whether it has arrived."
+TOLD, TOLD_BEFORE = "told in {name}", "told in {name} already"
+NOT_SET = (
+    "{variable} is not set, so I cannot tell anything in {name}: set it to a webhook's address, and start me again."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
     """What the issue says as long as a trouble lasts, where people are told in an issue.
 
-    `key` names the issue: there is one open issue for each. `body` is Markdown, escaped already; empty when the trouble
-    is over, and the issue is to be closed.
+    `key` names the issue: there is one open issue for each. `title` is plain text. `body` is Markdown, escaped already
+    and at most `bot.effects.issues.BODY_LIMIT` characters; empty when the trouble is over, and the issue is closed.
     """
 
     key: str
@@ -37,9 +46,13 @@ def tellings(to: Sequence[Place], key: str, news: News, standing: Standing) -> t
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Post news in a chat channel, once for its key."""
+    """Post news in a chat channel, once for its key.
 
-    place: Place
+    A webhook cannot be asked whether a message is there. Where that is not known, it is posted again, and says so: see
+    docs/decisions/told-twice-rather-than-never.md.
+    """
+
+    place: Channel
     key: str
     news: News
 
@@ -49,5 +62,24 @@ class Tell:
         return f"tell:{self.place}:{self.key}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Post it, unless it was posted already."""
-        return Applied("not told yet", changed=False)
+        """Look whether it was told, note that it is being told, tell it, and note that it was.
+
+        Raises `TryAgain` where the channel's service is away or asks for a pause, `UserError` where it takes nothing.
+        """
+        name = NAMES[self.place]
+        record = told_key(context.repository.id, self.place, self.key)
+        state = (await context.records.get(record) or {}).get("state")
+        if state == DONE:
+            return Applied(TOLD_BEFORE.format(name=name), changed=False)
+        webhook = webhook_of(context.settings, self.place)
+        if webhook is None:
+            raise UserError(NOT_SET.format(variable=VARIABLES[self.place], name=name))
+        news = replace(self.news, notes=(AGAIN, *self.news.notes)) if state == BEGUN else self.news
+        await context.records.put(record, {"state": BEGUN})
+        refusal = await post(context.http, self.place, webhook, news)
+        if refusal is None:
+            await context.records.put(record, {"state": DONE})
+            return Applied(TOLD.format(name=name))
+        if state != BEGUN:
+            await context.records.put(record, {})  # this try has left nothing there, and there was none before it
+        raise refusal
