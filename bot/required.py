@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from bot.config.types import matches
@@ -20,10 +20,17 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A commit status or a check run, by its context or name."""
+    """A commit status or a check run, by its context or name; two that stand alike are the same, whatever they say.
+
+    `result` is GitHub's own word, the state or the conclusion, empty while a check runs; `says` and `url` are what is
+    shown beside it: a status's description and target, a check run's title and details. All of them come from outside.
+    """
 
     name: str
     state: State
+    result: str = field(default="", compare=False)
+    says: str = field(default="", compare=False)
+    url: str = field(default="", compare=False)
 
 
 def blockers(require: Sequence[str], signals: Iterable[Signal]) -> list[Signal]:

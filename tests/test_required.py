@@ -26,3 +26,9 @@ def test_each_pattern_matches_one_and_all_that_match_are_green(
 ) -> None:
     found = blockers(require, [Signal(name, state) for name, state in signals])
     assert [(signal.name, signal.state) for signal in found] == expected
+
+
+def test_two_that_stand_alike_are_one_whatever_is_shown_beside_them() -> None:
+    """As a commit status and a check run of one name do."""
+    twice = [Signal("lint", RED, "failure", "unused import", "https://ci.example.org/1"), Signal("lint", RED, "error")]
+    assert blockers(["lint"], twice) == [Signal("lint", RED)]

@@ -24,19 +24,27 @@ async def signals_of(github: GitHub, repository: str, sha: str) -> list[Signal]:
     found = []
     # The combined status has the latest of each context.
     async for item in github.getiter(STATUSES, url_vars=where, iterable_key="statuses"):
-        status = Payload(item, "status")
-        found.append(Signal(status.string("context"), OF_STATUS.get(status.string("state"), State.RED)))
-    latest: dict[tuple[int, str], tuple[int, State]] = {}
+        found.append(_of_status(Payload(item, "status")))
+    latest: dict[tuple[int, str], tuple[int, Signal]] = {}
     async for item in github.getiter(CHECK_RUNS, url_vars=where, iterable_key="check_runs"):
         run = Payload(item, "check run")
         # Of each suite GitHub returns the latest run of a name; a workflow that runs again has a new suite.
         key, run_id = (run.integer("app", "id") if run.has("app", "id") else 0, run.string("name")), run.integer("id")
-        if run_id > latest.get(key, (0, State.RED))[0]:
-            latest[key] = (run_id, _state_of(run))
-    return found + [Signal(name, state) for (_, name), (_, state) in latest.items()]
+        if key not in latest or run_id > latest[key][0]:
+            latest[key] = (run_id, _of_run(run))
+    return found + [signal for _, signal in latest.values()]
 
 
-def _state_of(run: Payload) -> State:
+def _of_status(status: Payload) -> Signal:
+    result = status.string("state")
+    state = OF_STATUS.get(result, State.RED)
+    return Signal(status.string("context"), state, result, status.text("description"), status.text("target_url"))
+
+
+def _of_run(run: Payload) -> Signal:
+    name, title = run.string("name"), run.text("output", "title")
+    url = run.text("details_url") or run.text("html_url")
     if run.string("status") != "completed":
-        return State.PENDING
-    return State.GREEN if run.text("conclusion") in GREEN_CONCLUSIONS else State.RED
+        return Signal(name, State.PENDING, "", title, url)
+    result = run.text("conclusion")
+    return Signal(name, State.GREEN if result in GREEN_CONCLUSIONS else State.RED, result, title, url)
