@@ -50,8 +50,7 @@ def as_markdown(news: News) -> str:
     notes = _fitting(map(escape, news.notes), MARKDOWN_NOTES)
     items = [f"- {_said(o.name and code(o.name), escape(o.text))}{link(o.url)}" for o in news.items]
     kept = _fitting(items, MARKDOWN_LIMIT - _size(notes))
-    more = _more(news, len(kept))
-    lines = "\n".join([*kept, *(f"- {line}" for line in more)])
+    lines = "\n".join([*kept, *(f"- {line}" for line in _more(news, len(kept)))])
     return "\n\n".join(filter(None, [f"{_mark(news)} **{escape(news.title)}**{link(news.url)}", lines, *notes]))
 
 
@@ -68,7 +67,8 @@ def as_discord(news: News) -> dict[str, Any]:
     notes = _fitting(map(_discord, news.notes), DISCORD_NOTES)
     items = [f"- {_said(o.name and f'**{_discord(o.name)}**', _discord(o.text))}{link(o.url)}" for o in news.items]
     kept = _fitting(items, DISCORD_LIMIT - _size(notes))
-    box = "\n\n".join(filter(None, ["\n".join([*kept, *_more(news, len(kept))]), *notes]))
+    lines = "\n".join([*kept, *(f"- {line}" for line in _more(news, len(kept)))])
+    box = "\n\n".join(filter(None, [lines, *notes]))
     return {
         "content": f"{_mark(news)} **{_discord(news.title)}**{link(news.url)}",
         "embeds": [{"description": box, "color": GREEN if news.good else RED}] if box else [],

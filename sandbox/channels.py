@@ -1,0 +1,140 @@
+"""A Discord and a Slack on your own machine, behind real HTTP: what is posted to a webhook is checked and kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+
+from .channel_rules import discord_faults, discord_text, slack_faults, slack_text
+from .faults import Faults
+
+
+class ChannelSandbox:
+    """One channel and its webhook, which is at `url`.
+
+    `messages` are the bodies that were taken, `said` the same as people read them, `refused` what was wrong with the
+    others. `requests` counts all. `faults` have patterns over the path, or `*`, as their routes; their `message` is
+    what Slack says. Without a webhook (`gone`), nothing is taken any more.
+    """
+
+    def __init__(self, path: str, rules: Callable[[Any], list[str]], text: Callable[[Mapping[str, Any]], str]) -> None:
+        self.faults = Faults()
+        self.messages: list[dict[str, Any]] = []
+        self.refused: list[str] = []
+        self.requests = 0
+        self.gone = False
+        self.path = f"{path}/{secrets.token_urlsafe(32)}"
+        self._origin = "http://127.0.0.1:0"
+        self._rules = rules
+        self._text = text
+
+    @property
+    def url(self) -> str:
+        """Return the webhook's address, a secret."""
+        return self._origin + self.path
+
+    @property
+    def said(self) -> list[str]:
+        """Return the messages as people read them: their lines, without markup and without addresses."""
+        return [self._text(message) for message in self.messages]
+
+    async def answer(self, request: web.Request) -> web.Response:
+        """Take a message, or refuse it as the real service does."""
+        self.requests += 1
+        fault = self.faults.take(request.method, request.path, request.path)
+        if fault is not None and await fault.strike("before", request.transport):
+            return self.refusal(fault.status or 500, fault.message, fault.headers)
+        answer = await self._take(request)
+        if fault is not None and await fault.strike("after", request.transport):
+            return self.refusal(fault.status or 500, fault.message, fault.headers)
+        return answer
+
+    async def _take(self, request: web.Request) -> web.Response:
+        if self.gone or request.path != self.path or request.method != "POST":
+            return self.not_found()
+        try:
+            body = await request.json()
+        except ValueError:
+            body = None
+        wrong = self._rules(body)
+        if wrong:
+            self.refused += wrong
+            return self.refusal(400, "invalid_payload", {})
+        self.messages.append(body)
+        return self.taken(request)
+
+    def taken(self, request: web.Request) -> web.Response:
+        """Return what a message that was taken is answered with."""
+        return web.Response(text="ok")
+
+    def not_found(self) -> web.Response:
+        """Return what somebody reads who posts to a webhook that is not there."""
+        return self.refusal(404, "no_service", {})
+
+    def refusal(self, status: int, message: str, headers: Mapping[str, str]) -> web.Response:
+        """Return a refusal."""
+        return web.Response(status=status, text=message, headers=headers)
+
+    @asynccontextmanager
+    async def serve(self) -> AsyncIterator[str]:
+        """Serve on 127.0.0.1 while the block runs; yields the webhook's address."""
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", self.answer)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        self._origin = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        try:
+            yield self.url
+        finally:
+            self.faults.clear()
+            await runner.cleanup()
+
+
+class SlackSandbox(ChannelSandbox):
+    """A Slack channel with an incoming webhook, which answers in one word.
+
+    https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
+    """
+
+    def __init__(self) -> None:
+        super().__init__("/services/T0000/B0000", slack_faults, slack_text)
+
+
+class DiscordSandbox(ChannelSandbox):
+    """A Discord channel with a webhook, which answers in JSON.
+
+    https://docs.discord.com/developers/resources/webhook#execute-webhook
+    """
+
+    def __init__(self) -> None:
+        super().__init__("/api/webhooks/223704706495545344", discord_faults, discord_text)
+
+    def taken(self, request: web.Request) -> web.Response:
+        """Return the message for who waits for it, and nothing for others."""
+        if request.query.get("wait") != "true":
+            return web.Response(status=204)
+        return _json(200, {"id": str(10**18 + len(self.messages)), "type": 0, **self.messages[-1]})
+
+    def not_found(self) -> web.Response:
+        """Return what Discord says of webhooks that were removed."""
+        return _json(404, {"message": "Unknown Webhook", "code": 10015})
+
+    def refusal(self, status: int, message: str, headers: Mapping[str, str]) -> web.Response:
+        """Return a refusal; one for too many requests names the wait in seconds and parts of them."""
+        if status == 429:
+            wait = float(headers.get("Retry-After", "1"))
+            shown = {"Retry-After": str(math.ceil(wait))} if "Retry-After" in headers else {}
+            body = {"message": "You are being rate limited.", "retry_after": wait, "global": False}
+            return _json(429, body, shown)
+        return _json(status, {"message": message, "code": 50035 if status == 400 else 0}, headers)
+
+
+def _json(status: int, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> web.Response:
+    return web.Response(status=status, text=json.dumps(body), content_type="application/json", headers=headers)
