@@ -38,12 +38,14 @@ class Baseline:
 class Compared:
     """What changed in one suite, and since when; no baseline: it is the first run, or none was found.
 
-    `confirmed` are those of its still failing tests that began to fail at the baseline.
+    `confirmed` are those of its still failing tests that began to fail at the baseline; `good` is the nearest ancestor
+    of that with results, where they ended well.
     """
 
     comparison: Comparison
     baseline: Baseline | None = None
     confirmed: frozenset[str] = frozenset()
+    good: Baseline | None = None
 
 
 @dataclass(frozen=True, slots=True)

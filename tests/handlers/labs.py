@@ -19,9 +19,7 @@ from bot.results.model import Case, RunKey, Status
 from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store import ResultsStore
 from handlers import hardware_results
-from handlers.hardware_results import (
-    NAME,
-)
+from handlers.hardware_results import NAME
 from sandbox.checks import CheckRun
 from tests.handlers.driver import FULL_NAME, World, a_world
 from tests.results.reported import ABOUT, AT
@@ -70,7 +68,7 @@ class Labs:
         repository = {"id": self.world.repository.id, "full_name": FULL_NAME}
         body = {"action": "", "repository": repository, "hardware": hardware}
         delivery = Delivery("check:1", CHECK_DUE, Payload(body), AT)
-        assert self.world.pipeline.handlers_for(delivery).handlers == (NAME,)
+        assert (await self.world.pipeline.handlers_for(delivery)).handlers == (NAME,)
         planned = await self.world.pipeline.plan(delivery, NAME, "check:1")
         self.why = planned.why
         for effect in planned.effects:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,25 +14,21 @@ from bot.effects.remember import Remember
 from bot.events import Delivery, Person
 from bot.payload import Payload
 from bot.results.findings import Findings, Ignored
-from bot.results.model import Detail, Seen, Status
+from bot.results.model import Detail
 from bot.results.report_words import title
-from bot.results.state import Run
 from handlers.hardware_results import (
     MOST_IGNORED,
     Asked,
     Press,
     as_record,
     asked_of,
-    compared_with,
     decide,
-    exit_status,
     is_over,
     read_ignored,
-    with_confirmed,
 )
 from tests.handlers.driver import FULL_NAME
 from tests.handlers.labs import CHECK, MATMUL, TILE
-from tests.results.reported import ABOUT, AT, BASE, SHA, a_run, a_suite, compared, findings
+from tests.results.reported import ABOUT, AT, SHA, a_suite, compared, findings
 
 HUBOT = Person(7, "hubot", False)
 PRESSED = "2026-11-20T05:30:00Z"
@@ -165,43 +160,8 @@ def test_only_our_own_hardware_checks_are_answered(delivery: Delivery, asked: As
     assert asked_of(delivery, 9) == asked
 
 
-@pytest.mark.parametrize(
-    ("runs", "status"),
-    [
-        ([], None),
-        ([a_run()], None),
-        ([a_run(exit_status=1)], 1),
-        ([a_run(exit_status=3), a_run("b", exit_status=0)], 0),
-        ([a_run(exit_status=2), a_run("b", shard_index=2, exit_status=1), a_run("c", shard_index=3)], 2),
-    ],
-)
-def test_the_exit_status_is_the_worst_of_the_last_of_each_shard(runs: list[Run], status: int | None) -> None:
-    assert exit_status(replace(a_suite(), runs=tuple(runs))) == status
-
-
 def test_after_the_deadline_nothing_more_is_waited_for() -> None:
     missing = findings((a_suite(shard_total=2, missing_shards=(2,)), compared())).state
     assert not is_over(missing, 60, AT + 59)
     assert is_over(missing, 60, AT + 61)
     assert not is_over(findings((a_suite(), compared())).state, 60, AT + 61)
-
-
-def test_a_failure_is_confirmed_under_its_new_name() -> None:
-    def night(status: Status, folder: str) -> dict[str, Seen]:
-        return {f"{folder}/test_tile.py::test_{n}": Seen(status if n == 7 else Status.PASSED) for n in range(20)}
-
-    earlier, before = night(Status.PASSED, "tests"), night(Status.FAILED, "tests/moved")
-    suite = a_suite(seen=night(Status.FAILED, "tests/again"))
-    told = with_confirmed(compared_with(suite, BASE, before), suite, before, earlier)
-    assert told.comparison.still_failing == ("tests/again/test_tile.py::test_7",)
-    assert told.confirmed == {"tests/again/test_tile.py::test_7"}
-
-
-def test_what_began_in_a_mass_of_failures_is_not_confirmed() -> None:
-    def night(status: Status) -> dict[str, Seen]:
-        return {f"a::{n}": Seen(status if n < 30 else Status.PASSED) for n in range(100)}
-
-    earlier, before = night(Status.PASSED), night(Status.FAILED)
-    suite = a_suite(seen=before)
-    told = with_confirmed(compared_with(suite, BASE, before), suite, before, earlier)
-    assert (len(told.comparison.still_failing), told.confirmed) == (30, frozenset())

@@ -10,10 +10,8 @@ import pytest
 from bot.effects.checks import AskForCheck
 from bot.effects.codec import decode
 from bot.github.pages import PER_PAGE
-from handlers.hardware_results import (
-    ALL_NAME,
-    MOST_COMMITS,
-)
+from bot.results.comparing import MOST_COMMITS
+from handlers.hardware_results import ALL_NAME
 from tests.handlers.driver import FULL_NAME
 from tests.handlers.labs import CHECK, MATMUL, TILE, Labs, configured
 from tests.results.reported import ABOUT

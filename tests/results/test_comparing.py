@@ -1,0 +1,47 @@
+"""What a suite's run is compared with, and what two runs in a row confirm."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bot.results.comparing import compared_with, exit_status, with_confirmed
+from bot.results.model import Seen, Status
+from bot.results.state import Run
+from tests.results.reported import BASE, a_run, a_suite
+
+
+@pytest.mark.parametrize(
+    ("runs", "status"),
+    [
+        ([], None),
+        ([a_run()], None),
+        ([a_run(exit_status=1)], 1),
+        ([a_run(exit_status=3), a_run("b", exit_status=0)], 0),
+        ([a_run(exit_status=2), a_run("b", shard_index=2, exit_status=1), a_run("c", shard_index=3)], 2),
+    ],
+)
+def test_the_exit_status_is_the_worst_of_the_last_of_each_shard(runs: list[Run], status: int | None) -> None:
+    assert exit_status(replace(a_suite(), runs=tuple(runs))) == status
+
+
+def test_a_failure_is_confirmed_under_its_new_name() -> None:
+    def night(status: Status, folder: str) -> dict[str, Seen]:
+        return {f"{folder}/test_tile.py::test_{n}": Seen(status if n == 7 else Status.PASSED) for n in range(20)}
+
+    earlier, before = night(Status.PASSED, "tests"), night(Status.FAILED, "tests/moved")
+    suite = a_suite(seen=night(Status.FAILED, "tests/again"))
+    told = with_confirmed(compared_with(suite, BASE, before), suite, before, earlier)
+    assert told.comparison.still_failing == ("tests/again/test_tile.py::test_7",)
+    assert told.confirmed == {"tests/again/test_tile.py::test_7"}
+
+
+def test_what_began_in_a_mass_of_failures_is_not_confirmed() -> None:
+    def night(status: Status) -> dict[str, Seen]:
+        return {f"a::{n}": Seen(status if n < 30 else Status.PASSED) for n in range(100)}
+
+    earlier, before = night(Status.PASSED), night(Status.FAILED)
+    suite = a_suite(seen=before)
+    told = with_confirmed(compared_with(suite, BASE, before), suite, before, earlier)
+    assert (len(told.comparison.still_failing), told.confirmed) == (30, frozenset())
