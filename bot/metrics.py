@@ -17,6 +17,7 @@ from prometheus_client.exposition import choose_encoder
 from bot.results.model import TargetKey
 
 if TYPE_CHECKING:
+    from bot.following.kept import Behind
     from bot.timers import TimerState
 
 OTHER = "other"
@@ -74,6 +75,18 @@ class Metrics:
             "nightjar_timer_last_outcome",
             "1 for what became of a timer's last run: never, waiting, working, done, ignored, failed, forgotten.",
             [*timer, "outcome"],
+        )
+
+        self._lag_commits = gauge(
+            "nightjar_last_good_lag_commits", "Commits that the last good branch lacks.", ["repository"]
+        )
+        self._lag_seconds = gauge(
+            "nightjar_last_good_lag_seconds", "Since the oldest of them was committed.", ["repository"]
+        )
+        self._sole_blocker = gauge(
+            "nightjar_last_good_sole_blocker",
+            "Commits that nothing but this, red or missing, keeps from being good; the ten worst.",
+            ["repository", "name"],
         )
 
     def webhook_answered(self, status: int) -> None:
@@ -148,6 +161,17 @@ class Metrics:
             self._timer_next.labels(*about).set(state.next_run - now)
             if state.last_run is not None:
                 self._timer_last.labels(*about).set(now - state.last_run)
+
+    def last_good(self, branches: Iterable[Behind]) -> None:
+        """Note how far last good branches are behind, and what is in their way."""
+        for gauge in (self._lag_commits, self._lag_seconds, self._sole_blocker):
+            gauge.clear()
+        for branch in branches:
+            self._lag_commits.labels(branch.repository).set(branch.commits)
+            if branch.seconds is not None:
+                self._lag_seconds.labels(branch.repository).set(branch.seconds)
+            for name, commits in branch.blockers.items():
+                self._sole_blocker.labels(branch.repository, name).set(commits)
 
     def _event(self, name: str) -> str:
         return name if name in self._events else OTHER

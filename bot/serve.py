@@ -26,6 +26,7 @@ from bot.config import Config
 from bot.dialogue import Dialogue
 from bot.engine.service import Engine
 from bot.errors import StartError
+from bot.following.kept import NIGHTLY, Kept
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.limits import Allowance
@@ -45,7 +46,6 @@ from bot.web.app import Parts, create_app, create_runner
 from handlers import COMMANDS, ROUTER
 from handlers.decision import Decisions
 from handlers.last_good import LastGoods
-from handlers.nightly import Nightlies
 
 VERSION = version("nightjar-ci")
 STOPPING = (signal.SIGTERM, signal.SIGINT)
@@ -268,7 +268,7 @@ def _parts(bot: Bot) -> Parts:
         decide=Decisions(bot.config, bot.engine.records, github_for),
         runs=RunListing(bot.config, bot.results.store),
         timers=timers_of,
-        nightly=Nightlies(bot.config, bot.engine.records),
+        nightly=Kept(bot.config, bot.engine.records, NIGHTLY).of,
         last_good=last_good,
         metrics=bot.metrics,
         version=VERSION,

@@ -1,7 +1,7 @@
 """The features, one a file; `bot/` takes all of them from here."""
 
 from bot.plan import joined
-from handlers import cc_reviewers, hardware_results, hardware_runs, help, nightly, rerun, slow_tests
+from handlers import cc_reviewers, hardware_results, hardware_runs, help, last_good, nightly, rerun, slow_tests
 
 COMMANDS = (*slow_tests.COMMANDS, *rerun.COMMANDS, *help.COMMANDS)
 ROUTER = joined(
@@ -12,5 +12,6 @@ ROUTER = joined(
         hardware_runs.router,
         hardware_results.router,
         nightly.router,
+        last_good.router,
     ]
 )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from bot.config.nightly import From
+from bot.config.nightly import Follows
 from bot.config.types import BranchName, Interval, Pattern, seconds
 from bot.schedule import Every
 
 
-class LastGood(From):
+class LastGood(Follows):
     """A branch that follows the newest commit on which everything required is green, for people to start from."""
 
     branch: BranchName = Field(

@@ -37,8 +37,8 @@ TimeZone = Annotated[
 ]
 
 # `from` is a word of Python's, so that a class cannot have it as an attribute.
-From = create_model(
-    "From",
+_From = create_model(
+    "_From",
     __base__=Keys,
     **{
         "from": (
@@ -49,7 +49,16 @@ From = create_model(
 )
 
 
-class Nightly(From):
+class Follows(_From):
+    """A branch that follows another one, `from`."""
+
+    @property
+    def source(self) -> str:
+        """Return the branch that the commits come from, `from`."""
+        return str(getattr(self, "from"))
+
+
+class Nightly(Follows):
     """A branch that once a day moves to the newest commit that is fit to be tested; all labs test that one."""
 
     branch: BranchName = Field(
@@ -71,11 +80,6 @@ class Nightly(From):
         ),
         examples=[["*/branch"]],
     )
-
-    @property
-    def source(self) -> str:
-        """Return the branch that the commits come from, `from`."""
-        return str(getattr(self, "from"))
 
     @property
     def schedule(self) -> Daily:

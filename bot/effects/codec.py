@@ -13,6 +13,7 @@ from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude
 from bot.effects.issues import KeepIssue
 from bot.effects.jenkins import JenkinsBuild
+from bot.effects.last_good import ConcludeLastGood
 from bot.effects.nightly import ConcludeNightly
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
@@ -28,6 +29,7 @@ KINDS: dict[str, type[Effect]] = {
     for kind in (
         AskForCheck,
         Conclude,
+        ConcludeLastGood,
         ConcludeNightly,
         JenkinsBuild,
         KeepIssue,

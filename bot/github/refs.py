@@ -15,6 +15,7 @@ ONE_REF = "/repos/{+repo}/git/ref/heads/{branch}"
 COMMITS = "/repos/{+repo}/commits{?sha}"
 # From the second page on, GitHub leaves out the files, which are most of the answer.
 COMPARE = "/repos/{+repo}/compare/{base}...{head}?per_page=1&page=2"
+FIRST_BETWEEN = "/repos/{+repo}/compare/{base}...{head}?per_page=1"
 
 TITLE_LIMIT = 120
 """Characters of a commit's title that are kept."""
@@ -23,10 +24,11 @@ AHEAD, IDENTICAL, BEHIND, DIVERGED = "ahead", "identical", "behind", "diverged"
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit of a branch."""
+    """A commit of a branch; `committed_at` is its committer's date, in ISO 8601: when GitHub merged it, or earlier."""
 
     sha: str
     title: str
+    committed_at: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,19 @@ async def first_parents(github: GitHub, repository: str, branch: str) -> list[Co
     while sha in listed:
         commit = listed.pop(sha)
         title = commit.text("commit", "message").split("\n", 1)[0][:TITLE_LIMIT]
-        found.append(Commit(sha, title))
+        found.append(Commit(sha, title, _committed_at(commit)))
         sha = next((parent.string("sha") for parent in commit.items("parents")), "")
     return found
+
+
+async def first_between(github: GitHub, repository: str, base: str, head: str) -> str:
+    """Return when the oldest commit that `head` has and `base` lacks was committed; empty where there is none.
+
+    GitHub sends the names of up to 300 files along, so it is nothing to ask all the time.
+    """
+    answer = await github.getitem(FIRST_BETWEEN, url_vars={"repo": repository, "base": base, "head": head})
+    return next((_committed_at(commit) for commit in Payload(answer, "comparison").items("commits")), "")
+
+
+def _committed_at(commit: Payload) -> str:
+    return commit.text("commit", "committer", "date")

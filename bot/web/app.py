@@ -10,7 +10,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict
 
 from bot.metrics import Metrics
-from bot.web import api, health, help, nightly, results, timers
+from bot.web import api, following, health, help, last_good, nightly, results, timers
 from bot.web.openapi import Answer, Operation, Parameter, document, problem
 from bot.web.problems import answer_problems
 from bot.web.webhook import EVENT_HEADER, GUID_HEADER, MAX_BODY, SIGNATURE_HEADER, Inbox, Webhook
@@ -48,7 +48,8 @@ class Parts:
     decide: api.Decide
     runs: results.ListRuns
     timers: timers.ListTimers
-    nightly: nightly.ReadNightly
+    nightly: following.ReadBranch
+    last_good: following.ReadBranch
     metrics: Metrics
     version: str
     commands: str
@@ -70,6 +71,7 @@ def create_app(parts: Parts) -> web.Application:
         results.operation(parts.runs),
         timers.operation(parts.timers),
         nightly.operation(parts.nightly),
+        last_good.operation(parts.last_good),
         help.operation(parts.commands),
         Operation("GET", OPENAPI_PATH, "This document", openapi, {200: Answer("It", Document)}),
     ]

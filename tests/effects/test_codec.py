@@ -14,6 +14,7 @@ from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude, Item
 from bot.effects.issues import KeepIssue
 from bot.effects.jenkins import JenkinsBuild
+from bot.effects.last_good import ConcludeLastGood
 from bot.effects.nightly import ConcludeNightly
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
@@ -22,6 +23,7 @@ from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.runs import TakeRun
 from bot.effects.statuses import SetStatus
 from bot.effects.tell import Tell
+from bot.following.decide import Lag, Step
 from bot.github.check_runs import Action, Annotation, CheckContent
 from bot.news import Item as NewsItem
 from bot.news import News
@@ -30,13 +32,13 @@ AT = "2026-11-20T05:10:00Z"
 CONTENT = CheckContent(
     "neutral", "Title", "Summary", "Text", (Annotation("a.py", 1, "Title", "Message"),), (Action("Do", "Do it", "do"),)
 )
+STEP = Step("good", "main", "a" * 40, "b" * 40, 2, True, AT, "why", ({"sha": "a" * 40, "blockers": []},))
 ITEM = Item("`@ci rerun`", "Running again.", done=True, targets=("actions-run:7",))
 EFFECTS: list[Effect] = [
     AskForCheck("example-lab", "gpu", "a" * 40),
     Conclude("issue_comment", 7, "IC_7", 1, "https://github.example/octocat/compiler/pull/1", AT, (ITEM, ITEM)),
-    ConcludeNightly(
-        "nightly", "main", "a" * 40, "b" * 40, 2, True, AT, "2026-11-19", "why", ({"sha": "a" * 40, "blockers": []},)
-    ),
+    ConcludeLastGood(STEP, Lag(3, AT), Lag(1, AT), ("*/branch",)),
+    ConcludeNightly(STEP, "2026-11-19"),
     JenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
     KeepIssue("alarm:main", "Main is broken", "`cpu/branch` fails.", news="**It fails**", news_key="alarm:7"),
     MoveBranch("nightly", "a" * 40),

@@ -115,6 +115,7 @@ async def running_site(database_url: str) -> AsyncIterator[Site]:
                 runs=list_runs,
                 timers=nothing_of,
                 nightly=nothing_of,
+                last_good=nothing_of,
                 metrics=metrics,
                 version="1.2.3",
                 commands="| command |\n|---|\n| `@ci help` |",

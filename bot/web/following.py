@@ -1,0 +1,90 @@
+"""What the API tells of a branch that follows another: where it is, and why it is not at a newer commit."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from aiohttp import web
+from procrastinate.exceptions import ConnectorException
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.web.openapi import Answer, Operation, problem
+from bot.web.problems import Problem
+from bot.web.repositories import PARAMETERS, answer, repository_of, unavailable
+
+NONE_MOVED = "This bot moves no {name} branch of such a repository, or has not looked at it yet."
+
+ReadBranch = Callable[[str], Awaitable[Mapping[str, Any]]]
+"""Of `owner/name` → the members of the answer; raises LookupError where there is nothing to tell."""
+
+Sha = Annotated[str, Field(pattern="^[0-9a-f]{40,64}$")]
+
+
+class Blocker(BaseModel):
+    """What kept a commit from being chosen: a status or check, or a pattern that nothing matches."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    state: Literal["red", "pending", "missing"]
+
+
+class LookedAt(BaseModel):
+    """A commit, and what was found when it was looked at."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sha: Sha
+    title: str
+    committed_at: datetime | None
+    looked_at: datetime
+    verdict: Literal["chosen", "red", "pending", "missing"]
+    blockers: list[Blocker]
+    more: int = Field(description="Blockers that are not listed.")
+
+
+class FollowingBranch(BaseModel):
+    """Where the branch is. What is not known (yet) is null."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    branch: str
+    sha: Sha | None = Field(description="The commit at its head.")
+    previous_sha: Sha | None = Field(description="Where it was before its last move.")
+    moved_at: datetime | None = Field(description="When it moved last.")
+    commits: int | None = Field(description="How many commits the last move brought.")
+    looked_at: datetime = Field(description="When it was last looked for a newer commit.")
+    why: str = Field(description="What came of that look, and why, in a sentence for people.")
+    trouble: str = Field(description="Why the branch cannot be moved; empty while it can.")
+    why_not_newer: list[LookedAt] = Field(description="The commits that were looked at, the newest first.")
+
+
+def operation(name: str, summary: str, model: type[FollowingBranch], read: ReadBranch) -> Operation:
+    """Return the route `GET /api/v1/repos/{owner}/{repo}/{name}`."""
+
+    async def handler(request: web.Request) -> web.Response:
+        try:
+            members = await read(repository_of(request))
+        except ConnectorException as error:
+            raise unavailable() from error
+        except LookupError as error:
+            if isinstance(error, KeyError | IndexError):  # a fault of ours, not an answer
+                raise
+            raise Problem(404, NONE_MOVED.format(name=name)) from None
+        return answer(model.model_validate(members))
+
+    return Operation(
+        method="GET",
+        path=f"/api/v1/repos/{{owner}}/{{repo}}/{name}",
+        summary=summary,
+        handler=handler,
+        parameters=PARAMETERS,
+        answers={
+            200: Answer("The branch", model),
+            400: problem("Not the name of a repository"),
+            404: problem(f"No {name} branch is moved there, or it was not looked at yet"),
+            503: problem("The database could not be read; Retry-After says when to ask again"),
+        },
+    )

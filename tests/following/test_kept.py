@@ -1,0 +1,77 @@
+"""How far a branch is behind and what is in its way, as tables; and what a look may go by of the one before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bot.following.decide import Looked
+from bot.following.kept import behind_of, known_of, sole_blockers
+from bot.github.refs import Commit
+from bot.required import Signal, State
+
+RED, PENDING, MISSING = State.RED, State.PENDING, State.MISSING
+NOON, HOUR = 1_772_884_800.0, 3600.0
+"""12:00 UTC on 7 March 2026."""
+
+
+def looked(*blockers: tuple[str, State], sha: str = "a", more: int = 0) -> Looked:
+    found = tuple(Signal(name, state) for name, state in blockers)
+    return Looked(Commit(sha * 40, sha, "2026-03-07T10:00:00Z"), found, "2026-03-07T11:45:00Z", more)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        ([], {}),
+        ([looked()], {}),
+        ([looked(("gpu", RED))], {"gpu": 1}),
+        ([looked(("cortexm/*", MISSING))], {"cortexm/*": 1}),
+        ([looked(("gpu", PENDING))], {}),
+        ([looked(("gpu", RED), ("cpu", RED))], {}),
+        ([looked(("gpu", RED), ("cpu", PENDING))], {}),
+        ([looked(("gpu", RED), more=1)], {}),
+        ([looked(("gpu", RED)), looked(("cpu", RED)), looked(("cpu", RED)), looked()], {"cpu": 2, "gpu": 1}),
+        ([looked((f"job {n:02}", RED)) for n in range(20, 0, -1)], {f"job {n:02}": 1 for n in range(1, 11)}),
+    ],
+)
+def test_a_sole_blocker_is_red_or_missing_where_all_else_is_green(
+    verdicts: list[Looked], expected: dict[str, int]
+) -> None:
+    assert list(sole_blockers(verdicts).items()) == list(expected.items())
+
+
+@pytest.mark.parametrize(
+    ("lag", "commits", "seconds"),
+    [
+        ({"commits": 0, "since": ""}, 0, 0.0),
+        ({"commits": 3, "since": "2026-03-07T10:00:00Z"}, 3, 2 * HOUR),
+        ({"commits": 3, "since": ""}, 3, None),
+        # The clock of whoever made the commit.
+        ({"commits": 1, "since": "2026-03-07T12:00:05Z"}, 1, 0.0),
+    ],
+)
+def test_a_branch_falls_behind_as_time_passes(lag: dict[str, Any], commits: int, seconds: float | None) -> None:
+    record = {"lag": lag, "why_not_newer": [looked(("gpu", RED)).as_json()]}
+    behind = behind_of("octocat/compiler", record, NOON)
+    assert behind is not None
+    assert (behind.commits, behind.seconds, behind.blockers) == (commits, seconds, {"gpu": 1})
+
+
+def test_where_there_is_no_branch_nobody_can_say_how_far_it_is_behind() -> None:
+    assert behind_of("octocat/compiler", {"lag": None, "why_not_newer": []}, NOON) is None
+
+
+@pytest.mark.parametrize(
+    ("require", "expected"), [(["*/branch"], {"a" * 40}), (["*/branch", "lint"], set()), ([], set())]
+)
+def test_a_verdict_holds_for_its_own_requirements_and_what_was_fit_is_asked_about_again(
+    require: list[str], expected: set[str]
+) -> None:
+    listed = [looked(("gpu/branch", RED)).as_json(), looked(sha="b").as_json()]
+    assert known_of({"require": ["*/branch"], "why_not_newer": listed}, require).keys() == expected
+
+
+def test_before_the_first_look_nothing_is_known() -> None:
+    assert known_of({}, ["*/branch"]) == {}
