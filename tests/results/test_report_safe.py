@@ -6,7 +6,6 @@ The oracle is cmark-gfm, the parser that GitHub itself is built on.
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +14,7 @@ from bot.github.check_runs import CheckContent
 from bot.results.findings import Findings, Ignored
 from bot.results.model import Detail, Trouble
 from bot.results.report import report
-from tests.gfm import rendered
+from tests.gfm import Page, rendered
 from tests.results.reported import BASE, a_run, a_suite, compared, findings
 
 BREAK = "\u200b"
@@ -64,34 +63,6 @@ PIECES = [
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=6).map("".join) | st.text(max_size=20)
 OURS = {"p", "h3", "table", "thead", "tbody", "tr", "th", "td", "code", "pre", "strong", "em", "ul", "li", "a"}
 ACTIVE = re.compile(r"@\w|#\d|\bGH-\d|://|www\.|:\w+:", re.IGNORECASE)
-
-
-class Page(HTMLParser):
-    """What a rendered text is made of; `speech` is what stands outside of code."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.links: set[str] = set()
-        self.speech = ""
-        self._code = 0
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.links |= {value or "" for name, value in attrs if name in ("href", "src")}
-        self._code += tag in ("code", "pre")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._code -= tag in ("code", "pre")
-        self.speech += " "
-
-    def handle_data(self, data: str) -> None:
-        if not self._code:
-            self.speech += data
-
-    def handle_comment(self, data: str) -> None:
-        self.tags.add("comment")
 
 
 @st.composite

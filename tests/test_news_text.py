@@ -1,0 +1,280 @@
+"""News in three places: people read what was said, and nothing in it notifies, links or breaks a limit by itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.github.markdown import TEXT_LIMIT
+from bot.news import Item, News
+from bot.news_text import GREEN, MOST_ITEMS, RED, as_discord, as_markdown, as_slack
+from sandbox.channel_rules import discord_faults, discord_text, slack_faults, slack_text
+from tests.gfm import Page, rendered
+
+URL = "https://ci.example.org/job/gpu/7?a=1&copy=2"
+NEWS = News(
+    "main: 2 checks fail at 0a1b2c3",
+    (Item("gpu/branch", "failure after 3 minutes", URL), Item("__init__[*]")),
+    more=3,
+    url="https://github.example/octocat/compiler/commit/0a1b2c3",
+    notes=("The lab's contacts: @example-lab-ci",),
+)
+SAID = """\
+❌ main: 2 checks fail at 0a1b2c3 (details)
+- gpu/branch: failure after 3 minutes (details)
+- __init__[*]
+- and 3 more
+The lab's contacts: @example-lab-ci"""
+
+
+def test_a_channel_reads_the_same_in_discord_and_in_slack() -> None:
+    assert discord_text(as_discord(NEWS)) == SAID
+    assert slack_text(as_slack(NEWS)) == SAID
+
+
+def test_on_github_names_are_code_and_links_lead_where_they_say() -> None:
+    assert as_markdown(NEWS) == (
+        "❌ **main: 2 checks fail at 0a1b2c3** "
+        "([details](<https://github.example/octocat/compiler/commit/0a1b2c3>))\n\n"
+        "- `gpu/branch`: failure after 3 minutes "
+        "([details](<https://ci.example.org/job/gpu/7?a=1&amp;copy=2>))\n"
+        "- `__init__[*]`\n"
+        "- and 3 more\n\n"
+        "The lab's contacts: @&#8203;example-lab-ci"
+    )
+    page = Page(rendered(as_markdown(NEWS)))
+    assert page.links == {NEWS.url, URL}
+
+
+def test_good_news_looks_good() -> None:
+    news = News("main is well again", good=True)
+    assert as_markdown(news) == "✅ **main is well again**"
+    assert as_discord(news)["content"] == "✅ **main is well again**"
+    assert as_slack(news)["text"] == "✅ main is well again"
+    with_item = News("well", (Item("gpu"),), good=True)
+    assert as_discord(with_item)["embeds"][0]["color"] == GREEN
+    assert as_discord(NEWS)["embeds"][0]["color"] == RED
+
+
+@pytest.mark.parametrize(
+    ("text", "discord", "slack", "markdown"),
+    [
+        ("@everyone", "@\u200beveryone", "@\u200beveryone", "@&#8203;everyone"),
+        ("<@81384788765712384>", "\\<@\u200b81384788765712384\\>", None, "&lt;@&#8203;81384788765712384&gt;"),
+        ("<!channel>", "\\<!channel\\>", "<\u200b!channel>", "&lt;!channel&gt;"),
+        ("<https://x.example|a & b>", None, "<\u200bhttps:\u200b//x.example|a & b>", None),
+        ("[a](https://x.example)", "\\[a\\](https:\u200b//x.example)", None, None),
+        ("discord.gg/abc", "discord\u200b.gg/abc", None, None),
+        ("# a", "\\# a", "# a", "\\# a"),
+        ("1. a", "1\u200b. a", "1. a", "1\\. a"),
+        ("||a|| ~~b~~", "\\|\\|a\\|\\| \\~\\~b\\~\\~", "||a|| ~~b~~", None),
+        ("a\n> b", "a \\> b", "a > b", "a &gt; b"),
+    ],
+)
+def test_text_from_outside_is_shown_and_does_nothing(
+    text: str, discord: str | None, slack: str | None, markdown: str | None
+) -> None:
+    news = News("title", notes=(text,))
+    if discord is not None:
+        assert as_discord(news)["embeds"][0]["description"] == discord
+    if slack is not None:
+        assert slack_texts(as_slack(news))[-1] == slack
+    if markdown is not None:
+        assert as_markdown(news).rpartition("\n\n")[2] == markdown
+
+
+def test_the_line_for_slacks_notifications_is_escaped_by_its_own_rule() -> None:
+    assert as_slack(News("a & b <!channel>"))["text"] == "❌ a &amp; b &lt;\u200b!channel&gt;"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "ftp://ci.example.org/x",
+        "//ci.example.org",
+        "https://octocat:sesame@ci.example.org",
+        "https://github.com@ci.example.org",
+        "https://",
+        "not an address",
+        f"https://ci.example.org/{'x' * 800}",
+    ],
+)
+def test_what_is_no_web_address_becomes_no_link(url: str) -> None:
+    news = News("title", (Item("gpu", "fails", url),), url=url)
+    assert "](" not in as_markdown(news)
+    assert "](" not in json.dumps(as_discord(news))
+    assert '"link"' not in json.dumps(as_slack(news))
+
+
+def test_an_address_ends_no_markup_around_it() -> None:
+    news = News("title", url="https://ci.example.org/a b)>|<x>(\n\"'[y]")
+    safe = "https://ci.example.org/a%20b%29%3E%7C%3Cx%3E%28%0A%22'%5By%5D"
+    assert as_markdown(news) == f"❌ **title** ([details](<{safe}>))"
+    assert as_discord(news)["content"] == f"❌ **title** ([details](<{safe}>))"
+    assert slack_links(as_slack(news)) == [safe]
+
+
+def test_many_items_are_cut_and_counted() -> None:
+    news = News("title", tuple(Item(f"check {number}") for number in range(100)), more=7)
+    for said in (discord_text(as_discord(news)), slack_text(as_slack(news)), as_markdown(news)):
+        assert said.splitlines()[-1] == "- and 87 more"
+        assert said.count("check") == MOST_ITEMS
+
+
+def test_long_items_are_cut_and_counted_where_they_do_not_fit() -> None:
+    news = News("t" * 900, tuple(Item("n" * 900, "*" * 900, URL) for _ in range(MOST_ITEMS)), notes=("_" * 900,) * 9)
+    shown = {}
+    for place, said in (("discord", discord_text(as_discord(news))), ("slack", slack_text(as_slack(news)))):
+        left_out = re.search(r"^- and (\d+) more$", said, re.MULTILINE)
+        assert left_out is not None
+        shown[place] = said.count("nnn…")
+        assert shown[place] + int(left_out[1]) == MOST_ITEMS
+        assert said.count("___…") >= 1
+    assert min(shown.values()) >= 1
+    assert as_markdown(news).count("nnn…") == MOST_ITEMS
+
+
+def test_lines_that_say_nothing_are_left_out() -> None:
+    news = News("title", (Item("", ""), Item("\x00", "\u202e"), Item("", "fails")), notes=("", "\n"))
+    assert discord_text(as_discord(news)) == slack_text(as_slack(news)) == "❌ title\n- fails"
+
+
+PIECES = [
+    "@everyone",
+    "@here",
+    "@octocat",
+    "<@81384788765712384>",
+    "<@&5>",
+    "<#7>",
+    "<@U024BE7LH>",
+    "<!channel>",
+    "<!here|here>",
+    "<!subteam^S1>",
+    "<#C024BE7LR>",
+    "</x:1>",
+    "<t:1>",
+    "<a:b:1>",
+    "https://x.example",
+    "<https://x.example>",
+    "<https://x.example|y>",
+    "[y](https://x.example)",
+    "](https://x.example)",
+    "steam://x",
+    "www.x.example",
+    "discord.gg/x",
+    "hubot@x.example",
+    "octocat/compiler#1",
+    "#1",
+    "```",
+    "`",
+    "**",
+    "__",
+    "||",
+    "~~",
+    "*",
+    "_",
+    "[",
+    "](",
+    ")",
+    "<",
+    ">",
+    "\\",
+    "&lt;",
+    "&",
+    "\n",
+    "\n> ",
+    "\n# ",
+    "- ",
+    "<!--",
+    "-->",
+    ":tada:",
+    "\x00",
+    "\u202e",
+    "\ud800",
+    "😀",
+    " ",
+    "a",
+]
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=6).map("".join) | st.text(max_size=20) | st.just("😀*@" * 400)
+URLS = st.one_of(st.just(""), st.just(URL), TEXTS, TEXTS.map("https://ci.example.org/".__add__))
+ITEMS = st.lists(st.builds(Item, TEXTS, TEXTS, URLS), max_size=30).map(tuple)
+NOTES = st.lists(TEXTS, max_size=6).map(tuple)
+ALL_NEWS = st.builds(News, TEXTS, ITEMS, st.integers(0, 10**6), URLS, NOTES, st.booleans())
+
+
+def slack_elements(value: Any) -> list[dict[str, Any]]:
+    """Return the innermost elements of a message's blocks."""
+    if "elements" not in value and "blocks" not in value:
+        return [value]
+    return [inner for one in value.get("elements", value.get("blocks")) for inner in slack_elements(one)]
+
+
+def slack_texts(body: dict[str, Any]) -> list[str]:
+    return [element["text"] for element in slack_elements(body) if element["type"] == "text"]
+
+
+def slack_links(body: dict[str, Any]) -> list[str]:
+    return [element["url"] for element in slack_elements(body) if element["type"] == "link"]
+
+
+DISCORD_MARKUP = re.compile(
+    r"""\\[^0-9A-Za-z\s]                                   # an escape: it does nothing
+    | \[(?P<label>[^\[\]]*)\]\(<(?P<link>[^<>\s]*)>\)      # a link
+    | (?P<mention>@everyone|@here|<[@#:/atid][^>\s]*>)     # a mention, a command, an emoji, a time
+    | (?P<bare>(?:https?|steam)://\S | discord(?:app)?\.(?:gg|com)/\S)
+    | (?P<code>`) | (?P<spoiler>\|\|) | (?P<strike>~~)""",
+    re.VERBOSE,
+)
+OUR_LINK = re.compile(r"https?://[-\w.:]+(?:[/?#][-\w.~%/:?#@!$&'*+,;=]*)?")
+
+
+def discord_acts(body: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the links of a message, and what else of it would do something."""
+    links, acts = [], []
+    for text in [body["content"], *(embed["description"] for embed in body["embeds"])]:
+        for found in DISCORD_MARKUP.finditer(text):
+            if found["link"] is not None:
+                links.append(found["link"])
+                acts += [found["label"]] if found["label"] != "details" else []
+            else:
+                acts += [name for name, value in found.groupdict().items() if value is not None]
+    return links, acts
+
+
+@settings(max_examples=150, deadline=None)
+@given(ALL_NEWS)
+def test_nothing_from_outside_acts_in_discord(news: News) -> None:
+    body = as_discord(news)
+    assert discord_faults(json.loads(json.dumps(body, ensure_ascii=False).encode())) == []
+    links, acts = discord_acts(body)
+    assert acts == []
+    assert all(OUR_LINK.fullmatch(link) for link in links), links
+    assert len(links) <= sum(bool(url) for url in (news.url, *(item.url for item in news.items)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(ALL_NEWS)
+def test_nothing_from_outside_acts_in_slack(news: News) -> None:
+    body = as_slack(news)
+    assert slack_faults(json.loads(json.dumps(body, ensure_ascii=False).encode())) == []
+    assert all(OUR_LINK.fullmatch(link) for link in slack_links(body))
+    for text in [body["text"], *slack_texts(body)]:
+        # Not looked for in rich text, and not there either.
+        assert re.search(r"<[@!#a-zA-Z]|@\w|://|\bwww\.", text) is None
+
+
+@settings(max_examples=150, deadline=None)
+@given(ALL_NEWS)
+def test_nothing_from_outside_acts_on_github(news: News) -> None:
+    markdown = as_markdown(news)
+    assert len(markdown.encode("utf-16-le")) // 2 <= TEXT_LIMIT - 500
+    page = Page(rendered(markdown, raw_html=True))
+    assert page.tags <= {"p", "ul", "li", "strong", "code", "a"}, markdown
+    assert all(OUR_LINK.fullmatch(link) for link in page.links), page.links
+    assert re.search(r"@\w|#\d|\bGH-\d|://|www\.|:\w+:", page.speech, re.IGNORECASE) is None, page.speech
