@@ -219,6 +219,15 @@ def _unseen(
     return precluded, skipped, returned, gone
 
 
+def absent(now: Mapping[str, Seen], tests: Iterable[str], *, exit_status: int | None) -> tuple[set[str], set[str]]:
+    """Return which of some tests that failed, and are not in this run, run again under other IDs, and which are gone.
+
+    The first are files that could not be collected. Of all others nobody knows, as in `Comparison`.
+    """
+    _, _, returned, gone = _unseen(now, dict.fromkeys(tests, Seen(Status.FAILED)), exit_status)
+    return returned, gone
+
+
 def _places(test: str) -> Iterator[str]:
     """Yield the file that a test's ID begins with, and the folders (or packages, if it is dotted) that it is in."""
     place = test.partition("::")[0]

@@ -18,7 +18,7 @@ from bot.results.files import FileLists
 from bot.results.intake import Intake, Taking
 from bot.results.manifest import run_key
 from bot.results.model import Seen, TargetKey
-from bot.results.state import Run, RunState, TargetState
+from bot.results.state import Admission, Run, RunState, TargetState
 from bot.storage import Arrival, Source
 
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ class ResultsService:
         """Return the targets of which something is known at a commit."""
         named = self.spelled(TargetKey(repository, "", "")).repository
         return await asyncio.to_thread(self._store.targets, named, sha)
+
+    async def admission(self, repository: str, sha: str) -> Admission | None:
+        """Return what is known of a commit that labs tested."""
+        return await asyncio.to_thread(self._store.admission, repository, sha)
 
     async def state(self, about: TargetKey, sha: str) -> TargetState:
         """Return what is known of a commit on a target."""

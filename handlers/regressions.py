@@ -1,0 +1,93 @@
+"""Confirmed regressions of hardware targets on the nightly branch: people are told once for each lab, target and night.
+
+It goes by the same delivery as the check run, and by the same comparison, but it is asked on its own: what goes wrong
+here keeps no check from being written. A night in which nothing fails, and nothing failed before, costs no request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from bot.effects.base import Effect
+from bot.effects.remember import Remember
+from bot.effects.tell import Standing, tellings
+from bot.plan import NOTHING, Context, Plan, Router
+from bot.results.comparing import compared_suites
+from bot.results.events import CHECK_DUE, due_of
+from bot.results.findings import Findings
+from bot.results.model import BAD, TargetKey
+from bot.results.regression_news import issue_body, issue_title, news_of
+from bot.results.regressions import Known, as_record, judge, read_record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bot.config.alarms import Place
+    from bot.results.state import TargetState
+
+NAME = "regressions"
+OLD = 7 * 86400.0
+"""Seconds after which a commit is history: what an empty database reads out of a full bucket is no news."""
+
+NOT_OVER = "more results of this commit are waited for"
+NOT_A_NIGHT = "the commit is not on the branch that labs test"
+OLDER = "the night is older than one that people were told of, or than a week"
+NOTHING_FAILS = "nothing fails, and nothing failed before"
+NO_NEWS = "nothing that people would have to be told"
+LATER = "people had a message about this night; what came since is told with the next one"
+
+router = Router()
+
+
+@router.on(CHECK_DUE, name=NAME, feature="regressions")
+async def tell(context: Context) -> Plan:
+    """Look at a night of which everything has come that will, and decide what people are told of it."""
+    due, results, regressions = due_of(context.delivery.payload), context.config.results, context.config.regressions
+    lab = results.labs.get(due.about.lab) if results else None
+    if regressions is None or lab is None or due.about.target not in lab.targets:
+        return NOTHING
+    if not due.over:
+        return Plan(why=NOT_OVER)
+    about = context.results.spelled(due.about)
+    admission = await context.results.admission(about.repository, due.sha)
+    if admission is None or not admission.mainline:
+        return Plan(why=NOT_A_NIGHT)
+    key = record_key(context.repository.id, about)
+    known = read_record(await context.records.get(key))
+    if admission.committed_at < max(known.committed_at, context.delivery.received_at - OLD):
+        return Plan(why=OLDER)
+    state = await context.results.state(about, due.sha)
+    if not (known.failing or known.late or _fails(state)):
+        now = known if known.night == due.sha else Known(due.sha, admission.committed_at)
+        return Plan(_remembered(key, known, now), why=NOTHING_FAILS)
+    findings = Findings(state, await compared_suites(context, state), contacts=lab.contacts)
+    return await asyncio.to_thread(decide, findings, known, admission.committed_at, regressions.to, key)
+
+
+def decide(findings: Findings, known: Known, committed_at: float, to: Sequence[Place], key: str) -> Plan:
+    """Return what is remembered of a night, under a key, and what is told of it.
+
+    It is remembered first: where a channel is away for hours, the next night is judged by what was told in this one.
+    """
+    now, changes = judge(findings, known, committed_at)
+    remembered = _remembered(key, known, now)
+    if not changes:
+        return Plan(remembered, why=LATER if known.told and known.night == now.night else NO_NEWS)
+    about, news = findings.state.about, news_of(findings, changes, now.failing)
+    issue = f"regressions:{about.lab}/{about.target}"
+    standing = Standing(issue, issue_title(findings), issue_body(findings, now.failing))
+    return Plan((*remembered, *tellings(to, f"{issue}:{now.night}", news, standing)), why=news.title)
+
+
+def record_key(repository_id: int, about: TargetKey) -> str:
+    """Return the key of the record of what is known to fail on a target."""
+    return f"regressions:{repository_id}:{about.lab}/{about.target}"
+
+
+def _remembered(key: str, before: Known, now: Known) -> tuple[Effect, ...]:
+    return (Remember(key, as_record(now)),) if now != before else ()
+
+
+def _fails(state: TargetState) -> bool:
+    return any(seen.status in BAD for suite in state.suites.values() for seen in suite.seen.values())

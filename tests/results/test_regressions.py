@@ -1,0 +1,199 @@
+"""What people are told of a series of nights: stories of tests, one letter for each night."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+import pytest
+
+from bot.results.comparing import compared_with, with_confirmed
+from bot.results.findings import Baseline, Compared, Findings
+from bot.results.model import Seen, Status
+from bot.results.regressions import (
+    MOST_TESTS,
+    Changes,
+    Known,
+    Regression,
+    as_record,
+    judge,
+    read_record,
+)
+from bot.results.state import SuiteState, TargetState
+from tests.results.reported import ABOUT, a_suite
+
+ENDED = {"P": Status.PASSED, "F": Status.FAILED, "E": Status.ERRORED, "S": Status.SKIPPED, "X": Status.XFAILED}
+ABSENT, NOT_SENT, INFRA = "-", " ", "!"
+REPOSITORY = "https://github.example/octocat/compiler"
+Story = Mapping[str, str]
+"""For each test how it ended night after night."""
+
+
+def sha(night: int) -> str:
+    return f"{night:040x}"
+
+
+def commit(night: int) -> Baseline:
+    return Baseline(sha(night), f"{REPOSITORY}/commit/{sha(night)}")
+
+
+def seen_in(story: Story, night: int) -> dict[str, Seen]:
+    letters = {test: nights[night - 1] for test, nights in story.items()}
+    return {test: Seen(ENDED[letter]) for test, letter in letters.items() if letter in ENDED}
+
+
+def findings_of(story: Story, night: int, **values: bool) -> Findings:
+    """Return what is found in a night, counted from 1: compared with the nights before it of which something tells."""
+    marks = {nights[night - 1] for nights in story.values()}
+    before = [one for one in range(night - 1, 0, -1) if seen_in(story, one)]
+    suites, compared = dict[str, SuiteState](), dict[str, Compared]()
+    if marks != {NOT_SENT}:
+        suite = a_suite(seen=seen_in(story, night), missing_shards=() if values.get("complete", True) else (2,))
+        suites["operators"] = suite
+        if marks == {INFRA}:
+            told = Compared(replace(compared_with(suite, None, None).comparison, infra="broken"))
+        elif not before:
+            told = compared_with(suite, None, None)
+        else:
+            told = compared_with(suite, commit(before[0]), seen_in(story, before[0]))
+            if len(before) > 1:
+                told = replace(told, good=commit(before[1]))
+                told = with_confirmed(told, suite, seen_in(story, before[0]), seen_in(story, before[1]))
+        compared["operators"] = told
+    missing = () if suites or not seen_in(story, night - 1) else ("operators",)
+    state = TargetState(ABOUT, sha(night), suites, mainline=True, missing_suites=missing)
+    return Findings(state, compared)
+
+
+def shown(changes: Changes) -> str:
+    """Return news in short: `+` began, `✓` well again, `?` gone; many at once as a number."""
+    marks = (("+", changes.began), ("✓", changes.well), ("?", changes.gone))
+    told = [
+        f"{mark}{len(one.tests)} at once" if one.mass else " ".join(f"{mark}{test}" for test in one.tests)
+        for mark, regressions in marks
+        for one in regressions
+    ]
+    return " ".join(told)
+
+
+def told_of(story: Story, nights: Collection[int] = ()) -> list[str]:
+    """Return the news of each night, all of them judged in order, or those named in theirs."""
+    known, told = Known(), []
+    for night in nights or range(1, len(next(iter(story.values()))) + 1):
+        known, changes = judge(findings_of(story, night), known, float(night))
+        told.append(shown(changes))
+        assert read_record(json.loads(json.dumps(as_record(known)))) == known
+    return told
+
+
+@pytest.mark.parametrize(
+    ("story", "told"),
+    [
+        pytest.param({"a": "PPPP", "b": "FFFF"}, ["", "", "", ""], id="nothing changes"),
+        pytest.param({"a": "PFPP", "b": "PPFP"}, ["", "", "", ""], id="a single failure is no news"),
+        pytest.param({"a": "PFFFF", "b": "PPPPP"}, ["", "", "+a", "", ""], id="told when confirmed, and once"),
+        pytest.param({"a": "PFFPP", "b": "PEFFP"}, ["", "", "+a +b", "✓a", "✓b"], id="each ends when it ends"),
+        pytest.param({"a": "PFFXP", "b": "PPPPP"}, ["", "", "+a", "✓a", ""], id="expected to fail is well"),
+        pytest.param({"a": "PFFPFF", "b": "PPPPPP"}, ["", "", "+a", "✓a", "", "+a"], id="again is news again"),
+        pytest.param({"a": "PFFSSP", "b": "PPPPPP"}, ["", "", "+a", "", "", "✓a"], id="skipped is not well"),
+        pytest.param({"a": "PFFSFF", "b": "PPPPPP"}, ["", "", "+a", "", "", ""], id="skipped is no end"),
+        pytest.param({"a": "PFF--", "b": "PPPPP"}, ["", "", "+a", "?a", ""], id="gone is told"),
+        pytest.param({"a": "PFF!!P", "b": "PPP!!P"}, ["", "", "+a", "", "", "✓a"], id="infra says nothing"),
+        pytest.param({"a": "PF!F", "b": "PP!P"}, ["", "", "", "+a"], id="infra confirms nothing, and parts nothing"),
+        pytest.param({"a": "PFF F", "b": "PPP P"}, ["", "", "+a", "", ""], id="a suite that is missing says nothing"),
+        pytest.param({"a": "PFF  ", "b": "PPP  "}, ["", "", "+a", "", "?a"], id="a suite that was given up is gone"),
+        pytest.param({"a": "FFFP", "b": "PPPP"}, ["", "", "", ""], id="what always failed is no news, nor its end"),
+    ],
+)
+def test_people_are_told_once_of_what_began_and_once_of_how_it_ended(story: Story, told: list[str]) -> None:
+    assert told_of(story) == told
+
+
+def masses(good: int = 70, **stories: str) -> dict[str, str]:
+    """Return a story of 30 tests each, beside some that are always well."""
+    nights = len(next(iter(stories.values())))
+    many = {f"{name}::{n}": story for name, story in stories.items() for n in range(30)}
+    return many | {f"ok::{n}": "P" * nights for n in range(good)}
+
+
+def test_a_mass_of_failures_is_told_at_once_and_as_one() -> None:
+    assert told_of(masses(a="PFFP")) == ["", "+30 at once", "", "✓30 at once"]
+
+
+def test_beside_a_mass_of_one_suite_nothing_of_it_is_called_confirmed() -> None:
+    story = masses(a="PPFFF") | {"single": "PFFFF"}
+    assert told_of(story) == ["", "", "+30 at once", "", ""]
+
+
+def test_what_is_left_of_a_mass_are_tests_like_others() -> None:
+    story = masses(a="PFPP") | {f"left::{n}": "PFFP" for n in range(2)}
+    assert told_of(story) == ["", "+32 at once", "✓30 at once", "✓left::0 ✓left::1"]
+
+
+def test_a_test_that_was_renamed_is_still_the_same() -> None:
+    bad, good = [f"tests/{n}.py::test" for n in "ab"], [f"tests/{n}.py::test" for n in range(20)]
+    story = dict.fromkeys(bad, "PFF--") | dict.fromkeys(good, "PPP--")
+    story |= {test.replace("tests/", "tests/moved/"): "---FP" if test in bad else "---PP" for test in story}
+    moved = "✓tests/moved/a.py::test ✓tests/moved/b.py::test"
+    assert told_of(story) == ["", "", "+tests/a.py::test +tests/b.py::test", "", moved]
+
+
+def test_a_file_that_is_collected_again_is_well_again() -> None:
+    story = {"a.py": "-EE-", "a.py::test": "P--P", "b.py::test": "PPPP"}
+    known = Known(sha(3), 3.0, told=True, failing=(Regression("operators", sha(2), sha(1), "", ("a.py",)),))
+    _, changes = judge(findings_of(story, 4), known, 4.0)
+    assert shown(changes) == "✓a.py"
+
+
+def test_of_what_may_still_come_nothing_is_gone() -> None:
+    known = Known(sha(1), 1.0, failing=(Regression("operators", sha(1), sha(0), "", ("a",)),))
+    story = {"a": "F-", "b": "PP"}
+    after, changes = judge(findings_of(story, 2, complete=False), known, 2.0)
+    assert (shown(changes), after.failing) == ("", known.failing)
+    assert shown(judge(findings_of(story, 2), known, 2.0)[1]) == "?a"
+
+
+def test_since_when_and_what_changed_meanwhile_is_kept() -> None:
+    _, changes = judge(findings_of({"a": "PFF", "b": "PPP"}, 3), Known(), 3.0)
+    url = f"{REPOSITORY}/compare/{sha(1)}...{sha(2)}"
+    assert changes.began == (Regression("operators", sha(2), sha(1), url, ("a",)),)
+    _, changes = judge(findings_of(masses(a="PF"), 2), Known(), 2.0)
+    (mass,) = changes.began
+    assert (mass.since, mass.good, mass.url) == (sha(2), sha(1), f"{REPOSITORY}/compare/{sha(1)}...{sha(2)}")
+
+
+def test_a_night_that_is_judged_again_says_nothing_twice() -> None:
+    assert told_of({"a": "PFFP", "b": "PPPP"}, [1, 2, 3, 3, 3, 4, 4]) == ["", "", "+a", "", "", "✓a", ""]
+
+
+def test_what_comes_late_waits_for_the_next_night_if_people_had_their_message_and_not_otherwise() -> None:
+    known, _ = judge(findings_of({"a": "PFF", "b": "PP-"}, 3), Known(), 3.0)
+    later = {"a": "PFFF", "b": "PFFF", "c": "PFFP"}
+    known, changes = judge(findings_of(later, 3), known, 3.0)
+    assert shown(changes) == ""
+    assert judge(findings_of(later, 3), known, 3.0) == (known, Changes())
+    after, changes = judge(findings_of(later, 4), known, 4.0)
+    assert shown(changes) == "+b"
+    assert [one.since for one in changes.began] == [sha(2)]
+    assert [one.tests for one in after.failing] == [("a",), ("b",)]
+
+    known, changes = judge(findings_of({"a": "PPP", "b": "PP-"}, 3), Known(), 3.0)
+    assert shown(judge(findings_of(later, 3), known, 3.0)[1]) == "+a +b +c"
+
+
+def test_what_came_late_waits_as_long_as_nights_say_nothing_of_it() -> None:
+    late = (Regression("operators", sha(2), sha(1), "", ("a",)),)
+    known, changes = judge(findings_of({"a": "PFF!", "b": "PPP!"}, 4), Known(sha(3), 3.0, late=late), 4.0)
+    assert (shown(changes), known.late) == ("", late)
+    known, changes = judge(findings_of({"a": "PFF!F", "b": "PPP!P"}, 5), known, 5.0)
+    assert (shown(changes), known.late) == ("+a", ())
+
+
+def test_only_so_many_tests_are_kept_and_the_largest_regression_is_cut() -> None:
+    few = {"single::a": "PFFF"}
+    story = few | {f"many::{n}": "PPPF" for n in range(MOST_TESTS + 5)} | {f"ok::{n}": "PPPP" for n in range(900)}
+    known, _ = judge(findings_of(story, 3), Known(), 3.0)
+    known, changes = judge(findings_of(story, 4), known, 4.0)
+    assert shown(changes) == f"+{MOST_TESTS + 5} at once"
+    assert [len(one.tests) for one in known.failing] == [1, MOST_TESTS - 1]
