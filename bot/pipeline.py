@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from bot.config.shared import SWITCHES
 from bot.effects.base import Announce, Effect, EffectContext
 from bot.effects.codec import decode, encode
 from bot.engine.processor import AppliedEffect, EffectJob, PlannedEffect, PlannedEffects, Routing
@@ -14,6 +15,7 @@ from bot.errors import PayloadError, UserError
 from bot.events import Delivery, Repository
 from bot.heads import note_head
 from bot.plan import Context, Handler, Plan, Router
+from bot.repository_file import config_in_force
 from bot.told import told
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 NOBODY = "no handler wants {event}"
 NO_REPOSITORY = "it concerns no repository"
 NOT_CONFIGURED = "{repository} is not in app.yaml"
-SWITCHED_OFF = "what wants it is switched off in app.yaml"
+SWITCHED_OFF = "what wants it is switched off for this repository"
 
 log = structlog.get_logger(__name__)
 
@@ -47,7 +49,7 @@ class Pipeline:
     router: Router
     announce: Announce
 
-    def handlers_for(self, delivery: Delivery) -> Routing:
+    async def handlers_for(self, delivery: Delivery) -> Routing:
         """Name the handlers that want a delivery, or say why nobody does."""
         wanting = self.router.wanting(delivery.event, delivery.action)
         if not wanting:
@@ -58,6 +60,8 @@ class Pipeline:
         config = self.config.repository(delivery.repository)
         if config is None:
             return Routing(reason=NOT_CONFIGURED.format(repository=delivery.repository))
+        if any(handler.feature in SWITCHES for handler in wanting):
+            config = await config_in_force(self.config, self.records, delivery.repository) or config
         names = tuple(handler.name for handler in wanting if not handler.feature or handler.feature in config.features)
         return Routing(handlers=names, reason="" if names else SWITCHED_OFF)
 
@@ -70,7 +74,11 @@ class Pipeline:
 
     async def plan(self, delivery: Delivery, handler: str, intent: str) -> PlannedEffects:
         """Let one handler decide."""
-        return _as_data(await self._handler(handler).plan(await self._context(delivery, intent)))
+        context, found = await self._context(delivery, intent), self._handler(handler)
+        if found.feature and found.feature not in context.config.features:
+            # Since the delivery was routed.
+            return PlannedEffects(why=SWITCHED_OFF)
+        return _as_data(await found.plan(context))
 
     async def plan_failure(self, delivery: Delivery, handler: str, intent: str, told: str) -> PlannedEffects:
         """Let a handler that failed for good tell people so, where it has somebody to tell."""
@@ -84,7 +92,7 @@ class Pipeline:
         context = EffectContext(
             intent=job.intent,
             repository=job.repository,
-            config=self._config_of(job.repository),
+            config=await self._config_of(job.repository),
             settings=self.settings,
             github=await self._github(job.repository),
             me=await self.app.identity(),
@@ -104,8 +112,8 @@ class Pipeline:
     def _handler(self, name: str) -> Handler:
         return next(handler for handler in self.router.handlers if handler.name == name)
 
-    def _config_of(self, repository: Repository) -> RepositoryConfig:
-        config = self.config.repository(repository.full_name)
+    async def _config_of(self, repository: Repository) -> RepositoryConfig:
+        config = await config_in_force(self.config, self.records, repository.full_name)
         if config is None:
             raise UserError(NOT_CONFIGURED.format(repository=repository.full_name))
         return config
@@ -116,7 +124,7 @@ class Pipeline:
             delivery=delivery,
             intent=intent,
             repository=repository,
-            config=self._config_of(repository),
+            config=await self._config_of(repository),
             app_config=self.config,
             # Handlers decide and effects write: a handler that tried to write would be refused here.
             github=await self._github(repository, dry_run=True),

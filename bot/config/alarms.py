@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from bot.config.keys import Keys
-from bot.config.types import BranchName, Duration, Interval, Pattern, seconds
+from bot.config.types import BranchName, Duration, Interval, Pattern, Shared, seconds
 from bot.schedule import Every
 
 Place = Literal["discord", "slack", "issue"]
@@ -22,10 +22,10 @@ TO = (
 class MainFailures(Keys):
     """Alarms: a status or check that begins to fail on a branch, and its recovery, are told once."""
 
-    branches: tuple[BranchName, ...] = Field(
+    branches: Shared[tuple[BranchName, ...]] = Field(
         default=("main",), min_length=1, description="The branches that are watched.", examples=[["main"]]
     )
-    contexts: tuple[Pattern, ...] = Field(
+    contexts: Shared[tuple[Pattern, ...]] = Field(
         default=("*",),
         min_length=1,
         description="Which contexts of commit statuses and names of check runs are watched.",

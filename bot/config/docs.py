@@ -10,19 +10,23 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from bot.config.explain import key_types, model_of, words
+from bot.config.explain import words
+from bot.config.keys import key_types, model_of
 from bot.config.model import Config
-from bot.config.schema import schema_text
+from bot.config.schema import repository_file_schema_text, schema_text
+from bot.config.shared import RepositoryFile
 from bot.docs import replace_block, table
 from bot.settings import Settings
 
 SCHEMA = Path("docs/app.schema.json")
+REPOSITORY_FILE_SCHEMA = Path("docs/nightjar.schema.json")
 GUIDE = Path("docs/configuration.md")
 
 _NAMED = {"repositories": ".OWNER/NAME", "labs": ".LAB"}
 """Mappings whose keys the maintainers choose, and what those stand for."""
 
 KEYS_HEADER = ("key", "what it does", "must be", "when left out")
+REPOSITORY_FILE_HEADER = KEYS_HEADER[:3]
 VARIABLES_HEADER = ("variable", "meaning", "when left out")
 
 
@@ -30,13 +34,20 @@ def documents(root: Path) -> dict[Path, str]:
     """Return what the generated files should hold, by their path below the root of the checkout."""
     guide = (root / GUIDE).read_text(encoding="utf-8")
     guide = replace_block(guide, "keys", keys_table())
+    guide = replace_block(guide, "repository-file", repository_file_table())
     guide = replace_block(guide, "variables", variables_table())
-    return {SCHEMA: schema_text(), GUIDE: guide}
+    return {SCHEMA: schema_text(), REPOSITORY_FILE_SCHEMA: repository_file_schema_text(), GUIDE: guide}
 
 
 def keys_table() -> str:
     """Return the table of every key of app.yaml."""
-    return table(KEYS_HEADER, _rows(Config, ""))
+    left_out = (_left_out(field, annotation) for _, field, annotation in keys())
+    return table(KEYS_HEADER, [(*row, said) for row, said in zip(_rows(Config), left_out, strict=True)])
+
+
+def repository_file_table() -> str:
+    """Return the table of every key of a repository's own file; one that is left out is as app.yaml has it."""
+    return table(REPOSITORY_FILE_HEADER, _rows(RepositoryFile))
 
 
 def variables_table() -> str:
@@ -61,9 +72,9 @@ def _below(name: str, annotation: Any) -> str:
     return "[]" if words(annotation).startswith("a list") else ""
 
 
-def _rows(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str, str]]:
-    for path, field, annotation in keys(model, prefix):
-        yield f"`{path}`", field.description or "", words(annotation), _left_out(field, annotation)
+def _rows(model: type[BaseModel]) -> Iterator[tuple[str, str, str]]:
+    for path, field, annotation in keys(model):
+        yield f"`{path}`", field.description or "", words(annotation)
 
 
 def _left_out(field: FieldInfo, annotation: Any) -> str:

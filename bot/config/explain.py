@@ -6,14 +6,15 @@ import json
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from functools import cache
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from bot.config.keys import key_types
 from bot.config.model import LATER_KEYS, Config, RepositoryConfig
+from bot.config.shared import ORIGINS
 from bot.config.source import Scalar, shown
 from bot.config.types import Says, Section
 
@@ -21,6 +22,7 @@ UNKNOWN = "unknown key{guess}; allowed: {known}"
 NO_KEYS_HERE = "unknown key; there are none to be set here, write true or false"
 NOT_YET = "not supported by this version of Nightjar; remove it, or update to a version that has it"
 ELSEWHERE = "unknown key here; write it below defaults, or below a repository"
+ONLY_APP_YAML = "can only be set in app.yaml, by who runs the bot; remove it here"
 MISSING = "the key {key} is missing; it must be {words}"
 EMPTY = "is empty; it must be {words}"
 TOO_LONG = "is longer than {limit} characters, the most that are allowed"
@@ -33,14 +35,14 @@ _SIMPLE = {str: "text", bool: "true or false", int: "a whole number"}
 Location = Sequence[str | int]
 
 
-def message(error: ErrorDetails) -> str:
-    """Return the text for one error that pydantic found in a `Config`."""
+def message(error: ErrorDetails, root: type[BaseModel]) -> str:
+    """Return the text for one error that pydantic found in a `root`: a `Config`, or a repository's own file."""
     kind, location = error["type"], error["loc"]
-    field, annotation = _described(location)
+    field, annotation = _described(location, root)
     context = error.get("ctx", {})
     match kind:
         case "extra_forbidden":
-            return _unknown(location)
+            return _unknown(location, root)
         case "missing":
             return MISSING.format(key=location[-1], words=words(annotation))
         case "value_error":
@@ -73,31 +75,14 @@ def words(annotation: Any) -> str:
     return _SIMPLE.get(annotation, "a mapping of keys")
 
 
-def model_of(annotation: Any) -> type[BaseModel] | None:
-    """Return the model that a type holds directly, below a list, or as a mapping's values; None: it holds none."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    arguments = get_args(annotation)
-    if get_origin(annotation) is Mapping:
-        arguments = arguments[1:]
-    return next((found for found in map(model_of, arguments) if found), None)
-
-
-@cache
-def key_types(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the types of a model's keys with all their notes, which pydantic takes apart."""
-    hints = get_type_hints(model, include_extras=True)
-    return {name: hints[name] for name in model.model_fields}
-
-
-def _described(location: Location) -> tuple[FieldInfo | None, Any]:
+def _described(location: Location, root: type[BaseModel]) -> tuple[FieldInfo | None, Any]:
     """Return the key that a place is the value of (None: it is a part of that), and the type of what belongs there."""
-    return list(_way(location))[-1]
+    return list(_way(location, root))[-1]
 
 
-def _way(location: Location) -> Iterator[tuple[FieldInfo | None, Any]]:
+def _way(location: Location, root: type[BaseModel]) -> Iterator[tuple[FieldInfo | None, Any]]:
     field: FieldInfo | None = None
-    annotation: Any = Config
+    annotation: Any = root
     yield field, annotation
     for position, step in enumerate(location):
         inner = _unwrapped(annotation)
@@ -121,11 +106,14 @@ def _unwrapped(annotation: Any) -> Any:
     return annotation
 
 
-def _unknown(location: Location) -> str:
+def _unknown(location: Location, root: type[BaseModel]) -> str:
     key = str(location[-1])
-    model = _unwrapped(_described(location[:-1])[1])
-    if model is RepositoryConfig and key in LATER_KEYS:
+    model = _unwrapped(_described(location[:-1], root)[1])
+    origin = ORIGINS.get(model, model)
+    if origin is RepositoryConfig and key in LATER_KEYS:
         return NOT_YET
+    if origin is not model and (key in origin.model_fields or (model is root and key in Config.model_fields)):
+        return ONLY_APP_YAML
     if model is Config and key in LATER_KEYS.union(RepositoryConfig.model_fields):
         return ELSEWHERE
     known = list(model.model_fields)

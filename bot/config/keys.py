@@ -1,6 +1,10 @@
-"""What every mapping of app.yaml has in common."""
+"""What every mapping of app.yaml has in common, and how its keys are looked at."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict
 
@@ -9,3 +13,20 @@ class Keys(BaseModel):
     """A mapping of app.yaml: unknown keys are errors, types are not guessed, nothing changes once it is read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+
+
+def model_of(annotation: Any) -> type[BaseModel] | None:
+    """Return the model that a type holds directly, below a list, or as a mapping's values; None: it holds none."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    arguments = get_args(annotation)
+    if get_origin(annotation) is Mapping:
+        arguments = arguments[1:]
+    return next((found for found in map(model_of, arguments) if found), None)
+
+
+@cache
+def key_types(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the types of a model's keys with all their notes, which pydantic takes apart."""
+    hints = get_type_hints(model, include_extras=True)
+    return {name: hints[name] for name in model.model_fields}

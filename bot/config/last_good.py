@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from bot.config.nightly import Follows
-from bot.config.types import BranchName, Interval, Pattern, seconds
+from bot.config.types import BranchName, Interval, Pattern, Shared, seconds
 from bot.schedule import Every
 
 
@@ -18,7 +18,7 @@ class LastGood(Follows):
         examples=["last-successful"],
     )
     every: Interval = Field(default="15m", description="How often it is looked for a newer commit.", examples=["15m"])
-    require: tuple[Pattern, ...] = Field(
+    require: Shared[tuple[Pattern, ...]] = Field(
         min_length=1,
         description=(
             "What must be green on a commit: contexts of commit statuses and names of check runs. Each pattern must "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from bot.config import explain
@@ -26,13 +26,17 @@ def load_config(path: str | Path) -> Config:
 
     Raises `ConfigError` with every fault of it, also when there is no such file.
     """
+    return parse_config(read_file(path), str(path))
+
+
+def read_file(path: str | Path, most: int = MAX_BYTES) -> bytes:
+    """Return what is in a file, or a byte more than `most` where it is larger. Raises `ConfigError`."""
     try:
         with Path(path).open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+            return file.read(most + 1)
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise ConfigError([Fault(str(path), 1, 1, "", UNREADABLE.format(reason=reason))]) from None
-    return parse_config(raw, str(path))
 
 
 def parse_config(raw: bytes, file: str) -> Config:
@@ -50,7 +54,7 @@ def parse_config(raw: bytes, file: str) -> Config:
     try:
         config = Config.model_validate(whole.plain())
     except ValidationError as error:
-        if found := _faults(error, whole, file):
+        if found := faults_of(error, whole, file, Config):
             raise ConfigError([*faults, *found]) from None
         # All that `defaults` lacks, the repositories have: it stands under them already.
         config = Config.model_validate({key: value for key, value in whole.plain().items() if key != "defaults"})
@@ -68,15 +72,15 @@ def check(path: str | Path) -> list[Fault]:
     return []
 
 
-def _faults(error: ValidationError, whole: Value, file: str) -> list[Fault]:
-    """Put what pydantic found where it was written: a fault of `defaults` is one, not one in each repository."""
+def faults_of(error: ValidationError, whole: Value, file: str, root: type[BaseModel]) -> list[Fault]:
+    """Put what pydantic found in a `root` where it was written: a fault of `defaults` is one, not one a repository."""
     # A list whose items are all faulty counts as empty with pydantic; for a reader it is not.
     details = [d for d in error.errors(include_url=False) if d["type"] != "too_short" or not d["input"]]
     # What `defaults` leaves out each repository may say for itself; whether it does is seen there.
     details = [d for d in details if d["type"] != "missing" or d["loc"][0] != "defaults"]
     # Keys that are missing all stand at the place of the mapping that lacks them.
     once = {(_place(d, whole), d["type"], d["loc"][-1] if d["type"] == "missing" else ""): d for d in details}
-    return [Fault(file, *place, explain.message(detail)) for (place, *_), detail in once.items()]
+    return [Fault(file, *place, explain.message(detail, root)) for (place, *_), detail in once.items()]
 
 
 def _place(detail: ErrorDetails, whole: Value) -> tuple[int, int, str]:

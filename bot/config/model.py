@@ -20,6 +20,7 @@ from bot.config.types import (
     RepositoryName,
     Role,
     Section,
+    Shared,
     StatusContext,
     WebAddress,
 )
@@ -39,18 +40,18 @@ class SlowTests(Keys):
         description="Context of the commit status that tells whether slow tests are on, and why.",
         examples=["ci/slow-tests"],
     )
-    branches: tuple[Pattern, ...] = Field(
+    branches: Shared[tuple[Pattern, ...]] = Field(
         default=("main",),
         description="Branches that always run everything, asked or not: pushes to them, and pull requests from them.",
         examples=[["main", "release/*"]],
     )
-    allow: tuple[Role, ...] = Field(
+    allow: Shared[tuple[Role, ...]] = Field(
         default=("author", "triage"),
         min_length=1,
         description="Who may ask: the pull request's author, and everyone with one of these roles or a higher one.",
         examples=[["author", "triage"]],
     )
-    rerun: tuple[Pattern, ...] = Field(
+    rerun: Shared[tuple[Pattern, ...]] = Field(
         default=("*",),
         description=(
             "What is run again when slow tests are switched on after CI had already ended: "
@@ -74,7 +75,7 @@ class Jenkins(Keys):
 class Rerun(Keys):
     """`@ci rerun`: what failed on a pull request's head is run again."""
 
-    allow: tuple[Role, ...] = Field(
+    allow: Shared[tuple[Role, ...]] = Field(
         default=("author", "triage"),
         min_length=1,
         description="Who may ask: the pull request's author, and everyone with one of these roles or a higher one.",
@@ -100,22 +101,22 @@ class RepositoryConfig(Keys):
 
     # None is a feature that is switched off.
 
-    slow_tests: Annotated[SlowTests | None, Section(switch=True)] = Field(
+    slow_tests: Shared[Annotated[SlowTests | None, Section(switch=True)]] = Field(
         default=SlowTests(),
         description="`@ci run slow tests`: slow tests for a pull request when someone asks for them.",
         examples=[{"status": "ci/slow-tests", "branches": ["main"]}],
     )
-    rerun: Annotated[Rerun | None, Section(switch=True)] = Field(
+    rerun: Shared[Annotated[Rerun | None, Section(switch=True)]] = Field(
         default=Rerun(),
         description="`@ci rerun`: what failed on a pull request's head is run again.",
         examples=[{"jenkins": [{"url": "https://ci.example.org"}]}],
     )
-    cc_reviewers: Annotated[CcReviewers | None, Section(switch=True)] = Field(
+    cc_reviewers: Shared[Annotated[CcReviewers | None, Section(switch=True)]] = Field(
         default=CcReviewers(),
         description="`cc @hubot` in a pull request's body asks those named for a review.",
         examples=[False],
     )
-    help: Annotated[Help | None, Section(switch=True)] = Field(
+    help: Shared[Annotated[Help | None, Section(switch=True)]] = Field(
         default=Help(),
         description="`@ci help` lists the commands that are on.",
         examples=[False],
@@ -147,6 +148,14 @@ class RepositoryConfig(Keys):
         description="People are told of confirmed regressions that labs found on the nightly branch; needs `results`.",
         examples=[{"to": ["discord"]}],
     )
+    repository_file: bool = Field(
+        default=True,
+        description=(
+            "Whether `.github/nightjar.yaml` on the repository's default branch is read, in which its maintainers set "
+            "some of these keys themselves."
+        ),
+        examples=[False],
+    )
 
     @property
     def timers(self) -> dict[str, Schedule]:
@@ -164,7 +173,7 @@ class RepositoryConfig(Keys):
     @cached_property
     def features(self) -> frozenset[str]:
         """Return the keys of the features that are switched on."""
-        return frozenset(name for name in type(self).model_fields if getattr(self, name) is not None)
+        return frozenset(name for name in type(self).model_fields if isinstance(getattr(self, name), Keys))
 
     def allowed(self, feature: str) -> tuple[Role, ...] | None:
         """Return who may use a feature; None: it leaves no choice, or is off."""

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, Field, StringConstraints, create_model
 
 from bot.config.keys import Keys
-from bot.config.types import BranchName, Pattern, Says
+from bot.config.types import BranchName, Pattern, Says, Shared
 from bot.schedule import Daily
 
 UNKNOWN_ZONE = "is no time zone that is known here; it must be one of IANA's, as in America/Los_Angeles"
@@ -72,7 +72,7 @@ class Nightly(Follows):
         description="The time zone that `at` is a time of, changes between summer and winter included.",
         examples=["America/Los_Angeles"],
     )
-    require: tuple[Pattern, ...] = Field(
+    require: Shared[tuple[Pattern, ...]] = Field(
         default=(),
         description=(
             "What must be green on a commit: contexts of commit statuses and names of check runs. Each pattern must "

@@ -1,16 +1,29 @@
-"""app.yaml's JSON schema, which editors complete and check from."""
+"""The JSON schemas of app.yaml and of a repository's own file, which editors complete and check from."""
 
 from __future__ import annotations
 
 import json
 
+from pydantic import BaseModel
+
 from bot.config.model import Config
+from bot.config.shared import PATH, RepositoryFile
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 TITLE = "app.yaml, the configuration of Nightjar"
+REPOSITORY_FILE_TITLE = f"{PATH}, what a repository sets of its own for Nightjar"
 
 
 def schema_text() -> str:
     """Return the schema of app.yaml (https://json-schema.org/draft/2020-12) as a JSON file's text."""
-    schema = {"$schema": DIALECT, **Config.model_json_schema(), "title": TITLE}
+    return _text(Config, TITLE)
+
+
+def repository_file_schema_text() -> str:
+    """Return the schema of a repository's own file, likewise."""
+    return _text(RepositoryFile, REPOSITORY_FILE_TITLE)
+
+
+def _text(model: type[BaseModel], title: str) -> str:
+    schema = {"$schema": DIALECT, **model.model_json_schema(), "title": title}
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

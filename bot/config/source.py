@@ -30,7 +30,7 @@ MAX_NODES = 20_000
 MAX_SHOWN = 100
 """Characters of a key that are repeated in an error text."""
 
-TOO_LARGE = f"the file is larger than {MAX_BYTES // 1024} KiB, the most that is read"
+TOO_LARGE = "the file is larger than {most} KiB, the most that is read"
 TOO_MANY = f"more than {MAX_NODES:,} keys and values, the most that are read"
 TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep, the most that is read"
 NOT_UTF8 = "the file is not UTF-8 text; save it as UTF-8"
@@ -83,12 +83,12 @@ class Entry:
     value: Value
 
 
-def read(raw: bytes, file: str) -> tuple[Value | None, list[Fault]]:
+def read(raw: bytes, file: str, most: int = MAX_BYTES) -> tuple[Value | None, list[Fault]]:
     """Return the file's one value (None: it holds nothing) and the faults that don't keep the rest from being read.
 
-    Raises `ConfigError` for those that do, such as a syntax error.
+    `most` is how many bytes are read. Raises `ConfigError` for those that do, such as a syntax error.
     """
-    text = _decode(raw, file)
+    text = _decode(raw, file, most)
     yaml = YAML(typ="safe", pure=True)
     yaml.max_depth = MAX_DEPTH
     yaml.Parser = _PlainParser
@@ -114,9 +114,9 @@ def shown(text: str) -> str:
     return cut if cut.isprintable() else ascii(cut)[1:-1]
 
 
-def _decode(raw: bytes, file: str) -> str:
-    if len(raw) > MAX_BYTES:
-        raise ConfigError([Fault(file, 1, 1, "", TOO_LARGE)])
+def _decode(raw: bytes, file: str, most: int) -> str:
+    if len(raw) > most:
+        raise ConfigError([Fault(file, 1, 1, "", TOO_LARGE.format(most=most // 1024))])
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     try:
         return raw.decode()

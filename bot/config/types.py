@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -58,6 +58,16 @@ class Section:
             return None
         return written
 
+
+class _Shared:
+    """Marks a key that a repository's own maintainers may set too."""
+
+
+SHARED = _Shared()
+_Value = TypeVar("_Value")
+Shared = Annotated[_Value, SHARED]
+"""The type of a key that may stand in `.github/nightjar.yaml` too (`bot.config.shared`): it must lend nothing that the
+operator has not given, such as credentials, a place that is written to, or a schedule."""
 
 RepositoryName = Annotated[
     str,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.effects.base import Applied, EffectContext
-from bot.github.check_runs import LEVEL, Annotation, CheckContent
+from bot.github.check_runs import Annotation, CheckContent
 from bot.payload import Payload
 from bot.results.model import TargetKey
 
@@ -52,7 +52,7 @@ class PutCheckRun:
         A PATCH adds its annotations to those that are there, so only those that GitHub does not have are sent; and a
         run whose annotations are no longer true is superseded by a new one, for none can be taken away.
         """
-        key = f"hardware-check:{context.repository.id}:{self.name}:{self.sha}"
+        key = check_key(context.repository.id, self.name, self.sha)
         record = await context.records.get(key) or {}
         written = record.get("as_of", 0)
         if written > self.as_of:
@@ -152,6 +152,11 @@ class AskForCheck:
         return Applied(ASKED.format(name=about.check_name, sha=self.sha[:7]), changed=new)
 
 
+def check_key(repository_id: int, name: str, sha: str) -> str:
+    """Return the key of the record of a check run of ours; there is one as soon as it was written."""
+    return f"check-run:{repository_id}:{name}:{sha}"
+
+
 async def _annotations(context: EffectContext, where: dict[str, str]) -> Counter[_Remark]:
     found: Counter[_Remark] = Counter()
     async for item in context.github.getiter(ANNOTATIONS, url_vars=where):
@@ -181,8 +186,10 @@ def _as_json(annotation: Annotation) -> dict[str, Any]:
         "path": annotation.path,
         "start_line": annotation.line,
         "end_line": annotation.line,
-        "annotation_level": LEVEL,
+        "annotation_level": annotation.level,
         "title": annotation.title,
         "message": annotation.message,
     }
+    if annotation.column:
+        body |= {"start_column": annotation.column, "end_column": annotation.column}
     return {**body, "raw_details": annotation.details} if annotation.details else body

@@ -18,6 +18,7 @@ from bot.effects.nightly import ConcludeNightly
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import Remember
+from bot.effects.repository_file import KeepRepositoryFile
 from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.runs import TakeRun
 from bot.effects.statuses import SetStatus
@@ -33,6 +34,7 @@ KINDS: dict[str, type[Effect]] = {
         ConcludeNightly,
         JenkinsBuild,
         KeepIssue,
+        KeepRepositoryFile,
         MoveBranch,
         PutCheckRun,
         React,

@@ -69,7 +69,7 @@ class AppliedEffect:
 class Processor(Protocol):
     """What the engine calls. Any method but `told` may raise; `bot/engine/retry.py` says what comes of which error."""
 
-    def handlers_for(self, delivery: Delivery) -> Routing:
+    async def handlers_for(self, delivery: Delivery) -> Routing:
         """Name the handlers that want a delivery, or say why nobody does."""
         ...
 

@@ -100,7 +100,7 @@ async def dry_run(journal: Journal, tasks: Tasks, guid: str) -> dict[str, Any]:
 async def planned_for(tasks: Tasks, delivery: Delivery) -> dict[str, Any]:
     """Plan a delivery that need not have come in, and return the plans as JSON. Nothing is written anywhere."""
     processor = tasks.processor
-    routing = processor.handlers_for(delivery)
+    routing = await processor.handlers_for(delivery)
     intent = intent_key(delivery)
     plans: list[dict[str, Any]] = []
     for handler in routing.handlers:

@@ -140,7 +140,7 @@ class Tasks:
         except PayloadError as error:
             # What handlers need of the payload they will miss themselves, by its name.
             log.warning("nothing could be noted of the payload", path=error.path, error=str(error))
-        routing = self.processor.handlers_for(delivery)
+        routing = await self.processor.handlers_for(delivery)
         if not routing.handlers:
             return Outcome(notes.IGNORED, routing.reason, about)
         intent = intent_key(delivery)

@@ -14,10 +14,11 @@ MOST_ACTIONS = 3
 LABEL_LIMIT, DESCRIPTION_LIMIT, IDENTIFIER_LIMIT = 20, 40, 20
 """Characters of a button's parts."""
 
-SUCCESS, NEUTRAL = "success", "neutral"
-CONCLUSIONS = (SUCCESS, NEUTRAL)
-"""No other is ever written: a check of ours must not block a merge."""
-LEVEL = "warning"
+SUCCESS, NEUTRAL, FAILURE = "success", "neutral", "failure"
+ADVISORY = (SUCCESS, NEUTRAL)
+"""No other is written of what may be wrong about the code, such as results of devices: that must not block a merge."""
+WARNING, FAULT = "warning", "failure"
+"""The levels of annotations."""
 
 LEFT_OUT = "*Left out, for GitHub takes no more text than this: {names}.*"
 _CLOSING = 1_000  # bytes that are kept free for LEFT_OUT
@@ -25,13 +26,18 @@ _CLOSING = 1_000  # bytes that are kept free for LEFT_OUT
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """A remark at a line of a file (from 1); the path must exist at the commit, or GitHub shows it nowhere."""
+    """A remark at a line of a file (from 1); the path must exist at the commit, or GitHub shows it nowhere.
+
+    `column` counts from 1 too; 0 is the whole line.
+    """
 
     path: str
     line: int
     title: str
     message: str
     details: str = ""
+    column: int = 0
+    level: str = WARNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,8 @@ class Action:
 class CheckContent:
     """All that a check run says. It is always a completed one: one in progress holds up those who wait for all checks.
 
-    Raises `ValueError` for what GitHub would refuse, and for a conclusion that could block a merge.
+    `certain`: what it says is a matter of fact, so it may be a failure. Raises `ValueError` for what GitHub would
+    refuse, and for any other conclusion that could block a merge.
     """
 
     conclusion: str
@@ -56,10 +63,12 @@ class CheckContent:
     text: str = ""
     annotations: tuple[Annotation, ...] = ()
     actions: tuple[Action, ...] = ()
+    certain: bool = False
 
     def __post_init__(self) -> None:
-        if self.conclusion not in CONCLUSIONS:
-            raise ValueError(f"a check run must not conclude with {self.conclusion}, only with success or neutral")
+        allowed = (*ADVISORY, FAILURE) if self.certain else ADVISORY
+        if self.conclusion not in allowed:
+            raise ValueError(f"this check run must not conclude with {self.conclusion}, only with {allowed}")
         if len(self.annotations) > MOST_ANNOTATIONS or len(self.actions) > MOST_ACTIONS:
             raise ValueError(f"more than {MOST_ANNOTATIONS} annotations or {MOST_ACTIONS} buttons")
         if len(self.title) > TITLE_LIMIT or max(size(self.summary), size(self.text)) > TEXT_LIMIT:

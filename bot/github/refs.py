@@ -57,6 +57,17 @@ async def compared(github: GitHub, repository: str, base: str, head: str) -> Com
     return Compared(comparison.string("status"), comparison.integer("ahead_by"))
 
 
+async def merge_base(github: GitHub, repository: str, base: str, head: str) -> str | None:
+    """Return the newest commit that two have in common, None where their histories have none."""
+    try:
+        answer = await github.getitem(COMPARE, url_vars={"repo": repository, "base": base, "head": head})
+    except Exception as error:
+        if is_not_found(error):
+            return None
+        raise
+    return Payload(answer, "comparison").string("merge_base_commit", "sha")
+
+
 async def first_parents(github: GitHub, repository: str, branch: str) -> list[Commit]:
     """Return a branch's newest commits, the newest first: each one's first parent follows it; one request.
 

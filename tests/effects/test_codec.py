@@ -19,6 +19,7 @@ from bot.effects.nightly import ConcludeNightly
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import Remember
+from bot.effects.repository_file import KeepRepositoryFile
 from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.runs import TakeRun
 from bot.effects.statuses import SetStatus
@@ -41,6 +42,7 @@ EFFECTS: list[Effect] = [
     ConcludeNightly(STEP, "2026-11-19"),
     JenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
     KeepIssue("alarm:main", "Main is broken", "`cpu/branch` fails.", news="**It fails**", news_key="alarm:7"),
+    KeepRepositoryFile("b" * 40, "a" * 40, "c" * 40, 1_795_152_400, "help: false\n", 0),
     MoveBranch("nightly", "a" * 40),
     PutCheckRun("hardware/example-lab/gpu", "a" * 40, "run-7", CONTENT, 1_795_152_400.0, True),
     React("review", 7, "PRR_7", "eyes"),

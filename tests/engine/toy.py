@@ -100,7 +100,7 @@ class Toy:
     def __init__(self, world: World) -> None:
         self.world = world
 
-    def handlers_for(self, delivery: Delivery) -> Routing:
+    async def handlers_for(self, delivery: Delivery) -> Routing:
         handlers = delivery.payload.raw.get("handlers", {})
         return Routing(tuple(handlers), "" if handlers else "nobody wants it")
 

@@ -97,7 +97,7 @@ class World:
 
     async def _deliver(self, delivery: Delivery) -> None:
         await self.pipeline.note(delivery)
-        for handler in self.pipeline.handlers_for(delivery).handlers:
+        for handler in (await self.pipeline.handlers_for(delivery)).handlers:
             planned = await self.pipeline.plan(delivery, handler, intent_key(delivery))
             targets = [effect.target for effect in planned.effects]
             assert len(targets) == len(set(targets)), "the engine keeps one effect of each target"

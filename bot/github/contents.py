@@ -1,0 +1,61 @@
+"""What is in a file of a repository, at a commit (https://docs.github.com/en/rest/repos/contents)."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.github.errors import is_not_found
+from bot.payload import Payload
+
+if TYPE_CHECKING:
+    from bot.github.client import GitHub
+
+CONTENTS = "/repos/{+repo}/contents/{+path}{?ref}"
+COMMIT = "/repos/{+repo}/git/commits/{sha}"
+
+FILE, FOLDER = "file", "dir"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is at a path: `kind` is file, dir, symlink or submodule; `sha` names its content (of a dir: the word dir).
+
+    `raw` is empty where it is no file, and for a file that is larger than GitHub sends along (1 MB).
+    """
+
+    kind: str
+    sha: str
+    size: int = 0
+    raw: bytes = b""
+
+
+async def found_at(github: GitHub, repository: str, path: str, ref: str = "") -> Found | None:
+    """Return what is at a path at a commit or branch, without `ref` on the default branch; None: nothing; one request.
+
+    A symbolic link to a file of the repository is followed by GitHub itself.
+    """
+    url_vars = {"repo": repository, "path": path, **({"ref": ref} if ref else {})}
+    try:
+        answer = await github.getitem(CONTENTS, url_vars=url_vars)
+    except Exception as error:
+        if is_not_found(error):
+            return None
+        raise
+    if isinstance(answer, list):
+        return Found(FOLDER, FOLDER)
+    item = Payload(answer, "contents")
+    raw = base64.b64decode(item.text("content")) if item.text("encoding") == "base64" else b""
+    return Found(item.string("type"), item.string("sha"), item.integer("size"), raw)
+
+
+async def knows_commit(github: GitHub, repository: str, sha: str) -> bool:
+    """Say whether GitHub's API shows a commit: a file that is missing in one that it does not may well be there."""
+    try:
+        await github.getitem(COMMIT, url_vars={"repo": repository, "sha": sha})
+    except Exception as error:
+        if is_not_found(error):
+            return False
+        raise
+    return True

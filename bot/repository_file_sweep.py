@@ -1,0 +1,88 @@
+"""Find out what is on the default branches of repositories where no webhook has told of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import structlog
+from gidgethub import GitHubException
+
+from bot.config.shared import PATH
+from bot.errors import TryAgain, UserError
+from bot.events import lock_key
+from bot.github.contents import found_at
+from bot.github.governor import sweeping
+from bot.github.refs import branch_head
+from bot.payload import Payload
+from bot.repository_file import kept_of
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.engine.records import Records
+    from bot.github.client import GitHub
+    from bot.timers import Accept
+
+FILE_FOUND = "nightjar.repository-file"
+"""A repository has another file than is known; the body is a push's. GitHub's events have no dot in their names."""
+CRON = "41 */6 * * *"
+"""When it is looked, beside at every start: what is missed is missed for six hours at most."""
+ONCE_MORE = 3600
+"""Seconds after which a file is announced again whose announcement came to nothing."""
+
+NOT_LOOKED = "whether a repository's own settings have changed could not be seen"
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class RepositoryFileSweep:
+    """Looks at the files of all repositories. `github_for` gives a client for `owner/name`, `now` seconds."""
+
+    def __init__(
+        self,
+        config: Config,
+        records: Records,
+        *,
+        accept: Accept,
+        github_for: Callable[[str], Awaitable[GitHub]],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._config = config
+        self._records = records
+        self._accept = accept
+        self._github_for = github_for
+        self._now = now
+
+    @property
+    def repositories(self) -> list[str]:
+        """Return the repositories whose files are read."""
+        return [name for name, keys in self._config.repositories.items() if keys.repository_file]
+
+    async def sweep(self) -> str:
+        """Look at each file. What fails for one repository is logged, and keeps no other from being looked at."""
+        announced = 0
+        for repository in self.repositories:
+            try:
+                with sweeping():
+                    announced += await self._look(repository)
+            except (TryAgain, UserError, GitHubException) as error:
+                log.warning(NOT_LOOKED, repository=repository, reason=str(error))
+        return f"announced {announced}"
+
+    async def _look(self, repository: str) -> bool:
+        """Announce the file if it is not the one that is known: as a push, in order with those of its branch."""
+        github = await self._github_for(repository)
+        found = await found_at(github, repository, PATH)
+        if (found.sha if found else "") == (await kept_of(self._records, repository)).seen:
+            return False
+        about = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
+        branch = about.string("default_branch")
+        head = await branch_head(github, repository, branch)
+        if head is None:
+            return False
+        told = {name: about.raw.get(name) for name in ("id", "default_branch", "pushed_at")}
+        body = {"ref": f"refs/heads/{branch}", "after": head, "repository": {**told, "full_name": repository}}
+        guid = f"repository-file:{about.integer('id')}:{head}:{int(self._now() // ONCE_MORE)}"
+        return await self._accept(guid, FILE_FOUND, json.dumps(body), lock_key("push", body))
