@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from aiohttp import web
 
@@ -19,20 +18,21 @@ class ChannelSandbox:
     """One channel and its webhook, which is at `url`.
 
     `messages` are the bodies that were taken, `said` the same as people read them, `refused` what was wrong with the
-    others. `requests` counts all. `faults` have patterns over the path, or `*`, as their routes; their `message` is
-    what Slack says. Without a webhook (`gone`), nothing is taken any more.
+    others, `requests` every path that was asked for. `faults` have patterns over the path, or `*`, as their routes;
+    their `message` is what is answered. Where the webhook is `gone`, nothing is taken any more.
     """
 
     def __init__(self, path: str, rules: Callable[[Any], list[str]], text: Callable[[Mapping[str, Any]], str]) -> None:
         self.faults = Faults()
         self.messages: list[dict[str, Any]] = []
         self.refused: list[str] = []
-        self.requests = 0
+        self.requests: list[str] = []
         self.gone = False
         self.path = f"{path}/{secrets.token_urlsafe(32)}"
         self._origin = "http://127.0.0.1:0"
         self._rules = rules
         self._text = text
+        self._runner: web.AppRunner | None = None
 
     @property
     def url(self) -> str:
@@ -46,7 +46,7 @@ class ChannelSandbox:
 
     async def answer(self, request: web.Request) -> web.Response:
         """Take a message, or refuse it as the real service does."""
-        self.requests += 1
+        self.requests.append(request.path_qs)
         fault = self.faults.take(request.method, request.path, request.path)
         if fault is not None and await fault.strike("before", request.transport):
             return self.refusal(fault.status or 500, fault.message, fault.headers)
@@ -89,12 +89,19 @@ class ChannelSandbox:
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
+        self._runner = runner
         self._origin = f"http://127.0.0.1:{runner.addresses[0][1]}"
         try:
             yield self.url
         finally:
             self.faults.clear()
-            await runner.cleanup()
+            await self.stop()
+
+    async def stop(self) -> None:
+        """Be away from now on: nothing answers any more."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
 
 
 class SlackSandbox(ChannelSandbox):
@@ -110,8 +117,13 @@ class SlackSandbox(ChannelSandbox):
 class DiscordSandbox(ChannelSandbox):
     """A Discord channel with a webhook, which answers in JSON.
 
-    https://docs.discord.com/developers/resources/webhook#execute-webhook
+    https://docs.discord.com/developers/resources/webhook#execute-webhook,
+    https://docs.discord.com/developers/topics/opcodes-and-status-codes#json
     """
+
+    PAUSE = 0.75
+    """Seconds that it asks for, in the answer alone, where a fault says 429 and names none."""
+    CODES: ClassVar = {400: 50035, 401: 50027, 403: 50013, 404: 10015}
 
     def __init__(self) -> None:
         super().__init__("/api/webhooks/223704706495545344", discord_faults, discord_text)
@@ -124,16 +136,15 @@ class DiscordSandbox(ChannelSandbox):
 
     def not_found(self) -> web.Response:
         """Return what Discord says of webhooks that were removed."""
-        return _json(404, {"message": "Unknown Webhook", "code": 10015})
+        return self.refusal(404, "Unknown Webhook", {})
 
     def refusal(self, status: int, message: str, headers: Mapping[str, str]) -> web.Response:
-        """Return a refusal; one for too many requests names the wait in seconds and parts of them."""
+        """Return a refusal; one for too many requests names the seconds to wait."""
+        body: dict[str, Any] = {"message": message, "code": self.CODES.get(status, 0)}
         if status == 429:
-            wait = float(headers.get("Retry-After", "1"))
-            shown = {"Retry-After": str(math.ceil(wait))} if "Retry-After" in headers else {}
+            wait = float(headers.get("Retry-After", self.PAUSE))
             body = {"message": "You are being rate limited.", "retry_after": wait, "global": False}
-            return _json(429, body, shown)
-        return _json(status, {"message": message, "code": 50035 if status == 400 else 0}, headers)
+        return _json(status, body, headers)
 
 
 def _json(status: int, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> web.Response:

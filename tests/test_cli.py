@@ -67,6 +67,16 @@ async def test_each_missing_or_malformed_variable_is_named_in_one_line(tmp_path:
     assert "AAAA" not in broken.err
 
 
+async def test_a_channel_needs_its_webhook_to_start_and_not_to_check_the_file(
+    tmp_path: Path, env: dict[str, str]
+) -> None:
+    text = "repositories:\n  octocat/compiler:\n    main_failures: {to: [discord]}\n"
+    (tmp_path / "app.yaml").write_text(text)
+    line = one_line(await run("serve", env=env, cwd=tmp_path))
+    assert line.startswith("DISCORD_WEBHOOK_URL is not set, and octocat/compiler names discord below main_failures.to")
+    assert (await run("check-config", env={}, cwd=tmp_path)).status == 0
+
+
 async def test_a_broken_app_yaml_is_named_with_file_line_and_column(tmp_path: Path, env: dict[str, str]) -> None:
     (tmp_path / "app.yaml").write_text("repositories:\n  octocat/compiler:\n    slow_test: {}\n")
     line = one_line(await run("serve", env=env, cwd=tmp_path))

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from bot.errors import SettingsError
 from bot.settings import DatabaseSettings, Environment, Settings
+from bot.urls import NO_QUERY, NOT_ENCRYPTED
 
 RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 PEM = RSA.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
@@ -97,6 +98,8 @@ def test_everything_that_is_missing_is_told_at_once_one_line_each() -> None:
         ("DATABASE_URL", "host=localhost password=sesame", DATABASE),
         ("DATABASE_URL", "sqlite://", MEMORY),
         ("DATABASE_URL", "sqlite:///:memory:", MEMORY),
+        ("DISCORD_WEBHOOK_URL", "http://discord.com/api/webhooks/1/sesame", f"DISCORD_WEBHOOK_URL {NOT_ENCRYPTED}"),
+        ("SLACK_WEBHOOK_URL", "https://hooks.slack.com/services/T0?sesame", f"SLACK_WEBHOOK_URL {NO_QUERY}"),
         ("JENKINS_USER", "sesame", JENKINS),
         ("JENKINS_TOKEN", "sesame", JENKINS),
     ],
@@ -177,12 +180,15 @@ def test_no_secret_is_in_any_text_of_the_settings() -> None:
         "DATABASE_URL": "postgresql://octocat:ses%20ame@localhost/nightjar",
         "JENKINS_USER": "hubot",
         "JENKINS_TOKEN": "sesame-jenkins",
+        "DISCORD_WEBHOOK_URL": "https://discord.com/api/webhooks/1/sesame-discord",
+        "SLACK_WEBHOOK_URL": "https://hooks.slack.com/services/T0/B0/sesame-slack",
     }
     settings = Settings.from_environment(environ)
     for text in (repr(settings), str(settings), settings.model_dump_json(), f"{settings!r}"):
         assert not any(secret in text for secret in settings.secrets())
         assert "ses%20ame" not in text
-    assert set(settings.secrets()) == {PEM, "sesame-sesame-01", "ses ame", "sesame-jenkins"}
+    channels = {environ["DISCORD_WEBHOOK_URL"], environ["SLACK_WEBHOOK_URL"]}
+    assert set(settings.secrets()) == {PEM, "sesame-sesame-01", "ses ame", "sesame-jenkins", *channels}
 
 
 def test_settings_can_be_made_by_name_and_are_checked_likewise() -> None:

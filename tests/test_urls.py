@@ -1,6 +1,15 @@
 import pytest
 
-from bot.urls import NO_CREDENTIALS, NO_QUERY, NOT_AN_ADDRESS, NOT_ENCRYPTED, encrypted_url, http_url
+from bot.urls import (
+    LONGEST_LINK,
+    NO_CREDENTIALS,
+    NO_QUERY,
+    NOT_AN_ADDRESS,
+    NOT_ENCRYPTED,
+    encrypted_url,
+    http_url,
+    linkable,
+)
 
 
 @pytest.mark.parametrize(
@@ -45,3 +54,23 @@ def test_a_password_is_never_sent_unencrypted_to_another_machine(text: str) -> N
     with pytest.raises(ValueError) as caught:
         encrypted_url(text)
     assert str(caught.value) == NOT_ENCRYPTED
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("https://ci.example.org/job/7?a=1&b=2#log", "https://ci.example.org/job/7?a=1&b=2#log"),
+        (" http://ci.example.org:8080/a%20b ", "http://ci.example.org:8080/a%20b"),
+        ("https://ci.example.org/é x)|<y>\\`\n", "https://ci.example.org/%C3%A9%20x%29%7C%3Cy%3E%5C%60"),
+        ("https://ci.example.org/\ud800", "https://ci.example.org/?"),
+        ("https://octocat:sesame@ci.example.org", ""),
+        ("https://github.com@ci.example.org", ""),
+        ("https://ci example.org", ""),
+        ("javascript:alert(1)", ""),
+        ("ci.example.org", ""),
+        ("", ""),
+        ("https://ci.example.org/" + "x" * LONGEST_LINK, ""),
+    ],
+)
+def test_an_address_from_outside_is_linked_only_where_it_can_end_no_markup(text: str, expected: str) -> None:
+    assert linkable(text) == expected

@@ -1,0 +1,204 @@
+"""Telling news in channels: over HTTP, once where that can be known, and never with the webhook's address."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from bot.channels import Channel
+from bot.effects.issues import KeepIssue
+from bot.effects.tell import AGAIN, Standing, Tell, tellings
+from bot.errors import TryAgain, UserError
+from bot.news import Item, News
+from sandbox.channels import ChannelSandbox, DiscordSandbox
+from tests.conversations.channels import Channels, channels
+from tests.handlers.driver import World, a_world
+
+NEWS = News("main: gpu/branch fails", (Item("gpu/branch", "failure", "https://ci.example.org/7"),))
+SAID = "❌ main: gpu/branch fails\n- gpu/branch: failure (details)"
+SAID_AGAIN = f"{SAID}\n{AGAIN}"
+
+
+@dataclass
+class Teller:
+    """A world with one of the two channels."""
+
+    world: World
+    place: Channel
+    channel: ChannelSandbox
+
+    async def tell(self, key: str = "alarm:1", news: News = NEWS) -> str:
+        """Tell news; return what the audit record says of it."""
+        return (await self.world.apply_alone(Tell(self.place, key, news))).text
+
+    async def fails(self, kind: type[Exception] = TryAgain) -> Exception:
+        """Tell news in vain; return the error, in which the address is not seen."""
+        with pytest.raises(kind) as raised:
+            await self.tell()
+        shown = "".join(traceback.format_exception(raised.value)) + repr(raised.value)
+        assert self.channel.path not in shown
+        assert raised.value.__cause__ is None
+        assert raised.value.__context__ is None
+        return raised.value
+
+
+@pytest.fixture
+async def chats() -> AsyncIterator[Channels]:
+    async with channels() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def world(tmp_path: Path, chats: Channels) -> AsyncIterator[World]:
+    async with a_world(tmp_path) as world:
+        addresses = {
+            "discord_webhook_url": SecretStr(chats.discord.url),
+            "slack_webhook_url": SecretStr(chats.slack.url),
+        }
+        world.pipeline = replace(world.pipeline, settings=world.pipeline.settings.model_copy(update=addresses))
+        yield world
+
+
+@pytest.fixture(params=["discord", "slack"])
+def teller(request: pytest.FixtureRequest, world: World, chats: Channels) -> Teller:
+    place: Channel = request.param
+    return Teller(world, place, chats.discord if place == "discord" else chats.slack)
+
+
+def test_each_place_gets_what_it_needs_and_none_twice() -> None:
+    standing = Standing("alarm:main", "main is broken", "`gpu/branch` fails.")
+    discord, issue, slack = tellings(("discord", "issue", "slack", "discord"), "alarm:1", NEWS, standing)
+    assert discord == Tell("discord", "alarm:1", NEWS)
+    assert slack == Tell("slack", "alarm:1", NEWS)
+    assert isinstance(issue, KeepIssue)
+    assert (issue.key, issue.title, issue.body) == ("alarm:main", "main is broken", "`gpu/branch` fails.")
+    assert issue.news.startswith("❌ **main: gpu/branch fails**")
+    assert issue.news_key == "alarm:1"
+    assert len({discord.target, slack.target, issue.target}) == 3
+
+
+async def test_news_is_told_once_however_often_it_is_asked_for(teller: Teller) -> None:
+    first, *others = [await teller.tell() for _ in range(3)]
+    assert first == f"told in {teller.place.title()}"
+    assert others == [f"told in {teller.place.title()} already"] * 2
+    assert teller.channel.said == [SAID]
+    await teller.tell("alarm:2", News("well", good=True))
+    assert teller.channel.said == [SAID, "✅ well"]
+
+
+async def test_discord_is_asked_to_answer_when_the_message_is_there(world: World, chats: Channels) -> None:
+    await world.apply_alone(Tell("discord", "alarm:1", NEWS))
+    assert chats.discord.requests == [f"{chats.discord.path}?wait=true"]
+
+
+async def test_a_pause_that_is_asked_for_is_made_and_then_the_news_is_told(teller: Teller) -> None:
+    teller.channel.faults.add("POST", "*", status=429, headers={"Retry-After": "7"})
+    error = await teller.fails()
+    assert isinstance(error, TryAgain)
+    assert (str(error), error.retry_in) == (f"{teller.place.title()} takes no more messages for a while", 7.0)
+    await teller.tell()
+    assert teller.channel.said == [SAID]
+
+
+async def test_discord_may_name_the_pause_in_its_answer_alone(world: World, chats: Channels) -> None:
+    chats.discord.faults.add("POST", "*", status=429)
+    error = await Teller(world, "discord", chats.discord).fails()
+    assert isinstance(error, TryAgain)
+    assert error.retry_in == DiscordSandbox.PAUSE
+
+
+async def test_a_pause_of_unknown_length_is_left_to_the_engine(world: World, chats: Channels) -> None:
+    chats.slack.faults.add("POST", "*", status=429)
+    error = await Teller(world, "slack", chats.slack).fails()
+    assert isinstance(error, TryAgain)
+    assert error.retry_in is None
+
+
+@pytest.mark.parametrize("status", [500, 502, 503])
+async def test_where_the_service_is_broken_the_next_message_says_that_it_may_be_a_repetition(
+    teller: Teller, status: int
+) -> None:
+    teller.channel.faults.add("POST", "*", status=status)
+    assert str(await teller.fails()) == f"{teller.place.title()} answered {status}"
+    await teller.tell()
+    assert teller.channel.said == [SAID_AGAIN]
+
+
+async def test_news_whose_answer_is_lost_is_told_twice_and_the_second_says_so(teller: Teller) -> None:
+    teller.channel.faults.add("POST", "*", drop="after")
+    assert "did not answer" in str(await teller.fails())
+    await teller.tell()
+    await teller.tell()
+    assert teller.channel.said == [SAID, SAID_AGAIN]
+
+
+async def test_a_service_that_cannot_be_reached_has_nothing_to_repeat(teller: Teller) -> None:
+    await teller.channel.stop()
+    assert "did not answer" in str(await teller.fails())
+    async with teller.channel.serve():
+        addresses = {f"{teller.place}_webhook_url": SecretStr(teller.channel.url)}
+        settings = teller.world.pipeline.settings.model_copy(update=addresses)
+        teller.world.pipeline = replace(teller.world.pipeline, settings=settings)
+        await teller.tell()
+        assert teller.channel.said == [SAID]
+
+
+async def test_what_may_have_been_told_stays_so_when_a_later_try_is_refused(teller: Teller) -> None:
+    teller.channel.faults.add("POST", "*", drop="after")
+    await teller.fails()
+    teller.channel.faults.add("POST", "*", status=429)
+    await teller.fails()
+    await teller.tell()
+    assert teller.channel.said == [SAID, SAID_AGAIN]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 410])
+async def test_a_webhook_that_is_gone_is_told_by_its_variable(teller: Teller, status: int) -> None:
+    teller.channel.faults.add("POST", "*", status=status, message="no_service")
+    name, variable = teller.place.title(), f"{teller.place.upper()}_WEBHOOK_URL"
+    said = f"code {DiscordSandbox.CODES.get(status, 0)}" if teller.place == "discord" else "no_service"
+    assert str(await teller.fails(UserError)) == (
+        f"{name} takes nothing at the webhook of {variable} any more ({status}, {said}). The webhook, or its channel, "
+        f"may have been removed: make a new one, set {variable} to its address, and start the bot again."
+    )
+    await teller.tell()
+    assert teller.channel.said == [SAID]
+
+
+async def test_a_webhook_that_was_removed_answers_as_it_does(teller: Teller) -> None:
+    teller.channel.gone = True
+    assert "(404, " in str(await teller.fails(UserError))
+
+
+@pytest.mark.parametrize("status", [400, 413])
+async def test_a_message_that_is_refused_names_the_variable_too(teller: Teller, status: int) -> None:
+    teller.channel.faults.add("POST", "*", status=status, message="invalid_payload", times=None)
+    name, variable = teller.place.title(), f"{teller.place.upper()}_WEBHOOK_URL"
+    assert str(await teller.fails(UserError)).startswith(f"{name} refused a message ({status}, ")
+    assert f"{variable} must be the whole address of a webhook of {name}" in str(await teller.fails(UserError))
+
+
+async def test_a_redirect_is_not_followed(teller: Teller, chats: Channels) -> None:
+    elsewhere = chats.slack if teller.place == "discord" else chats.discord
+    teller.channel.faults.add("POST", "*", status=307, headers={"Location": elsewhere.url})
+    assert "refused a message (307" in str(await teller.fails(UserError))
+    assert elsewhere.requests == []
+
+
+async def test_words_of_strangers_are_not_repeated(teller: Teller) -> None:
+    teller.channel.faults.add("POST", "*", status=400, message="@everyone look at https://x.example", times=None)
+    assert "x.example" not in str(await teller.fails(UserError))
+
+
+async def test_a_channel_without_a_webhook_is_told_by_its_variable(teller: Teller) -> None:
+    without = teller.world.pipeline.settings.model_copy(update={f"{teller.place}_webhook_url": None})
+    teller.world.pipeline = replace(teller.world.pipeline, settings=without)
+    assert str(await teller.fails(UserError)) == (
+        f"{teller.place.upper()}_WEBHOOK_URL is not set, so I cannot tell anything in {teller.place.title()}: "
+        "set it to a webhook's address, and start me again."
+    )
