@@ -52,7 +52,7 @@ class KeepIssue:
     async def apply(self, context: EffectContext) -> Applied:
         """Look for the open issue by its marker and our author id, then open, change or close it, or do nothing."""
         told = told_key(context.repository.id, "issue", self.news_key)
-        if self.news_key and await context.records.get(told) is not None:
+        if self.news_key and await context.records.get(told):
             return Applied(TOLD_BEFORE, changed=False)
         applied = await self._keep(context)
         if self.news_key:

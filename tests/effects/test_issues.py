@@ -1,0 +1,162 @@
+"""Issues as a place for news: opened once, told in once, closed by themselves, and left alone where a person closed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.effects.issues import NEWS_MARKER, KeepIssue
+from sandbox.issues import Issue
+from tests.handlers.driver import World, a_world
+
+BOT = "nightjar[bot]"
+TITLE = "main is broken"
+ISSUES = "/repos/{owner}/{repo}/issues"
+COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
+ISSUE = "/repos/{owner}/{repo}/issues/{issue_number}"
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with a_world(tmp_path) as world:
+        yield world
+
+
+def broken(what: str, number: int) -> KeepIssue:
+    """The news that something broke, and what stands in the issue since."""
+    return KeepIssue("alarm:main", TITLE, f"These fail: {what}.", news=f"{what} fails", news_key=f"alarm:{number}")
+
+
+def well(number: int) -> KeepIssue:
+    """The news that all is well again."""
+    return KeepIssue("alarm:main", news="All is well", news_key=f"alarm:{number}")
+
+
+async def told(world: World, effect: KeepIssue) -> str:
+    """Apply an effect; return what the audit record says of it."""
+    return (await world.apply_alone(effect)).text
+
+
+def issues(world: World) -> list[Issue]:
+    return [issue for issue in world.repository.issues.values() if issue.user.login == BOT]
+
+
+def seen(issue: Issue) -> tuple[str, list[str], str]:
+    """What people see of an issue: its body, its comments, and whether it is open."""
+    said = [shown(comment.body) for comment in issue.comments_by(BOT)]
+    return shown(issue.body or ""), said, issue.state
+
+
+def shown(markdown: str) -> str:
+    return "\n".join(line for line in markdown.splitlines() if not line.startswith("<!--"))
+
+
+async def test_a_trouble_from_beginning_to_end(world: World) -> None:
+    assert await told(world, broken("gpu", 1)) == "opened an issue"
+    (issue,) = issues(world)
+    assert (issue.title, *seen(issue)) == (TITLE, "These fail: gpu.", [], "open")
+    assert await told(world, broken("gpu, cpu", 2)) == f"the issue #{issue.number} says so now"
+    assert seen(issue) == ("These fail: gpu, cpu.", ["gpu, cpu fails"], "open")
+    assert await told(world, well(3)) == f"closed the issue #{issue.number}"
+    assert seen(issue) == ("These fail: gpu, cpu.", ["gpu, cpu fails", "All is well"], "closed")
+    assert await told(world, broken("gpu", 4)) == "opened an issue"
+    assert [one.state for one in issues(world)] == ["closed", "open"]
+
+
+async def test_what_was_told_is_not_told_again_nor_undone_by_an_old_effect(world: World) -> None:
+    effects = [broken("gpu", 1), broken("cpu", 2), well(3)]
+    for effect in effects:
+        await told(world, effect)
+    written = len(world.github.requests.writes)
+    assert [await told(world, effect) for effect in effects] == ["told in an issue already"] * 3
+    assert len(world.github.requests.writes) == written
+
+
+@pytest.mark.parametrize("route", [("POST", ISSUES), ("PATCH", ISSUE), ("POST", COMMENTS)])
+async def test_a_lost_answer_doubles_nothing(world: World, route: tuple[str, str]) -> None:
+    """The write took effect, and nothing of it was noted: the effect is applied again."""
+    for effect in (broken("gpu", 1), broken("gpu, cpu", 2), well(3)):
+        world.github.faults.clear()
+        fault = world.github.faults.add(*route, status=502, when="after")
+        try:
+            await told(world, effect)
+        except Exception:
+            assert fault.hits == 1
+            await told(world, effect)
+    (issue,) = issues(world)
+    assert seen(issue) == ("These fail: gpu, cpu.", ["gpu, cpu fails", "All is well"], "closed")
+
+
+async def test_the_news_that_opened_an_issue_is_no_comment_even_after_others(world: World) -> None:
+    """A process was killed when the issue was opened; another one goes on, and the effect is applied again later."""
+    await told(world, broken("gpu", 1))
+    await told(world, broken("cpu", 2))
+    await world.records.put(f"told:{world.repository.id}:issue:alarm:1", {})
+    (issue,) = issues(world)
+    assert (issue.body or "").count("<!--") == 2
+    await told(world, KeepIssue("alarm:main", TITLE, "These fail: cpu.", news="gpu fails", news_key="alarm:1"))
+    assert seen(issue) == ("These fail: cpu.", ["cpu fails"], "open")
+
+
+async def test_news_of_an_issue_that_a_person_closed_is_not_told_in_it(world: World) -> None:
+    await told(world, broken("gpu", 1))
+    (issue,) = issues(world)
+    issue.close("octocat")
+    left = f"somebody closed the issue #{issue.number}, so it was left alone"
+    assert await told(world, broken("cpu", 2)) == left
+    assert await told(world, well(3)) == "there was no issue to be closed"
+    assert seen(issue) == ("These fail: gpu.", [], "closed")
+    assert await told(world, broken("gpu", 4)) == "opened an issue"
+    assert seen(issues(world)[-1]) == ("These fail: gpu.", [], "open")
+
+
+async def test_good_news_without_an_issue_is_told_nowhere(world: World) -> None:
+    assert await told(world, well(1)) == "there was no issue to be closed"
+    assert issues(world) == []
+
+
+async def test_what_others_write_is_neither_our_issue_nor_our_news(world: World) -> None:
+    marker = "<!-- nightjar:issue:alarm:main -->"
+    theirs = world.repository.open_issue("hubot", "Look", f"{marker}\nmine")
+    await told(world, broken("gpu", 1))
+    (issue,) = issues(world)
+    await told(world, broken("cpu", 2))
+    digest = hashlib.sha256(b"alarm:3").hexdigest()[:24]
+    issue.comment("hubot", f"{NEWS_MARKER.format(digest=digest)}\nmine")
+    await told(world, well(3))
+    assert seen(issue)[1:] == (["cpu fails", "All is well"], "closed")
+    assert theirs.state == "open"
+
+
+async def test_each_trouble_has_an_issue_of_its_own(world: World) -> None:
+    for key in ("alarm:main", "alarm:v1->v2 -->"):
+        await told(world, KeepIssue(key, f"{key}: @octocat", "Broken.", news="broken", news_key=key))
+    first, second = issues(world)
+    assert second.title == "alarm:v1->v2 -->: @\u200boctocat"
+    assert seen(second) == ("Broken.", [], "open")
+    await told(world, KeepIssue("alarm:v1->v2 -->", news="well", news_key="well"))
+    assert (first.state, second.state) == ("open", "closed")
+
+
+async def test_an_issue_without_news_is_kept_as_it_is_told(world: World) -> None:
+    assert await told(world, KeepIssue("nightly:nightly", "Stuck", "Why")) == "opened an issue"
+    (issue,) = issues(world)
+    assert issue.body == "<!-- nightjar:issue:nightly:nightly -->\nWhy"
+    assert (
+        await told(world, KeepIssue("nightly:nightly", "Stuck", "Why")) == f"the issue #{issue.number} says so already"
+    )
+    assert await told(world, KeepIssue("nightly:nightly")) == f"closed the issue #{issue.number}"
+    assert seen(issue) == ("Why", [], "closed")
+
+
+async def test_news_takes_few_requests(world: World) -> None:
+    counts = []
+    for effect in (broken("gpu", 1), broken("cpu", 2), well(3), well(3)):
+        before = len(world.github.requests.records)
+        await told(world, effect)
+        counts.append(len([r for r in world.github.requests.records[before:] if "/issues" in r.path]))
+    # Look and open; look, change, look, comment; look, look, comment, close; nothing.
+    assert counts == [2, 4, 4, 0]
