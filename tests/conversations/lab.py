@@ -20,6 +20,7 @@ CHECK = f"hardware/{LAB}/{TARGET}"
 CONFIG = """
 repositories:
   {repository}:
+    {features}
     results:
       bucket: {bucket}
       settle: {settle}
@@ -30,6 +31,7 @@ repositories:
           targets: [hexagon-v73, adreno]
           contacts: ["@example-lab-ci"]
           reproduce: pytest {{test}}
+        {more_labs}
 """
 TEST_FILE = "tests/python/test_ops.py"
 FILES: Mapping[str, str | None] = {TEST_FILE: "def test_add(): ...\n"}
@@ -83,6 +85,7 @@ class LabTown:
         files: Mapping[str, bytes],
         *,
         suite: str = "operators",
+        lab: str = LAB,
         target: str = TARGET,
         without: tuple[str, ...] = (),
         manifest: bool = True,
@@ -90,7 +93,7 @@ class LabTown:
     ) -> str:
         """Upload a run as a lab does, `without` some of its files; returns its folder."""
         self.runs += 1
-        folder = f"results/{self.repository}/{LAB}/{target}/{sha}/run-{self.runs}/"
+        folder = f"results/{self.repository}/{lab}/{target}/{sha}/run-{self.runs}/"
         for name, content in files.items():
             if name not in without:
                 self.bucket.put(folder + name, content)
@@ -134,13 +137,26 @@ async def lab_town(
     deadline: str = "6h",
     queue: str = "",
     repository: str = REPOSITORY,
+    features: str = "",
+    more_labs: str = "",
     **options: Any,
 ) -> AsyncIterator[LabTown]:
-    """Start a town with a lab; the bot looks around when a test says so. `repository` as app.yaml spells it."""
+    """Start a town with a lab; the bot looks around when a test says so.
+
+    `repository` as app.yaml spells it; `features` and `more_labs` are lines of app.yaml beside what stands there.
+    """
     bucket.create()
     # A little less than what a look lets pass, so that the timer of the bot's own adds no listing to those of a test.
     told = f"queue: {queue}" if queue else "poll: 55s"
-    config = CONFIG.format(repository=repository, bucket=bucket.name, settle=settle, deadline=deadline, queue=told)
+    config = CONFIG.format(
+        repository=repository,
+        features=features,
+        bucket=bucket.name,
+        settle=settle,
+        deadline=deadline,
+        queue=told,
+        more_labs=more_labs,
+    )
     moments = Moments()
     async with town(database_url, config=config, now=moments, **options) as place:
         place.repo.push("nightly", {**FILES}, by="octocat")

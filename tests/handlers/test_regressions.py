@@ -1,0 +1,156 @@
+"""Which nights are looked at for regressions, what that costs, and in what order the rest is done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.config import parse_config
+from bot.effects.base import Effect
+from bot.effects.remember import Remember
+from bot.effects.tell import Tell
+from bot.engine.processor import PlannedEffects
+from bot.events import Delivery
+from bot.payload import Payload
+from bot.results.events import CHECK_DUE
+from bot.results.model import Detail
+from bot.results.regressions import Known, Regression, read_record
+from handlers import regressions
+from handlers.regressions import (
+    LATER,
+    NAME,
+    NO_NEWS,
+    NOT_A_NIGHT,
+    NOT_OVER,
+    NOTHING_FAILS,
+    OLD,
+    OLDER,
+    decide,
+)
+from tests.handlers.driver import FULL_NAME
+from tests.handlers.labs import TILE, Labs, a_lab
+from tests.results.reported import ABOUT, AT, BASE, SHA, a_suite, compared, findings
+
+COMMITS = "GET /repos/{owner}/{repo}/commits"
+BROKEN = (Regression("operators", BASE.sha, "a" * 40, "", (TILE,)),)
+KEY = "regressions:5:example-lab/hexagon-v73"
+
+
+@pytest.fixture
+async def labs(tmp_path: Path) -> AsyncIterator[Labs]:
+    """A lab in a world where people are told of regressions, and nothing else is done."""
+    keys = {
+        "results": {"bucket": "device-results", "labs": {ABOUT.lab: {"targets": [ABOUT.target]}}},
+        "regressions": {"to": ["issue"]},
+    }
+    config = parse_config(json.dumps({"repositories": {FULL_NAME: keys}}).encode(), "app.yaml")
+    async with a_lab(tmp_path) as labs:
+        labs.world.pipeline = replace(labs.world.pipeline, config=config, router=regressions.router)
+        yield labs
+
+
+async def planned(labs: Labs, sha: str, *, later: float = 0.0, **values: Any) -> PlannedEffects:
+    """Return what is planned when the check of a commit comes due, so many seconds later."""
+    hardware = {"lab": ABOUT.lab, "target": ABOUT.target, "sha": sha, "revision": 1, "over": True, **values}
+    repository = {"id": labs.world.repository.id, "full_name": FULL_NAME}
+    body = {"action": "", "repository": repository, "hardware": hardware}
+    delivery = Delivery("check:1", CHECK_DUE, Payload(body), AT + later)
+    return await labs.world.pipeline.plan(delivery, NAME, "check:1")
+
+
+def asked(labs: Labs) -> list[str]:
+    """Return what was asked about the repository since the requests were cleared."""
+    records = labs.world.github.requests.records
+    return [f"{r.method} {r.route}" for r in records if r.token == "installation" and "{repo}" in r.route]
+
+
+async def confirmed(labs: Labs) -> str:
+    """Let a test fail in two nights in a row after a good one; return the last."""
+    labs.upload(labs.commit())
+    labs.upload(labs.commit(), TILE)
+    sha = labs.commit()
+    labs.upload(sha, TILE)
+    return sha
+
+
+async def test_what_is_confirmed_is_told_by_one_request_whatever_came_before(labs: Labs) -> None:
+    for _ in range(5):
+        labs.upload(labs.commit(), suite="other")
+    sha = await confirmed(labs)
+    labs.world.github.requests.clear()
+    plan = await planned(labs, sha)
+    assert [effect.effect["kind"] for effect in plan.effects] == ["Remember", "KeepIssue"]
+    assert plan.why == f"1 test began to fail on example-lab/hexagon-v73 at night {sha[:7]}"
+    assert asked(labs) == [COMMITS]
+
+
+async def test_where_nothing_fails_and_nothing_failed_nobody_is_asked(labs: Labs) -> None:
+    for _ in range(3):
+        sha = labs.commit()
+        labs.upload(sha)
+    labs.world.github.requests.clear()
+    plan = await planned(labs, sha)
+    assert ([effect.effect["kind"] for effect in plan.effects], plan.why) == (["Remember"], NOTHING_FAILS)
+    assert asked(labs) == []
+
+
+@pytest.mark.parametrize(
+    ("later", "values", "why"),
+    [
+        (0.0, {"over": False}, NOT_OVER),
+        (0.0, {"over": False, "again": True}, NOT_OVER),
+        (OLD + 60, {}, OLDER),
+    ],
+)
+async def test_a_night_that_is_not_whole_or_long_ago_is_not_judged(
+    labs: Labs, later: float, values: dict[str, bool], why: str
+) -> None:
+    plan = await planned(labs, await confirmed(labs), later=later, **values)
+    assert (plan.effects, plan.why) == ((), why)
+
+
+async def test_a_pull_request_is_no_night_and_costs_nothing(labs: Labs) -> None:
+    labs.upload(labs.commit())
+    head = labs.commit(onto=labs.world.repository.branch("main"))
+    labs.upload(head, TILE, pull=1)
+    labs.world.github.requests.clear()
+    plan = await planned(labs, head)
+    assert (plan.effects, plan.why) == ((), NOT_A_NIGHT)
+    assert asked(labs) == []
+
+
+async def test_a_target_that_app_yaml_has_no_more_is_not_judged(labs: Labs) -> None:
+    sha = await confirmed(labs)
+    assert (await planned(labs, sha, target="adreno")).effects == ()
+
+
+@pytest.mark.parametrize(
+    ("known", "kept", "why"),
+    [
+        (Known(SHA, AT, told=True, failing=BROKEN), (), LATER),
+        (Known(SHA, AT, failing=BROKEN), (), NO_NEWS),
+        (Known("0" * 40, AT, failing=BROKEN), (Remember,), NO_NEWS),
+    ],
+)
+def test_what_people_know_is_no_news(known: Known, kept: tuple[type[Effect], ...], why: str) -> None:
+    suite = a_suite({TILE: Detail()})
+    plan = decide(findings((suite, replace(compared(confirmed=[TILE]), good=BASE))), known, AT, ("slack",), KEY)
+    assert (tuple(map(type, plan.effects)), plan.why) == (kept, why)
+
+
+def test_a_night_is_remembered_before_it_is_told() -> None:
+    found = findings((a_suite(), replace(compared(confirmed=[TILE]), good=BASE)))
+    plan = decide(found, Known(), AT, ("discord", "slack"), KEY)
+    remember, discord, slack = plan.effects
+    assert isinstance(remember, Remember)
+    assert isinstance(discord, Tell)
+    assert isinstance(slack, Tell)
+    known = read_record(remember.value)
+    assert (remember.key, known.night, known.told) == (KEY, SHA, True)
+    assert (discord.place, slack.place, discord.key) == ("discord", "slack", slack.key)
+    assert decide(found, known, AT, ("discord", "slack"), KEY).effects == ()
