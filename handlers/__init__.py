@@ -1,7 +1,17 @@
 """The features, one a file; `bot/` takes all of them from here."""
 
 from bot.plan import joined
-from handlers import cc_reviewers, hardware_results, hardware_runs, help, last_good, nightly, rerun, slow_tests
+from handlers import (
+    cc_reviewers,
+    hardware_results,
+    hardware_runs,
+    help,
+    last_good,
+    nightly,
+    regressions,
+    rerun,
+    slow_tests,
+)
 
 COMMANDS = (*slow_tests.COMMANDS, *rerun.COMMANDS, *help.COMMANDS)
 ROUTER = joined(
@@ -11,6 +21,7 @@ ROUTER = joined(
         cc_reviewers.router,
         hardware_runs.router,
         hardware_results.router,
+        regressions.router,
         nightly.router,
         last_good.router,
     ]
