@@ -88,6 +88,9 @@ class Metrics:
             "Commits that nothing but this, red or missing, keeps from being good; the ten worst.",
             ["repository", "name"],
         )
+        self._file_faults = gauge(
+            "nightjar_repository_file_faults", "Faults of the settings on a default branch.", ["repository"]
+        )
 
     def webhook_answered(self, status: int) -> None:
         """Count an answer to a webhook."""
@@ -172,6 +175,12 @@ class Metrics:
                 self._lag_seconds.labels(branch.repository).set(branch.seconds)
             for name, commits in branch.blockers.items():
                 self._sole_blocker.labels(branch.repository, name).set(commits)
+
+    def repository_files(self, faults: Mapping[str, int]) -> None:
+        """Note how many faults each repository's own file of settings has."""
+        self._file_faults.clear()
+        for repository, count in faults.items():
+            self._file_faults.labels(repository).set(count)
 
     def _event(self, name: str) -> str:
         return name if name in self._events else OTHER

@@ -30,13 +30,18 @@ NEEDS = (
     Permission("issues", "Issues", "write", "comments, reactions; saying why the nightly branch cannot move"),
     Permission("statuses", "Commit statuses", "write", "`ci/slow-tests`, `nightly`; reading what Jenkins reported"),
     Permission("actions", "Actions", "write", "finding and rerunning workflows"),
-    Permission("checks", "Checks", "write", "advisory check runs of hardware labs; finding a job by its name"),
+    Permission(
+        "checks",
+        "Checks",
+        "write",
+        "check runs of hardware labs and of `.github/nightjar.yaml`; finding a job by its name",
+    ),
     Permission(
         "contents",
         "Contents",
         "write",
-        "moving the nightly branch, and writing nothing else; hearing of pushes; which commits are on a branch, and "
-        "the names of files, never what is in them",
+        "moving the nightly branch, and writing nothing else; hearing of pushes; which commits are on a branch, the "
+        "names of files, and of what is in them `.github/nightjar.yaml` alone",
     ),
     Permission(
         "members", "Members, of the organization", "read", "`cc @octo-org/hexagon`; may be left out without teams"

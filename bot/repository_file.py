@@ -43,7 +43,7 @@ class Good:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptFile:
     """What is kept of a repository's file: `good` is in force, `seen` names what is on the default branch.
 
     They differ where that has `faults` (how many). It was pushed with `commit` onto `before`, at `pushed_at` by
@@ -83,13 +83,19 @@ def repository_file_key(repository: str) -> str:
     return f"repository-file:{repository.lower()}"
 
 
-async def kept_of(records: Records, repository: str) -> Kept:
+async def kept_of(records: Records, repository: str) -> KeptFile:
     """Return what is kept of a repository's file; nothing, where its record cannot be read."""
     try:
-        return Kept.read(await records.get(repository_file_key(repository)))
+        return KeptFile.read(await records.get(repository_file_key(repository)))
     except (PayloadError, ValueError):
         log.exception(CORRUPT, repository=repository)
-        return Kept()
+        return KeptFile()
+
+
+async def file_faults(config: Config, records: Records) -> dict[str, int]:
+    """Return how many faults there are in the file on the default branch of each repository whose file is read."""
+    read = [name for name, keys in config.repositories.items() if keys.repository_file]
+    return {name: (await kept_of(records, name)).faults for name in read}
 
 
 async def config_in_force(config: Config, records: Records, repository: str) -> RepositoryConfig | None:

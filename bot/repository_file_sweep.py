@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FILE_FOUND = "nightjar.repository-file"
 """A repository has another file than is known; the body is a push's. GitHub's events have no dot in their names."""
-CRON = "41 */6 * * *"
+EVERY_SIX_HOURS = "41 */6 * * *"
 """When it is looked, beside at every start: what is missed is missed for six hours at most."""
 ONCE_MORE = 3600
 """Seconds after which a file is announced again whose announcement came to nothing."""

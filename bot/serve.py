@@ -36,6 +36,8 @@ from bot.missed import CRON, MissedDeliveries
 from bot.pipeline import Pipeline
 from bot.plan import joined
 from bot.redaction import AWS_SECRETS
+from bot.repository_file import file_faults
+from bot.repository_file_sweep import EVERY_SIX_HOURS, RepositoryFileSweep
 from bot.results.listing import RunListing
 from bot.results.parts import ResultsParts, open_results
 from bot.results.watch import TICK
@@ -140,6 +142,9 @@ async def open_bot(
             timers = Timers(config, engine.records, engine.journal, accept=engine.accept, github_for=reading, now=now)
             if timers.repositories:
                 engine.every("timers", MINUTELY, timers.tick, at_start=True)
+            files = RepositoryFileSweep(config, engine.records, accept=engine.accept, github_for=reading, now=now)
+            if files.repositories:
+                engine.every("repository-files", EVERY_SIX_HOURS, files.sweep, at_start=True)
             yield Bot(config, settings, metrics, engine, github, missed, results, timers, dialogue.registry, now)
 
 
@@ -243,17 +248,20 @@ def _parts(bot: Bot) -> Parts:
             health = await bot.results.watch.health()
             timers = await timer_states(bot.config, bot.engine.records, bot.engine.journal, now)
             behind = await last_good.behind()
+            faults = await file_faults(bot.config, bot.engine.records)
         except (ConnectorException, OperationalError):
             # The rest of the measurements are wanted most when the database is away.
             bot.metrics.queue({}, math.nan, math.nan)
             bot.metrics.results({}, heard, {}, {})
             bot.metrics.timers([], now)
             bot.metrics.last_good([])
+            bot.metrics.repository_files({})
         else:
             bot.metrics.queue(backlog.waiting, backlog.oldest_seconds, missing)
             bot.metrics.results(health.listed, heard, health.waiting, health.newest)
             bot.metrics.timers(timers, now)
             bot.metrics.last_good(behind)
+            bot.metrics.repository_files(faults)
 
     async def timers_of(repository: str) -> list[TimerState]:
         if bot.config.repository(repository) is None:

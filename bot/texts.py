@@ -46,7 +46,7 @@ def switched_off(spec: CommandSpec, repository: str) -> str:
     """Say that a command is off in this repository, and who can switch it on."""
     return (
         f"This command is switched off for {code(repository)}. "
-        f"A maintainer can switch it on: {code(spec.feature)} in `app.yaml`."
+        f"A maintainer can switch it on: {code(spec.feature)} in `.github/nightjar.yaml` or `app.yaml`."
     )
 
 

@@ -9,6 +9,7 @@ from handlers import (
     last_good,
     nightly,
     regressions,
+    repository_file,
     rerun,
     slow_tests,
 )
@@ -24,5 +25,6 @@ ROUTER = joined(
         regressions.router,
         nightly.router,
         last_good.router,
+        repository_file.router,
     ]
 )

@@ -18,6 +18,7 @@ from bot.github.errors import NotInstalled, is_not_found
 from bot.github.governor import sweeping
 from bot.heads import Head, head_of, repository_id_of
 from bot.payload import Payload
+from bot.repository_file import config_in_force
 from handlers import slow_tests
 
 if TYPE_CHECKING:
@@ -57,21 +58,22 @@ class Decisions:
 
         Raises `NoSuchPullRequest`, and `TryAgain` where GitHub must be asked for the head and cannot be.
         """
-        config = self.config.repository(repository)
-        if config is None:
+        if self.config.repository(repository) is None:
             raise NoSuchPullRequest(repository)
         repository_id, head = await self._find(repository, number)
-        if config.slow_tests is None:
-            verdict = slow_tests.Verdict(True, SWITCHED_OFF)
-        else:
-            try:
-                record = await self.records.get(slow_tests.choice_key(repository_id, number))
-                choice = slow_tests.Choice.read(record)
-                verdict = slow_tests.decide(config.slow_tests, head.head_ref, choice, self.config.mentions[0])
-            except Exception:
-                log.exception("the choice of slow tests could not be read", repository=repository, number=number)
-                verdict = slow_tests.Verdict(True, UNREADABLE)
+        try:
+            verdict = await self._verdict(repository, slow_tests.choice_key(repository_id, number), head)
+        except Exception:
+            log.exception("the choice of slow tests could not be read", repository=repository, number=number)
+            verdict = slow_tests.Verdict(True, UNREADABLE)
         return {"sha": head.sha, "run_slow_tests": {"value": verdict.on, "reason": verdict.reason}}
+
+    async def _verdict(self, repository: str, choice_key: str, head: Head) -> slow_tests.Verdict:
+        config = await config_in_force(self.config, self.records, repository)
+        if config is None or config.slow_tests is None:
+            return slow_tests.Verdict(True, SWITCHED_OFF)
+        choice = slow_tests.Choice.read(await self.records.get(choice_key))
+        return slow_tests.decide(config.slow_tests, head.head_ref, choice, self.config.mentions[0])
 
     async def _find(self, repository: str, number: int) -> tuple[int, Head]:
         try:

@@ -24,7 +24,7 @@ from bot.errors import TryAgain
 from bot.github.contents import FILE, Found, found_at, knows_commit
 from bot.github.refs import merge_base
 from bot.plan import NOTHING, Context, Plan, Router
-from bot.repository_file import Kept, kept_of, with_file
+from bot.repository_file import KeptFile, kept_of, with_file
 from bot.repository_file_report import NAME as CHECK
 from bot.repository_file_report import Subject, report
 from bot.repository_file_sweep import FILE_FOUND
@@ -155,7 +155,7 @@ async def read_found(found: Found | None, given: RepositoryConfig) -> tuple[str,
     return found.raw.decode(), ()
 
 
-async def _found(context: Context, sha: str, kept: Kept) -> Found | None:
+async def _found(context: Context, sha: str, kept: KeptFile) -> Found | None:
     """Return the file at a commit; that it is gone is believed of a commit alone that GitHub shows."""
     repository = context.repository.full_name
     found = await found_at(context.github, repository, PATH, sha)
@@ -165,7 +165,7 @@ async def _found(context: Context, sha: str, kept: Kept) -> Found | None:
 
 
 async def _checked(
-    context: Context, sha: str, found: Found | None, kept: Kept, as_of: float, *, again: bool = False
+    context: Context, sha: str, found: Found | None, kept: KeptFile, as_of: float, *, again: bool = False
 ) -> Plan:
     given = _given(context)
     text, faults = await read_found(found, given)

@@ -55,7 +55,10 @@ OFF = "Off: nobody asked for them. To switch on, comment: {mention} run slow tes
 
 CLOSED = "This pull request is closed, so nothing was changed. Reopen it first."
 ALWAYS_ON = "The branch {branch} always runs everything, so there is nothing to switch on."
-NEVER_OFF = "The branch {branch} always runs everything; `slow_tests: branches:` in app.yaml says so."
+NEVER_OFF = (
+    "The branch {branch} always runs everything; `slow_tests: branches:` in `.github/nightjar.yaml` or app.yaml "
+    "says so."
+)
 ALREADY_ON = "Slow tests are on for this pull request already, since {login} asked."
 ALREADY_OFF = "Slow tests are off for this pull request already."
 OVERTAKEN = "{login} said {command} after this, and that stands."
@@ -67,7 +70,10 @@ STILL_RUNNING = (
     "name runs them again once they have ended."
 )
 NOTHING_TO_RERUN = "Nothing had to be run again: CI has not begun on {sha}, and will ask when it does."
-NOTHING_MATCHES = "Nothing was run again: what ended on {sha} is not under `slow_tests: rerun:` in app.yaml."
+NOTHING_MATCHES = (
+    "Nothing was run again: what ended on {sha} is not under `slow_tests: rerun:` in `.github/nightjar.yaml` or "
+    "app.yaml."
+)
 NOTHING_MINE = "Nothing was run again: what there is on {sha} I cannot start: {names}."
 MOST_LISTED = 10
 

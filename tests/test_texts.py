@@ -59,7 +59,7 @@ def test_a_refusal_names_who_may() -> None:
 def test_a_command_that_is_off_says_where_it_is_switched_on() -> None:
     said = texts.switched_off(RUN_SLOW, "octocat/compiler")
     assert "`octocat/compiler`" in said
-    assert "`slow_tests` in `app.yaml`" in said
+    assert "`slow_tests` in `.github/nightjar.yaml` or `app.yaml`" in said
 
 
 def test_help_lists_what_is_on_here_and_who_may_here() -> None:

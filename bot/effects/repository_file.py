@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import structlog
 
 from bot.effects.base import Applied, EffectContext
-from bot.repository_file import Good, Kept, kept_of, repository_file_key
+from bot.repository_file import Good, KeptFile, kept_of, repository_file_key
 
 NEWER = "a later push has told already what is on the default branch"
 SAME = "known already"
@@ -46,7 +46,7 @@ class KeepRepositoryFile:
         if known.is_newer_than(self.pushed_at, self.commit):
             return Applied(NEWER, changed=False)
         good = known.good if self.faults else Good(self.sha, self.commit, self.text) if self.sha else Good()
-        now = Kept(self.sha, self.commit, self.before, self.pushed_at, self.faults, good)
+        now = KeptFile(self.sha, self.commit, self.before, self.pushed_at, self.faults, good)
         if now == known:
             return Applied(SAME, changed=False)
         await context.records.put(repository_file_key(repository), asdict(now))

@@ -290,7 +290,7 @@ async def test_a_command_that_is_switched_off_says_so_and_where_it_is_switched_o
         assert pull.reactions(comment) == ["eyes", "confused"]
         (answer,) = here.answers(pull)
         assert "This command is switched off for `octocat/compiler`." in answer
-        assert "`rerun` in `app.yaml`" in answer
+        assert "`rerun` in `.github/nightjar.yaml` or `app.yaml`" in answer
 
 
 async def test_a_repository_that_app_yaml_does_not_name_is_left_alone(here: Town) -> None:

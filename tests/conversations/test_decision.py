@@ -174,7 +174,7 @@ async def test_only_what_app_yaml_lists_runs_again(tmp_path: Path) -> None:
         pull.comment("hubot", "@ci run slow tests")
         await here.quiet()
         assert docs.attempt == 1
-        assert "is not under `slow_tests: rerun:` in app.yaml." in here.answers(pull)[0]
+        assert "is not under `slow_tests: rerun:` in `.github/nightjar.yaml` or app.yaml." in here.answers(pull)[0]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ RUNS, CHECKS = f"GET {REPO}/actions/runs", f"GET {REPO}/commits/{{ref}}/check-ru
 RUN, RERUN_FAILED = f"GET {REPO}/actions/runs/{{run_id}}", f"POST {REPO}/actions/runs/{{run_id}}/rerun-failed-jobs"
 RERUN = f"POST {REPO}/actions/runs/{{run_id}}/rerun"
 REVIEWS = f"GET {REPO}/pulls/{{pull_number}}/reviews"
+SETTINGS = f"GET {REPO}/contents/{{path}}"
 REQUESTED, REQUEST = (f"{method} {REPO}/pulls/{{pull_number}}/requested_reviewers" for method in ("GET", "POST"))
 
 LOOK_AT_CI = {RUNS: 1, CHECKS: 1, STATUSES: 1}
@@ -48,7 +49,7 @@ def nothing(site: Works, pull: PullRequest) -> None:
 
 
 TABLE: dict[str, tuple[Step, Step, dict[str, int]]] = {
-    "a push": (nothing, lambda site, pull: pull.push(), {STATUSES: 1, STATUS: 1}),
+    "a push": (nothing, lambda site, pull: pull.push(), {STATUSES: 1, STATUS: 1, SETTINGS: 1}),
     "a comment that calls nobody": (nothing, says("Nice."), {}),
     "a slip of somebody who may run nothing": (nothing, says("@ci rnu", "reader"), {PULL: 1, ROLE: 1}),
     "help, by the author": (nothing, says("@ci help"), ANSWERED),
@@ -97,13 +98,14 @@ TABLE: dict[str, tuple[Step, Step, dict[str, int]]] = {
     "a push after a cc": (
         lambda site, pull: pull.edit("hubot", body="cc @octocat and @stranger"),
         lambda site, pull: pull.push(),
-        {STATUSES: 1, STATUS: 1},
+        {STATUSES: 1, STATUS: 1, SETTINGS: 1},
     ),
 }
 
 
 async def cost(here: Town, step: Callable[[], object]) -> Counter[str]:
     """Return the requests that a step brings about, by method and route."""
+    await here.started()
     await here.quiet()
     here.github.requests.clear()
     step()
@@ -119,12 +121,13 @@ async def test_each_request_is_accounted_for(site: Works, what: str) -> None:
     assert await cost(site.town, lambda: step(site, pull)) == expected
 
 
-async def test_opening_a_pull_request_looks_once_and_writes_once(here: Town) -> None:
+async def test_opening_a_pull_request_looks_twice_and_writes_once(here: Town) -> None:
     opened = await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster"))
     here.github.requests.clear()
     # The very first event has the bot look up its own account, once in its life.
-    assert opened == {STATUSES: 1, STATUS: 1, "GET /users/{username}": 1}
-    assert await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster")) == {STATUSES: 1, STATUS: 1}
+    looks = {STATUSES: 1, STATUS: 1, SETTINGS: 1}
+    assert opened == looks | {"GET /users/{username}": 1}
+    assert await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster")) == looks
 
 
 async def test_a_description_that_asks_for_slow_tests_writes_one_status(here: Town) -> None:
@@ -132,7 +135,7 @@ async def test_a_description_that_asks_for_slow_tests_writes_one_status(here: To
     pulls = f"POST {REPO}/issues/{{issue_number}}/reactions"
     here.repo.open_pull_request("hubot", "First")
     opened = await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster", "@ci run slow tests"))
-    expected = {PULL: 1, pulls: 2, COMMENTS: 1, COMMENT: 1, **LOOK_AT_CI, STATUSES: 3, STATUS: 1}
+    expected = {PULL: 1, pulls: 2, COMMENTS: 1, COMMENT: 1, **LOOK_AT_CI, STATUSES: 3, STATUS: 1, SETTINGS: 1}
     assert opened == expected
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, LiteralString
 
 import aiohttp
 
@@ -28,6 +28,10 @@ repositories:
   octocat/compiler:
 """
 BOT = "nightjar[bot]"
+LOOKED: LiteralString = (
+    "SELECT id FROM procrastinate_jobs WHERE lock = 'timer:repository-files' AND status = 'succeeded'"
+)
+"""Whether all repositories' own settings were looked at."""
 UNHURRIED = Allowance(
     writes_per_minute=10_000, writes_per_hour=100_000, rest_points_per_minute=1_000_000, write_spacing=0
 )
@@ -52,6 +56,14 @@ class Town:
             await until(self._settled)
             if len(self.github.webhooks.deliveries) == seen and self.github.webhooks.idle:
                 return
+
+    async def started(self) -> None:
+        """Wait until the bot has done what it does when it starts: timers that then run ask GitHub for something."""
+
+        async def looked() -> bool:
+            return bool(await self.bot.engine.database.connector.execute_query_all_async(LOOKED))
+
+        await until(looked)
 
     async def _settled(self) -> bool:
         # Cheaper than every delivery with all that came of it.

@@ -77,7 +77,10 @@ LEFT = (
             (run("Docs", State.SUCCEEDED),),
             (),
             [],
-            ["Nothing was run again: what ended on `0123456` is not under `slow_tests: rerun:` in app.yaml."],
+            [
+                "Nothing was run again: what ended on `0123456` is not under `slow_tests: rerun:` "
+                "in `.github/nightjar.yaml` or app.yaml."
+            ],
         ),
         (
             (run("coverage", State.FAILED, untouchable="belongs to another App"),),

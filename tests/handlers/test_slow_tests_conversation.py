@@ -123,7 +123,7 @@ async def test_a_branch_that_always_runs_everything_says_so_and_cannot_be_skippe
         assert "The branch `staging-1` always runs everything, so there is nothing to switch on." in answer
         assert "+1" in answer
         answer = await world.say(pull, "@ci skip slow tests")
-        assert "`slow_tests: branches:` in app.yaml says so" in answer
+        assert "`slow_tests: branches:` in `.github/nightjar.yaml` or app.yaml says so" in answer
         assert "confused" in answer
         assert world.slow_status(pull.head_sha) == always
 
