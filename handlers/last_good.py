@@ -10,7 +10,7 @@ from bot.effects.following import moves
 from bot.effects.last_good import ConcludeLastGood
 from bot.following.decide import Look, iso, step_of
 from bot.following.kept import LAST_GOOD, Kept, behind_of, known_of, record_key
-from bot.following.look import look_for
+from bot.following.look import Looking, own_statuses
 from bot.github.governor import sweeping
 from bot.github.refs import first_between
 from bot.plan import Context, Plan, Router
@@ -36,9 +36,9 @@ async def move_last_good(context: Context) -> Plan:
     assert rules is not None, "the handler is asked where the feature is on"
     at = moment_of(context.delivery.payload)
     record = await context.records.get(record_key(LAST_GOOD, context.repository.id)) or {}
+    name, ours, known = context.repository.full_name, own_statuses(context.config), known_of(record, rules.require)
     with sweeping():
-        known = known_of(record, rules.require)
-        look = await look_for(context.github, context.repository.full_name, rules, iso(at), known)
+        look = await Looking(context.github, name, rules, iso(at), ours, known).look()
         look = await _with_since(context, look, rules, record)
     return decide(look, rules, at)
 

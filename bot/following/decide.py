@@ -24,6 +24,8 @@ MOST_NAMED = 3
 """Blockers, or patterns, that a sentence names."""
 MOST_KEPT = 5
 """Blockers of a commit that are kept and shown; of the others, how many there are."""
+MOST_ASKED, ALWAYS_ASKED = 30, 10
+"""Commits whose statuses and checks are read in one look, and how many of them are the newest."""
 FIT = "chosen"
 """The verdict on a commit that nothing keeps from being fit."""
 
@@ -153,13 +155,15 @@ def step_of(look: Look, rules: Rules, at: float) -> Step:
     )
 
 
-def due(candidates: Sequence[Commit], known: Mapping[str, Looked], most: int) -> frozenset[str]:
-    """Return which of the candidates, given the newest first, to ask about: the new ones, then the oldest verdicts.
+def due(candidates: Sequence[Commit], known: Mapping[str, Looked]) -> frozenset[str]:
+    """Return which of the candidates, given the newest first, to ask about: MOST_ASKED at most.
 
-    No verdict is final, for what is red may be run again; so each commit's turn comes, of many less often.
+    These are the newest, each time, and of the others the new ones and then the oldest verdicts. No verdict is final,
+    for what runs ends, and what is red may be run again: each commit's turn comes, of many less often.
     """
-    by_age = sorted(candidates, key=lambda commit: known[commit.sha].looked_at if commit.sha in known else "")
-    return frozenset(commit.sha for commit in by_age[:most])
+    newest, others = candidates[:ALWAYS_ASKED], candidates[ALWAYS_ASKED:]
+    by_age = sorted(others, key=lambda commit: known[commit.sha].looked_at if commit.sha in known else "")
+    return frozenset(commit.sha for commit in (*newest, *by_age[: MOST_ASKED - ALWAYS_ASKED]))
 
 
 def iso(moment: float) -> str:

@@ -3,92 +3,105 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from bot.effects.nightly import STATUS
 from bot.errors import UserError
 from bot.following.decide import UP_TO_DATE, Lag, Look, Looked, Rules, due
 from bot.github.errors import is_not_found
 from bot.github.refs import AHEAD, BEHIND, IDENTICAL, Commit, branch_head, compared, first_parents
 from bot.github.signals import signals_of
-from bot.required import blockers
+from bot.required import Signal, blockers
 
 if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
     from bot.github.client import GitHub
-
-MOST_ASKED = 30
-"""Commits whose statuses and checks are read in one look: two requests each, and more where there are many."""
 
 NO_SOURCE = "there is no branch {source}; name the one that the commits come from in app.yaml, as `from` of {branch}"
 
-NOTHING_KNOWN: Mapping[str, Looked] = MappingProxyType({})
 
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """A look at a branch, at a moment `at` in ISO 8601.
 
-async def look_for(
-    github: GitHub, repository: str, rules: Rules, at: str, known: Mapping[str, Looked] = NOTHING_KNOWN
-) -> Look:
-    """Look where a branch is and, the newest first, at the commits that it may move to, up to the first that is fit.
-
-    `known` are verdicts of earlier looks, by SHA, on commits that were not fit: with them it is looked further back
-    than MOST_ASKED commits. Raises `UserError` where there is no source.
+    Contexts that are `ours` count only where they are required by their whole names. `known` are verdicts of earlier
+    looks, by SHA, on commits that were not fit: with them it is looked further back than is asked about at once.
     """
-    before = await branch_head(github, repository, rules.branch)
-    chain = await _source(github, repository, rules)
-    shas = [commit.sha for commit in chain]
-    relation, lag, newer = AHEAD, None, chain
-    if before in shas:
-        newer = chain[: shas.index(before)]
-        relation, lag = (AHEAD if newer else IDENTICAL), _lag(newer)
-    elif before is not None:
-        whole = await compared(github, repository, before, shas[0])
-        relation, lag = whole.status, Lag(whole.ahead_by, "")
-    if relation in (IDENTICAL, BEHIND):
-        return Look(before, relation, (), lag=UP_TO_DATE)
-    looked = await _looked(github, repository, rules.require, newer, known, at)
-    if not looked or looked[-1].blockers:
-        return Look(before, relation, tuple(looked), lag=lag)
-    chosen = looked[-1].commit
-    position = shas.index(chosen.sha)
-    commits = None
-    if before in shas:
-        commits = len(newer) - position
-    elif before is not None and relation == AHEAD:
-        # The branch is further back than one page, or on a side branch: the chosen commit may be behind it.
-        step = await compared(github, repository, before, chosen.sha)
-        if step.status != AHEAD:
-            return Look(before, relation, tuple(looked[:-1]), lag=lag)
-        commits = step.ahead_by
-    return Look(before, relation, tuple(looked), commits, lag, _lag(chain[:position]))
+
+    github: GitHub
+    repository: str
+    rules: Rules
+    at: str
+    ours: frozenset[str] = frozenset()
+    known: Mapping[str, Looked] = field(default_factory=dict)
+
+    async def look(self) -> Look:
+        """Look where the branch is and, the newest first, at the commits that it may move to, up to one that is fit.
+
+        Raises `UserError` where there is no branch that they come from.
+        """
+        before = await branch_head(self.github, self.repository, self.rules.branch)
+        chain = await self._source()
+        relation, newer, lag = await self._behind(before, chain)
+        if relation in (IDENTICAL, BEHIND):
+            return Look(before, relation, (), lag=UP_TO_DATE)
+        looked = await self._verdicts(newer)
+        if not looked or looked[-1].blockers:
+            return Look(before, relation, tuple(looked), lag=lag)
+        position = chain.index(looked[-1].commit)
+        commits = len(newer) - position if before is not None else None
+        if before is not None and len(newer) == len(chain):
+            # The branch is further back than one page, or on a side branch: the chosen commit may be behind it.
+            step = await compared(self.github, self.repository, before, looked[-1].commit.sha)
+            if step.status in (IDENTICAL, BEHIND):
+                return Look(before, relation, tuple(looked[:-1]), lag=lag)
+            commits = step.ahead_by if step.status == AHEAD else None
+        return Look(before, relation, tuple(looked), commits, lag, _lag(chain[:position]))
+
+    async def _source(self) -> list[Commit]:
+        try:
+            return await first_parents(self.github, self.repository, self.rules.source)
+        except Exception as error:
+            if is_not_found(error):
+                raise UserError(NO_SOURCE.format(source=self.rules.source, branch=self.rules.branch)) from error
+            raise
+
+    async def _behind(self, before: str | None, chain: Sequence[Commit]) -> tuple[str, Sequence[Commit], Lag | None]:
+        """Return how the source lies to the branch, its commits that may be newer, and how far the branch is behind."""
+        if before is None:
+            return AHEAD, chain, None
+        shas = [commit.sha for commit in chain]
+        if before in shas:
+            newer = chain[: shas.index(before)]
+            return (AHEAD if newer else IDENTICAL), newer, _lag(newer)
+        whole = await compared(self.github, self.repository, before, shas[0])
+        return whole.status, chain, Lag(whole.ahead_by, "")
+
+    async def _verdicts(self, newer: Sequence[Commit]) -> list[Looked]:
+        wanted = due(newer, self.known)
+        looked: list[Looked] = []
+        for commit in newer:
+            if commit.sha in wanted:
+                looked.append(Looked(commit, await self._blockers(commit.sha), self.at))
+            elif commit.sha in self.known:
+                looked.append(self.known[commit.sha])
+            if looked and not looked[-1].blockers:
+                break
+        return looked
+
+    async def _blockers(self, sha: str) -> tuple[Signal, ...]:
+        """Ask what keeps a commit from being fit: two requests, more where it has over a hundred statuses or checks."""
+        require = self.rules.require
+        if not require:
+            return ()
+        signals = await signals_of(self.github, self.repository, sha)
+        return tuple(blockers(require, [one for one in signals if one.name not in self.ours or one.name in require]))
 
 
-async def _source(github: GitHub, repository: str, rules: Rules) -> list[Commit]:
-    try:
-        return await first_parents(github, repository, rules.source)
-    except Exception as error:
-        if is_not_found(error):
-            raise UserError(NO_SOURCE.format(source=rules.source, branch=rules.branch)) from error
-        raise
-
-
-async def _looked(
-    github: GitHub,
-    repository: str,
-    require: Sequence[str],
-    candidates: Sequence[Commit],
-    known: Mapping[str, Looked],
-    at: str,
-) -> list[Looked]:
-    looked: list[Looked] = []
-    wanted = due(candidates, known, MOST_ASKED)
-    for commit in candidates:
-        if commit.sha in wanted:
-            signals = await signals_of(github, repository, commit.sha) if require else []
-            looked.append(Looked(commit, tuple(blockers(require, signals)), at))
-        elif commit.sha in known:
-            looked.append(known[commit.sha])
-        if looked and not looked[-1].blockers:
-            break
-    return looked
+def own_statuses(config: RepositoryConfig) -> frozenset[str]:
+    """Return the contexts of our own that say nothing of how a commit is: one that was just pushed has them at once."""
+    return frozenset({STATUS, *([config.slow_tests.status] if config.slow_tests is not None else [])})
 
 
 def _lag(newer: Sequence[Commit]) -> Lag:

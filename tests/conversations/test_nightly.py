@@ -11,7 +11,8 @@ import aiohttp
 import pytest
 
 from bot.registration import PERMISSIONS
-from tests.conversations.nights import API, SCHEDULE, NightTown, night_town, replica_of
+from tests.conversations.branches import API
+from tests.conversations.nights import SCHEDULE, NightTown, night_town, replica_of
 
 LOOK = "GET", "/repos/{owner}/{repo}/git/ref/{ref}"
 MOVE = "PATCH", "/repos/{owner}/{repo}/git/refs/{ref}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from bot.config.nightly import Nightly
-from bot.following.decide import MOST_KEPT, Look, Looked, due, step_of
+from bot.following.decide import ALWAYS_ASKED, MOST_ASKED, MOST_KEPT, Look, Looked, due, step_of
 from bot.github.refs import Commit
 from bot.required import Signal, State
 
@@ -75,23 +77,38 @@ def test_a_name_that_exists_no_more_is_told(verdicts: list[Looked], told: str) -
     assert ("still right" in why) is bool(told)
 
 
+def asked(known: dict[int, str], count: int = 100) -> list[int]:
+    """Return which of so many commits, of which 0 is the newest, are asked about, with verdicts of these moments."""
+    commits = [Commit(f"{n:040}", "", EARLIER) for n in range(count)]
+    verdicts = {commits[n].sha: looked(commits[n], RED[0], at=at) for n, at in known.items()}
+    found = due(commits, verdicts)
+    return [n for n, commit in enumerate(commits) if commit.sha in found]
+
+
 @pytest.mark.parametrize(
-    ("known", "most", "expected"),
+    ("known", "count", "expected"),
     [
-        ({}, 2, "ab"),
-        ({}, 9, "abc"),
-        ({"a": LATER, "b": EARLIER, "c": LATER}, 1, "b"),
-        ({"a": LATER, "b": EARLIER, "c": LATER}, 2, "ab"),
-        ({"b": EARLIER, "c": LATER}, 2, "ab"),
-        ({"a": EARLIER, "b": EARLIER}, 1, "c"),
+        ({}, 7, range(7)),
+        ({}, 100, range(MOST_ASKED)),
+        (dict.fromkeys(range(30), LATER), 30, range(30)),
+        # The newest ones always, and then those of which nothing is known.
+        (dict.fromkeys(range(30), LATER), 100, [*range(ALWAYS_ASKED), *range(30, 50)]),
+        (dict.fromkeys(range(95), LATER), 100, [*range(25), *range(95, 100)]),
+        # Where all are known, the oldest verdicts.
+        ({n: EARLIER if 50 <= n < 90 else LATER for n in range(100)}, 100, [*range(ALWAYS_ASKED), *range(50, 70)]),
     ],
 )
-def test_the_new_commits_are_asked_about_and_then_the_oldest_verdicts(
-    known: dict[str, str], most: int, expected: str
+def test_the_newest_commits_are_asked_about_each_time_and_the_others_in_turn(
+    known: dict[int, str], count: int, expected: Iterable[int]
 ) -> None:
-    commits = {commit.title: commit for commit in (A, B, C)}
-    verdicts = {commits[title].sha: looked(commits[title], RED[0], at=at) for title, at in known.items()}
-    assert due([A, B, C], verdicts, most) == {commits[title].sha for title in expected}
+    assert asked(known, count) == list(expected)
+
+
+def test_each_commits_turn_comes() -> None:
+    verdicts = dict.fromkeys(range(100), "")
+    for look in range(5):
+        verdicts |= dict.fromkeys(asked(verdicts), f"2026-03-06T2{look}:00:00Z")
+    assert "" not in verdicts.values()
 
 
 @pytest.mark.parametrize("one", [looked(A), looked(B, RED[0], GONE), looked(C, GONE, more=40)])

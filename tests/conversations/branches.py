@@ -1,0 +1,69 @@
+"""A town where a branch follows main, by a clock that a test puts forward."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from bot.engine.journal import DeliveryRecord
+from bot.schedule import Schedule
+from bot.timers import TIMER_DUE
+from sandbox.issues import Issue
+from tests.conversations.lab import Moments
+from tests.conversations.town import BOT, REPOSITORY, Town
+
+API = f"/api/v1/repos/{REPOSITORY}"
+
+
+@dataclass
+class BranchTown:
+    """A town whose branch moves when a test lets the time pass."""
+
+    PATH: ClassVar[str]
+    """What the API calls the branch."""
+
+    town: Town
+    time: Moments
+    branch: str
+    config: str
+
+    async def come_to(self, schedule: Schedule) -> None:
+        """Let the time pass until a timer is due, and let the bot notice."""
+        self.time.ahead = schedule.next_due(self.time()) + 1 - time.time()
+        await self.town.bot.timers.tick()
+
+    def push(self, message: str = "Improve it") -> str:
+        """Push a commit to main; returns its SHA."""
+        return self.town.repo.push("main", by="hubot", message=message).sha
+
+    @property
+    def head(self) -> str | None:
+        """Return where the branch is."""
+        return self.town.repo.refs.get(f"refs/heads/{self.branch}")
+
+    async def told(self) -> dict[str, Any]:
+        """Return what the API tells of the branch."""
+        status, _, answer = await self.town.ask(f"{API}/{self.PATH}")
+        assert status == 200, answer
+        return dict(answer)
+
+    async def verdicts(self) -> list[tuple[str, str, list[str]]]:
+        """Return what the API tells of the commits looked at: the title, the verdict, and what was in the way."""
+        listed = (await self.told())["why_not_newer"]
+        return [
+            (one["title"], one["verdict"], [f"{b['name']} {b['state']}" for b in one["blockers"]]) for one in listed
+        ]
+
+    @property
+    def issues(self) -> list[Issue]:
+        """Return the issues that the bot has opened."""
+        return [issue for issue in self.town.repo.issues.values() if issue.user.login == BOT]
+
+    async def runs(self) -> list[DeliveryRecord]:
+        """Return the timer's runs, the newest first."""
+        return [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_DUE]
+
+    def writes(self) -> list[str]:
+        """Return what the bot has written to the branch, in order."""
+        return [f"{r.method} {r.status}" for r in self.town.github.requests.writes if "/git/refs" in r.path]

@@ -1,0 +1,87 @@
+"""A town with a last good branch, by a clock that a test puts forward."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import cached_property
+from typing import Any
+
+import aiohttp
+
+from bot.schedule import Every
+from sandbox import App, Request
+from tests.conversations.branches import BranchTown
+from tests.conversations.lab import Moments
+from tests.conversations.town import town
+
+CONFIG = """
+repositories:
+  octocat/compiler:
+    last_good: {branch: last-successful, require: [%s]}
+"""
+QUIET = "    slow_tests: false\n"
+"""The bot then says nothing of its own of a commit."""
+SCHEDULE = Every(900)
+BRANCH = "last-successful"
+
+
+class GoodTown(BranchTown):
+    """A town whose last good branch moves when a test lets a quarter of an hour pass."""
+
+    PATH = "last-good"
+
+    async def look(self) -> None:
+        """Let the time pass until the timer is due, and wait until the bot has done what comes of it."""
+        await self.come_to(SCHEDULE)
+        await self.town.quiet()
+
+    def checked(self, message: str, checks: Mapping[str, str | None]) -> str:
+        """Push a commit that another App checks: name → conclusion, None where it still runs; returns its SHA."""
+        sha = self.push(message)
+        self.check(sha, checks)
+        return sha
+
+    def check(self, sha: str, checks: Mapping[str, str | None]) -> None:
+        """Let another App check a commit, perhaps once more."""
+        for name, conclusion in checks.items():
+            run = self.town.repo.add_check_run(self.ci, sha, name, by="hubot", status="in_progress")
+            if conclusion is not None:
+                run.change(self.ci.bot, conclusion=conclusion)
+
+    @cached_property
+    def ci(self) -> App:
+        """Return an App that is neither ours nor GitHub Actions."""
+        return self.town.github.create_app("example-ci", events=())
+
+    async def asked(self) -> list[Request]:
+        """Look, and return the requests that this takes."""
+        self.town.github.requests.clear()
+        await self.look()
+        return [one for one in self.town.github.requests.records if one.token == "installation"]
+
+    async def measured(self) -> dict[str, float]:
+        """Return what the metrics tell of the branch: each line's name, with its labels, and value."""
+        async with aiohttp.ClientSession() as session, session.get(f"{self.town.url}/metrics") as response:
+            lines = re.findall(r"^nightjar_last_good_(\S+) (\S+)$", await response.text(), re.MULTILINE)
+        return {name: float(value) for name, value in lines}
+
+
+def routes(requests: Sequence[Request]) -> Counter[str]:
+    """Return how many requests were made of each route, without the repository's name."""
+    return Counter(f"{one.method} {one.route.removeprefix('/repos/{owner}/{repo}')}" for one in requests)
+
+
+@asynccontextmanager
+async def good_town(
+    database_url: str, *, require: Sequence[str], also: str = QUIET, **options: Any
+) -> AsyncIterator[GoodTown]:
+    """Start a town where the timer is known and not due yet; `also` are more of the repository's keys."""
+    config = CONFIG % ", ".join(f'"{pattern}"' for pattern in require) + also
+    moments = Moments()
+    async with town(database_url, config=config, now=moments, **options) as place:
+        await place.bot.timers.tick()
+        await place.quiet()
+        yield GoodTown(place, moments, BRANCH, config)

@@ -1,0 +1,327 @@
+"""The last good branch follows what is green, and people hear how far it is behind and what is in its way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.following.decide import MOST_ASKED
+from tests.conversations.branches import API
+from tests.conversations.good import GoodTown, good_town, routes
+from tests.conversations.nights import NightTown
+from tests.conversations.town import REPOSITORY
+
+MOVE = "PATCH", "/repos/{owner}/{repo}/git/refs/{ref}"
+CHECK_RUNS = "GET", "/repos/{owner}/{repo}/commits/{ref}/check-runs"
+ABOUT = f'repository="{REPOSITORY}"'
+GREEN, RED, RUNS = {"cpu": "success"}, {"cpu": "failure"}, {"cpu": None}
+CONCLUSIONS = ("failure", "cancelled", "timed_out", "action_required", "success", "neutral", "skipped")
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/nightjar.db"
+
+
+@pytest.fixture
+async def place(url: str) -> AsyncIterator[GoodTown]:
+    """A town where `cpu` must be green."""
+    async with good_town(url, require=["cpu"]) as here:
+        yield here
+
+
+async def test_the_first_look_makes_the_branch_and_a_later_one_moves_it_on(place: GoodTown) -> None:
+    assert (await place.town.ask(f"{API}/last-good"))[0] == 404
+    assert await place.measured() == {}
+    first = place.checked("first", GREEN)
+    await place.look()
+    assert place.head == first
+    place.checked("second", RED)
+    third = place.checked("third", GREEN)
+    await place.look()
+    assert place.head == third
+    told = await place.told()
+    assert (told["branch"], told["sha"], told["previous_sha"], told["commits"]) == ("last-successful", third, first, 2)
+    assert told["lag"] == {"commits": 0, "hours": 0.0, "since": None}
+    assert told["require"] == ["cpu"]
+    assert place.writes() == ["POST 201", "PATCH 200"]
+    # Labs look for `nightly`; a status on each good commit would tell nobody anything.
+    assert place.town.repo.all_statuses(third) == []
+    assert place.issues == []
+
+
+async def test_looks_with_nothing_new_write_nothing(place: GoodTown) -> None:
+    place.checked("first", GREEN)
+    await place.look()
+    written = len(place.town.github.requests.writes)
+    before = await place.told()
+    await place.look()
+    await place.look()
+    after = await place.told()
+    assert len(place.town.github.requests.writes) == written
+    assert after["why"] == "nothing new: last-successful is at the head of main"
+    assert after["looked_at"] > before["looked_at"]
+    assert (after["sha"], after["moved_at"]) == (before["sha"], before["moved_at"])
+
+
+async def test_each_conclusion_of_any_app_is_green_or_red_or_not_there_yet(place: GoodTown) -> None:
+    first = place.checked("success first", GREEN)
+    await place.look()
+    for conclusion in CONCLUSIONS[:4]:
+        place.checked(conclusion, {"cpu": conclusion, "docs": "success"})
+    place.checked("it runs", RUNS)
+    place.checked("nothing has begun", {})
+    await place.look()
+    assert place.head == first
+    assert [(title, verdict) for title, verdict, _ in await place.verdicts()] == [
+        ("nothing has begun", "missing"),
+        ("it runs", "pending"),
+        *((conclusion, "red") for conclusion in reversed(CONCLUSIONS[:4])),
+    ]
+    for conclusion in CONCLUSIONS[4:]:
+        # A red check that nobody requires is nobody's business.
+        sha = place.checked(conclusion, {"cpu": conclusion, "spelling": "failure"})
+        await place.look()
+        assert place.head == sha, conclusion
+
+
+async def test_every_pattern_must_match_and_all_that_match_must_be_green(url: str) -> None:
+    async with good_town(url, require=["*/branch", "lint"]) as place:
+        repo = place.town.repo
+        good = place.checked("good", {"lint": "neutral", "gpu/branch": "skipped"})
+        repo.set_status("hubot", good, "cpu/branch", "success")
+        one_red = place.checked("one is red", {"lint": "success", "gpu/branch": "success"})
+        repo.set_status("hubot", one_red, "cpu/branch", "error")
+        one_runs = place.checked("one runs", {"lint": "success", "gpu/branch": "success"})
+        repo.set_status("hubot", one_runs, "cpu/branch", "pending")
+        place.checked("no lint", {"gpu/branch": "success"})
+        await place.look()
+        assert place.head == good
+        assert await place.verdicts() == [
+            ("no lint", "missing", ["lint missing"]),
+            ("one runs", "pending", ["cpu/branch pending"]),
+            ("one is red", "red", ["cpu/branch red"]),
+            ("good", "chosen", []),
+        ]
+
+
+async def test_what_is_red_blocks_until_it_is_green_after_a_rerun(place: GoodTown) -> None:
+    first = place.checked("first", GREEN)
+    await place.look()
+    second = place.push("second")
+    run = place.town.repo.add_workflow_run(second, "CI", "failure", {"cpu": "failure"}, by="hubot")
+    await place.look()
+    told = await place.told()
+    assert (place.head, told["trouble"]) == (first, "")
+    assert told["why"] == f"the one new commit of main is not fit: {second[:7]}: cpu is red"
+    assert told["blockers"] == [{"name": "cpu", "commits": 1}]
+    run.rerun(place.town.github.user("hubot"), only_failed=True)
+    await place.look()
+    assert (place.head, (await place.told())["blockers"]) == (first, [])
+    run.finish("success")
+    await place.look()
+    assert place.head == second
+    assert place.issues == []
+
+
+async def test_names_that_nothing_has_any_more_are_told(url: str) -> None:
+    async with good_town(url, require=["cpu", "cortexm/*"]) as place:
+        place.checked("first", GREEN)
+        place.checked("second", RED)
+        await place.look()
+        assert place.head is None
+        why = (await place.told())["why"]
+        assert (
+            "on none of them is there anything that matches cortexm/*: are the names in `require` still right?" in why
+        )
+
+
+async def test_a_branch_that_has_diverged_is_left_alone_and_told_of_once(place: GoodTown) -> None:
+    place.checked("first", GREEN)
+    await place.look()
+    stray = place.town.repo.push("last-successful", by="hubot", message="A stray commit").sha
+    tip = place.checked("second", GREEN)
+    await place.look()
+    await place.look()
+    assert place.head == stray
+    (issue,) = place.issues
+    assert (issue.title, issue.state) == ("The branch last-successful cannot be moved", "open")
+    assert "it has commits that" in (issue.body or "")
+    told = await place.told()
+    assert "it has commits that" in told["trouble"]
+    assert told["lag"]["commits"] == 1
+    # Somebody deletes the branch, as the issue says.
+    place.town.repo.move("refs/heads/last-successful", None, "octocat")
+    await place.look()
+    assert place.head == tip
+    assert [issue.state for issue in place.issues] == ["closed"]
+    assert (await place.told())["trouble"] == ""
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "told"),
+    [
+        (422, "Cannot update this protected ref.", "GitHub refused, saying `Cannot update this protected ref.`"),
+        (403, "Resource not accessible by integration", "GitHub does not let me: the App lacks"),
+    ],
+)
+async def test_a_protected_branch_is_told_of_in_an_issue_that_closes_by_itself(
+    place: GoodTown, status: int, message: str, told: str
+) -> None:
+    first = place.checked("first", GREEN)
+    await place.look()
+    tip = place.checked("second", GREEN)
+    fault = place.town.github.faults.add(*MOVE, status=status, message=message, times=None)
+    await place.look()
+    assert place.head == first
+    (issue,) = place.issues
+    assert told in (issue.body or "")
+    assert (await place.told())["lag"]["commits"] == 1
+    fault.times = fault.hits
+    await place.look()
+    assert (place.head, issue.state) == (tip, "closed")
+
+
+async def test_a_refusal_to_tell_of_checks_fails_the_run_in_sight_of_everybody(place: GoodTown) -> None:
+    place.checked("first", GREEN)
+    fault = place.town.github.faults.add(*CHECK_RUNS, status=403, message="Resource not accessible", times=None)
+    await place.look()
+    assert place.head is None
+    _, _, answer = await place.town.ask(f"{API}/timers")
+    assert (answer["timers"][0]["name"], answer["timers"][0]["outcome"]) == ("last-good", "failed")
+    assert len(await place.town.failures()) == 1
+    fault.times = fault.hits
+    await place.look()
+    assert place.head is not None
+
+
+async def test_two_branches_follow_in_one_repository_each_by_its_own_rules(url: str) -> None:
+    also = "    nightly: {require: [cpu]}\n"
+    async with good_town(url, require=["*"], also=also) as good:
+        night = NightTown(good.town, good.time, "nightly", good.config)
+        sha = good.checked("first", {"cpu": "success", "gpu": "failure"})
+        await night.night()
+        assert (night.head, good.head) == (sha, None)
+        assert next((title, found) for title, _, found in await good.verdicts()) == ("first", ["gpu red"])
+        good.check(sha, {"gpu": "success"})
+        await good.look()
+        assert (night.head, good.head) == (sha, sha)
+        assert {one.guid.split(":")[2] for one in await good.runs()} == {"nightly", "last-good"}
+        assert ((await night.told())["sha"], (await good.told())["sha"]) == (sha, sha)
+
+
+async def test_what_the_bot_says_of_every_commit_makes_none_of_them_good(url: str) -> None:
+    async with good_town(url, require=["*"], also="    nightly: {}\n") as place:
+        sha = place.push("first")
+        await NightTown(place.town, place.time, "nightly", place.config).night()
+        assert {status.context for status in place.town.repo.statuses(sha)} == {"ci/slow-tests", "nightly"}
+        assert (place.head, (await place.verdicts())[0]) == (None, ("first", "missing", ["* missing"]))
+        place.town.repo.add_check_run(place.town.app, sha, "hardware/example-lab/adreno", conclusion="neutral")
+        await place.look()
+        assert place.head == sha
+
+
+async def test_a_status_of_the_bots_own_counts_where_it_is_required_by_its_name(url: str) -> None:
+    async with good_town(url, require=["nightly"], also="    nightly: {}\n") as place:
+        first = place.push("first")
+        await NightTown(place.town, place.time, "nightly", place.config).night()
+        place.push("second")
+        await place.look()
+        assert place.head == first
+
+
+async def test_how_far_the_branch_is_behind_and_what_is_in_its_way_grow_true_between_looks(place: GoodTown) -> None:
+    place.checked("good", GREEN)
+    await place.look()
+    assert await place.measured() == {f"lag_commits{{{ABOUT}}}": 0, f"lag_seconds{{{ABOUT}}}": 0}
+    place.checked("red", RED)
+    place.checked("red again", RED)
+    place.checked("it runs", RUNS)
+    await place.look()
+    measured = await place.measured()
+    blocker = f'sole_blocker{{name="cpu",{ABOUT}}}'
+    assert (measured[f"lag_commits{{{ABOUT}}}"], measured[blocker], len(measured)) == (3, 2, 3)
+    place.time.ahead += 5 * 3600
+    later = await place.measured()
+    assert later[f"lag_seconds{{{ABOUT}}}"] >= measured[f"lag_seconds{{{ABOUT}}}"] + 5 * 3600
+    told = await place.told()
+    assert (told["lag"]["commits"], told["blockers"]) == (3, [{"name": "cpu", "commits": 2}])
+    since = datetime.fromisoformat(told["lag"]["since"]).timestamp()
+    assert since <= time.time()
+    assert 5 <= told["lag"]["hours"] <= 6
+
+
+async def test_a_week_of_absence_is_caught_up_by_one_look(place: GoodTown) -> None:
+    place.checked("first", GREEN)
+    await place.look()
+    place.checked("red", RED)
+    sha = place.checked("good", GREEN)
+    place.time.ahead += 7 * 86400
+    await place.look()
+    assert place.head == sha
+    assert len(await place.runs()) == 2
+    assert (await place.told())["commits"] == 2
+
+
+async def test_a_look_costs_two_requests_and_two_for_each_newer_commit(place: GoodTown) -> None:
+    place.checked("first", GREEN)
+    await place.look()
+    nothing_new = routes(await place.asked())
+    # The last one is the closing look at where the branch is.
+    assert nothing_new == {"GET /git/ref/{ref}": 2, "GET /commits": 1}
+    for _ in range(4):
+        place.checked("red", RED)
+    red = routes(await place.asked())
+    assert red == {**nothing_new, "GET /commits/{ref}/status": 4, "GET /commits/{ref}/check-runs": 4}
+
+
+async def test_what_has_not_changed_since_the_last_look_costs_nothing_of_the_quota(place: GoodTown) -> None:
+    place.checked("first", GREEN)
+    await place.look()
+    shas = [place.checked("red", RED) for _ in range(4)]
+    await place.look()
+    same = await place.asked()
+    assert {one.status for one in same} == {304}
+    place.check(shas[1], RUNS)
+    changed = [one for one in await place.asked() if one.status != 304]
+    assert routes(changed) == {"GET /commits/{ref}/check-runs": 1}
+
+
+async def test_a_long_queue_is_looked_at_to_its_end_by_a_bounded_number_of_requests_at_a_time(place: GoodTown) -> None:
+    good = place.checked("good", GREEN)
+    for n in range(MOST_ASKED + 15):
+        place.checked(f"waiting {n}", RUNS)
+    assert routes(await place.asked())["GET /commits/{ref}/check-runs"] == MOST_ASKED
+    assert (place.head, len(await place.verdicts())) == (None, MOST_ASKED)
+    # The newest ones again and those that it had not come to, up to the one that is fit; not the one before that.
+    assert routes(await place.asked())["GET /commits/{ref}/check-runs"] == MOST_ASKED - 1
+    assert place.head == good
+    told = await place.told()
+    assert (told["lag"]["commits"], len(told["why_not_newer"])) == (MOST_ASKED + 15, MOST_ASKED + 15 + 1)
+
+
+async def test_a_branch_that_is_far_behind_knows_since_when_and_asks_for_that_once(place: GoodTown) -> None:
+    repo, github = place.town.repo, place.town.github
+    far = place.push("far back")
+    repo.move("refs/heads/last-successful", far, "octocat")
+    week_ago = github.clock.now() - timedelta(days=7)
+    late = repo.git.commit((far,), {}, "a week ago", github.user("hubot"), week_ago)
+    repo.move("refs/heads/main", late.sha, "hubot")
+    for n in range(110):
+        late = repo.git.commit((late.sha,), {}, f"later {n}", github.user("hubot"), github.clock.now())
+    repo.move("refs/heads/main", late.sha, "hubot")
+    first = routes(await place.asked())
+    assert first["GET /compare/{basehead}"] == 2
+    told = await place.told()
+    assert (told["lag"]["commits"], datetime.fromisoformat(told["lag"]["since"])) == (111, week_ago)
+    assert told["lag"]["hours"] >= 7 * 24
+    again = routes(await place.asked())
+    assert again["GET /compare/{basehead}"] == 1
+    assert (await place.told())["lag"]["since"] == told["lag"]["since"]
+    place.check(late.sha, GREEN)
+    await place.look()
+    assert (place.head, (await place.told())["lag"]["commits"]) == (late.sha, 0)
