@@ -24,6 +24,7 @@ class Signal:
 
     `result` is GitHub's own word, the state or the conclusion, empty while a check runs; `says` and `url` are what is
     shown beside it: a status's description and target, a check run's title and details. All of them come from outside.
+    `app` is the number of the App that reported it, 0 for what is not known to be an App's.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Signal:
     result: str = field(default="", compare=False)
     says: str = field(default="", compare=False)
     url: str = field(default="", compare=False)
+    app: int = field(default=0, compare=False)
 
 
 def blockers(require: Sequence[str], signals: Iterable[Signal]) -> list[Signal]:

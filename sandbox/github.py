@@ -52,6 +52,11 @@ class GitHubSandbox:
         """Return the address of API and pages, without a slash at the end."""
         return self._server.url
 
+    @property
+    def every_app(self) -> list[App]:
+        """Return all Apps, GitHub's own Actions among them."""
+        return [self.actions_app, *self.apps.values()]
+
     def new_id(self) -> int:
         """Return a number that nothing else has."""
         return next(self._ids)

@@ -30,11 +30,12 @@ class Permissions:
         key = (repository.lower(), person.id)
         role = self._roles.get(key)
         if role is None:
-            role = self._roles[key] = await _ask(github, repository, person)
+            role = self._roles[key] = await role_of(github, repository, person)
         return role
 
 
-async def _ask(github: GitHub, repository: str, person: Person) -> str:
+async def role_of(github: GitHub, repository: str, person: Person) -> str:
+    """Return the person's role as it is now, in one request, as `Permissions.role` does."""
     url = "/repos/{+repo}/collaborators/{login}/permission"
     try:
         answer = Payload(await github.getitem(url, url_vars={"repo": repository, "login": person.login}))

@@ -29,7 +29,7 @@ def simple_status(repository: Repository, found: Status) -> Json:
         "id": found.id,
         "node_id": found.node_id,
         "url": f"{repositories.url(repository)}/statuses/{found.sha}",
-        "avatar_url": f"{repository.github.url}/avatars/{found.creator.id}",
+        "avatar_url": users.picture(found.creator),
         "state": found.state,
         "context": found.context,
         "description": found.description,

@@ -17,6 +17,12 @@ def page_name(who: User) -> str:
     return f"apps/{who.login.removesuffix('[bot]')}" if who.type == "Bot" else who.login
 
 
+def picture(who: User) -> str:
+    """Return the address of somebody's picture; a bot's is that of its App, whose number it has."""
+    app = next((app for app in who.github.every_app if app.bot is who), None)
+    return f"{who.github.url}/avatars/{f'in/{app.id}' if app else who.id}?v=4"
+
+
 def author(who: User) -> Json | None:
     """Return the `simple-user` who wrote something, null once the account was deleted."""
     return None if who.deleted else user(who)
@@ -30,7 +36,7 @@ def user(who: User) -> Json:
         "login": who.login,
         "id": who.id,
         "node_id": who.node_id,
-        "avatar_url": f"{who.github.url}/avatars/{who.id}",
+        "avatar_url": picture(who),
         "gravatar_id": "",
         "url": url,
         "html_url": page,
