@@ -1,0 +1,240 @@
+"""What the commit of a merge says, as tables of texts before and after."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.events import Person
+from bot.merge_message import Commit, co_authors, message, title, without_template
+
+AUTHOR = Person(1, "octocat", False)
+TEMPLATE = """\
+<!-- Thanks! Please fill this in, and ask somebody for a review: @octocat/reviewers. -->
+## What does this change?
+
+Please refer to the [guide](https://docs.example.org/contribute) for   useful information and tips. After that,
+please request reviews from [reviewers](https://docs.example.org/reviewers) by @ them in the thread.
+
+- [ ] I have read the guide
+- [ ] There are tests
+
+```
+Paste the output here
+```
+"""
+
+
+def commit(name: str, email: str = "", *, number: int = 0, says: str = "Improve it") -> Commit:
+    return Commit(number, name, email or f"{name.lower()}@example.org", says)
+
+
+# Titles
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("Faster", "Faster (#12)"),
+        ("Faster (#12)", "Faster (#12)"),
+        ("Reverts #11 (#11)", "Reverts #11 (#11) (#12)"),
+        ("  Two\nlines ", "Two lines (#12)"),
+        ("Thanks @hubot: keep `@hubot`", "Thanks hubot: keep `@hubot` (#12)"),
+        ("", "(#12)"),
+    ],
+)
+def test_the_first_line_is_the_title_with_the_number(before: str, after: str) -> None:
+    assert title(before, 12) == after
+
+
+# Texts
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", ""),
+        ("\r\n\r\n  \nText\r\n", "Text"),
+        ("One\r\n\r\n\r\n\r\nTwo\rThree", "One\n\nTwo\nThree"),
+        # What TVM's bot was seen to do: it left (@paren), and it broke decorators and e-mail addresses did not matter.
+        (
+            "@start hi @mid (@paren) `@code`\n@T.prim_func\na@b.com\tcc @x\r\nline",
+            "start hi mid (paren) `@code`\n@T.prim_func\na@b.com\tcc x\nline",
+        ),
+    ],
+)
+def test_line_ends_are_plain_and_blank_lines_do_not_begin_or_pile_up(before: str, after: str) -> None:
+    assert without_template(before, ()) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("cc @hubot, @octo-org/compilers and @mona_acme.", "cc hubot, octo-org/compilers and mona_acme."),
+        ('(@hubot) [@hubot] "@hubot" *@hubot* @hubot\'s', '(hubot) [hubot] "hubot" *hubot* hubot\'s'),
+        ("@hubot", "hubot"),
+        ("- @hubot\n> @hubot\n# @hubot", "- hubot\n> hubot\n# hubot"),
+        ("| a | b |\n|---|---|\n| @hubot | `@hubot` |", "| a | b |\n|---|---|\n| hubot | `@hubot` |"),
+        (r"\@hubot", "hubot"),
+        ("<b>@hubot</b>\n\n<div>\n@hubot\n</div>", "<b>hubot</b>\n\n<div>\nhubot\n</div>"),
+        ("hubot@example.org, 5 @ 3, @, @-x, @a_b", "hubot@example.org, 5 @ 3, @, @-x, @a_b"),
+        ("https://social.example/@hubot @hubot", "https://social.example/@hubot hubot"),
+        ("@tvm.testing.slow and @T.prim_func", "@tvm.testing.slow and @T.prim_func"),
+    ],
+)
+def test_mentions_lose_their_at_and_nothing_else_does(before: str, after: str) -> None:
+    assert without_template(before, ()) == after
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "`@hubot`",
+        "``@hubot ` @hubot``",
+        "`two\n@lines`",
+        "```python\n@pytest\ndef test(): ...\n```",
+        "~~~\n<!-- @hubot -->\n\n\n\n@hubot\n~~~",
+        "    @hubot\n\n\n    @hubot",
+        "- item\n\n  ```\n  @hubot\n  ```",
+        "> ```\n> @hubot\n> ```",
+        "1. item\n\n       @hubot",
+        "```\n@hubot, never closed",
+    ],
+)
+def test_code_is_left_as_it_is(code: str) -> None:
+    """TVM's bot took the `@` off decorators in code."""
+    assert without_template(f"Before\n\n{code}\n\nafter `x`", ()).startswith(f"Before\n\n{code}")
+    assert without_template(code, ()) == code
+
+
+def test_a_back_tick_that_opens_nothing_makes_no_code() -> None:
+    assert without_template("a ` b @hubot\n\nc ` @hubot", ()) == "a ` b hubot\n\nc ` hubot"
+    assert without_template(r"\`@hubot`", ()) == r"\`hubot`"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a <!-- b --> c", "a  c"),
+        ("<!-- a\n\nb `c\n-->\nText", "Text"),
+        ("<!--\n```\nno code\n```\n-->\nText", "Text"),
+        ("Text\n\n<!-- never closed\n\nhidden", "Text"),
+        ("Text <!-- never closed", "Text <!-- never closed"),
+        ("`<!-- kept -->`", "`<!-- kept -->`"),
+        ("<!-- `a --> b` @hubot", "b` hubot"),
+        ("`a <!-- b` --> @hubot", "`a <!-- b` --> hubot"),
+        ("<!--> <!---> Text", "Text"),
+        ("```\n<!-- kept -->\n```", "```\n<!-- kept -->\n```"),
+    ],
+)
+def test_comments_go_and_those_that_are_shown_stay(before: str, after: str) -> None:
+    assert without_template(before, ()).strip() == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (TEMPLATE, ""),
+        (TEMPLATE.replace("\n", "\r\n"), ""),
+        (TEMPLATE.replace("- [ ]", "- [x]"), ""),
+        (f"It is faster.\n\n{TEMPLATE}", "It is faster."),
+        (f"It is faster.\n{TEMPLATE}\nMuch.", "It is faster.\n\nMuch."),
+        # Wrapped and indented otherwise, with text of their own right above and below.
+        (
+            "Faster.\n  Please refer to the [guide](https://docs.example.org/contribute)\n for useful information and "
+            "tips. After that, please request reviews from [reviewers](https://docs.example.org/reviewers) by @ them\n"
+            "in the thread.\nMuch.",
+            "Faster.\nMuch.",
+        ),
+        (
+            "## What does this change?\nThe cache.\n\n- [x] There are tests\n- [x] Measured",
+            "The cache.\n\n- [x] Measured",
+        ),
+        ("Please refer to the old guide.", "Please refer to the old guide."),
+        ("- [ ] There are tests, @hubot", "- [ ] There are tests, hubot"),
+        ("```\nI have read the guide\n```", "```\nI have read the guide\n```"),
+        ("    - [ ] There are tests", "    - [ ] There are tests"),
+        ("```\nPaste the output here\n```\n\nText", "Text"),
+        ("```\nPaste the output here\nok\n```", "```\nPaste the output here\nok\n```"),
+    ],
+)
+def test_what_the_template_wrote_is_taken_out(before: str, after: str) -> None:
+    assert without_template(before, [TEMPLATE]) == after
+
+
+def test_all_of_several_templates_are_known() -> None:
+    assert without_template("## A\nfirst\n## B\nsecond", ["## A", "## B"]) == "first\nsecond"
+
+
+# Who wrote it
+
+
+def test_everybody_but_the_author_is_credited_once_in_the_order_of_first_appearance() -> None:
+    """TVM's bot put its lines in the order of a set, and never credited who wrote a later commit alone."""
+    commits = [
+        commit("Octo Cat", number=1),
+        commit("Mona", says="Fix\n\nCo-Authored-By:  Zed  <zed@example.org>\r\nco-authored-by: Octo <octo cat@x>"),
+        commit("Hubot", number=2),
+        commit("MONA", "Mona@Example.org"),
+        commit("Octo Cat", "octo cat@example.org", number=1),
+    ]
+    assert co_authors(commits, [("Zed", "ZED@example.org"), ("Ann", "ann@example.org")], AUTHOR) == [
+        "Co-authored-by: Mona <mona@example.org>",
+        "Co-authored-by: Zed <zed@example.org>",
+        "Co-authored-by: Hubot <hubot@example.org>",
+        "Co-authored-by: Ann <ann@example.org>",
+    ]
+
+
+@pytest.mark.parametrize(
+    "email",
+    [
+        "1+octocat@users.noreply.github.com",
+        "1+formerly-octocat@users.noreply.github.com",
+        "Octocat@users.noreply.github.com",
+        "CAT@example.org",
+    ],
+)
+def test_the_author_is_known_by_their_commits_and_by_the_addresses_that_github_makes(email: str) -> None:
+    commits = [commit("Octo", "cat@example.org", number=1), commit("Octo", email)]
+    assert co_authors(commits, (), AUTHOR) == []
+
+
+def test_somebody_elses_address_by_github_is_theirs() -> None:
+    commits = [commit("Two", "2+octocat@users.noreply.github.com")]
+    assert co_authors(commits, (), AUTHOR) == ["Co-authored-by: Two <2+octocat@users.noreply.github.com>"]
+
+
+def test_a_name_cannot_end_its_line_or_its_address() -> None:
+    crooked = commit("A\nSigned-off-by: B <b@example.org>", "a@example.org>\nx")
+    assert co_authors([crooked], (), AUTHOR) == ["Co-authored-by: A Signed-off-by: B b@example.org <a@example.org x>"]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("Text", "Text\n\nCo-authored-by: Hubot <hubot@example.org>"),
+        # TVM's bot began such a message with two blank lines.
+        ("", "Co-authored-by: Hubot <hubot@example.org>"),
+        ("<!-- nothing -->", "Co-authored-by: Hubot <hubot@example.org>"),
+        (
+            "Text\n\nSigned-off-by: Octo <cat@example.org>",
+            "Text\n\nSigned-off-by: Octo <cat@example.org>\nCo-authored-by: Hubot <hubot@example.org>",
+        ),
+        (
+            "co-authored-by: Ann <ann@example.org>\n\nText",
+            "Text\n\nCo-authored-by: Hubot <hubot@example.org>\nCo-authored-by: Ann <ann@example.org>",
+        ),
+        (
+            "```\nCo-authored-by: Ann <ann@example.org>\n```",
+            "```\nCo-authored-by: Ann <ann@example.org>\n```\n\nCo-authored-by: Hubot <hubot@example.org>",
+        ),
+    ],
+)
+def test_the_message_is_the_text_and_below_it_one_block_of_trailers(body: str, expected: str) -> None:
+    commits = [commit("Octo", "cat@example.org", number=1), commit("Hubot")]
+    assert message(body, (), commits, AUTHOR) == expected
+
+
+def test_who_wrote_it_alone_needs_no_line() -> None:
+    assert message("Text", (), [commit("Octo", "cat@example.org", number=1)], AUTHOR) == "Text"
+    assert message("", (), [], AUTHOR) == ""
