@@ -1,0 +1,59 @@
+"""The keys below `merge`: what has to be so before a pull request is merged, and how it is merged then."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from bot.config.keys import Keys
+from bot.config.types import Pattern, Says, Shared
+from bot.schedule import Every
+
+LOOK_AGAIN_SECONDS = 15 * 60
+"""How often it is looked whether a merge that waits can go on, in case that no event has told of it."""
+
+Method = Literal["squash", "merge", "rebase"]
+
+LabelName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,48}[^\s\x00-\x1f\x7f])?$"),
+    Says("the name of a label, up to 50 characters in one line, as in ready-for-merge"),
+]
+
+
+class Merge(Keys):
+    """`@ci merge`: people with write access merge a pull request by a comment, now or when everything is green."""
+
+    required: Shared[tuple[Pattern, ...]] = Field(
+        default=(),
+        description=(
+            "What must be green on the head, beside what the branch's own rules require: contexts of commit statuses "
+            "and names of check runs. Each pattern must match at least one, and all that match must be green; success, "
+            "neutral and skipped are."
+        ),
+        examples=[["*/pr-head"]],
+    )
+    method: Method = Field(
+        default="squash",
+        description="How it is merged; the repository, and the branch's rules, must allow it.",
+        examples=["squash"],
+    )
+    hold_labels: Shared[tuple[LabelName, ...]] = Field(
+        default=("hold",),
+        description="Labels that keep a pull request from being merged. Upper and lower case are the same.",
+        examples=[["hold"]],
+    )
+    label: LabelName | None = Field(
+        default=None,
+        description=(
+            "A label that the bot puts on pull requests that could be merged as they are, and takes off others. "
+            "Without this key it keeps none."
+        ),
+        examples=["ready-for-merge"],
+    )
+
+    @property
+    def schedule(self) -> Every:
+        """Return when it is looked at the merges that wait."""
+        return Every(LOOK_AGAIN_SECONDS)

@@ -1,0 +1,269 @@
+"""Why a pull request cannot be merged: tables of how it stands, and of what people are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bot.config.merge import Merge
+from bot.events import Person, PullRequest
+from bot.readiness import (
+    APPROVED,
+    CHANGES_REQUESTED,
+    DISMISSED,
+    MOST_LISTED,
+    BranchRules,
+    Kind,
+    Reason,
+    Required,
+    Review,
+    Standing,
+    latest,
+    listed,
+    reasons,
+    undecided,
+)
+from bot.required import Signal, State
+
+HEAD, OLD = "a" * 40, "b" * 40
+AUTHOR, HUBOT, MONA = Person(1, "octocat", False), Person(2, "hubot", False), Person(3, "mona", False)
+RERUN = "@ci rerun"
+PULL = PullRequest(
+    number=12, head_sha=HEAD, base_ref="main", author=AUTHOR, title="Faster", body="", draft=False, is_open=True,
+    updated_at="2026-11-20T05:00:00Z",
+)  # fmt: skip
+
+
+def review(by: Person = HUBOT, state: str = APPROVED, sha: str = HEAD, *, may_write: bool = True) -> Review:
+    return Review(by.id, by.login, state, sha, f"https://github.example/r/{by.login}", may_write)
+
+
+READY = Standing(PULL, merged=False, mergeable=True, reviews=(review(),))
+
+
+def green(name: str, **more: Any) -> Signal:
+    return Signal(name, State.GREEN, **more)
+
+
+def why(standing: Standing, **keys: Any) -> list[str]:
+    return [reason.text for reason in reasons(standing, Merge(**keys), RERUN)]
+
+
+def kinds(standing: Standing, **keys: Any) -> list[str]:
+    return [reason.kind for reason in reasons(standing, Merge(**keys), RERUN)]
+
+
+def test_a_pull_request_that_is_approved_and_asks_for_nothing_else_is_ready() -> None:
+    assert why(READY) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"merged": True, "pull": replace(PULL, is_open=False)}, "It is merged already."),
+        ({"pull": replace(PULL, is_open=False)}, "It is closed: reopen it first."),
+        ({"pull": replace(PULL, draft=True)}, "It is a draft: mark it as ready for review first."),
+        (
+            {"mergeable": False},
+            "It has conflicts with `main`: merge `main` into it, or rebase it, and have it reviewed again.",
+        ),
+        ({"labels": ("docs", "Hold")}, "It has the label `Hold`: somebody has to take that off first."),
+        ({"reviews": ()}, "Nobody with write access other than the author has approved `aaaaaaa`."),
+        (
+            {"rules": BranchRules(methods=("merge", "rebase"))},
+            "The rules of `main` do not allow the method `squash`, which `merge: method:` in app.yaml names. "
+            "They allow `merge`, `rebase`.",
+        ),
+        (
+            {"rules": BranchRules(approvals=2)},
+            "The rules of `main` require 2 approvals by people with write access; there are 1.",
+        ),
+    ],
+)
+def test_each_reason_is_one_sentence_with_what_to_do(change: dict[str, Any], expected: str) -> None:
+    """TVM's bot did not look at drafts, and answered a closed pull request with 👍 and nothing."""
+    assert why(replace(READY, **change)) == [expected]
+
+
+def test_every_reason_is_told_at_once_and_what_only_a_person_can_cure_comes_first() -> None:
+    standing = Standing(
+        replace(PULL, draft=True),
+        merged=False,
+        mergeable=False,
+        labels=("hold", "wip"),
+        rules=BranchRules(required=(Required("gpu/pr-head"),), methods=("rebase",)),
+        signals=(Signal("cpu/pr-head", State.RED),),
+        reviews=(review(state=CHANGES_REQUESTED),),
+    )
+    told = kinds(standing, required=("*/pr-head",), hold_labels=("hold", "wip"))
+    assert told == ["method", "draft", "conflicts", "held", "held", "objection", "check", "check", "approval"]
+
+
+def test_of_a_closed_one_nothing_else_is_told() -> None:
+    assert kinds(Standing(replace(PULL, is_open=False, draft=True), merged=False, mergeable=None)) == [Kind.CLOSED]
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_only_checks_and_approvals_come_by_themselves(kind: Kind) -> None:
+    assert Reason(kind, "").passes is (kind in {Kind.CHECK, Kind.APPROVAL})
+
+
+def test_conflicts_that_github_still_looks_for_matter_where_nothing_else_is_in_the_way() -> None:
+    unknown = replace(READY, mergeable=None)
+    assert undecided(unknown, reasons(unknown, Merge()))
+    assert not undecided(READY, reasons(READY, Merge()))
+    draft = replace(unknown, pull=replace(PULL, draft=True))
+    assert not undecided(draft, reasons(draft, Merge()))
+
+
+# Reviews
+
+
+@pytest.mark.parametrize(
+    ("reviews", "expected"),
+    [
+        ([review()], []),
+        ([review(may_write=False)], ["approval"]),
+        ([review(AUTHOR)], ["approval"]),
+        ([review(sha=OLD)], ["approval"]),
+        ([review(sha="")], ["approval"]),
+        ([review(sha=OLD), review()], []),
+        ([review(), review(state="COMMENTED", sha=HEAD)], []),
+        ([review(sha=OLD), review(state="COMMENTED")], ["approval"]),
+        ([review(), review(state="PENDING")], []),
+        ([review(), review(state=DISMISSED)], ["approval"]),
+        ([review(state=CHANGES_REQUESTED)], ["objection", "approval"]),
+        ([review(state=CHANGES_REQUESTED), review()], []),
+        ([review(), review(state=CHANGES_REQUESTED)], ["objection", "approval"]),
+        ([review(state=CHANGES_REQUESTED), review(state="COMMENTED")], ["objection", "approval"]),
+        ([review(state=CHANGES_REQUESTED), review(state=DISMISSED), review(MONA)], []),
+        ([review(state=CHANGES_REQUESTED, sha=OLD), review(MONA)], ["objection"]),
+        ([review(MONA, CHANGES_REQUESTED, may_write=False), review()], []),
+        ([replace(review(), by_id=0)], ["approval"]),
+        ([replace(review(state=CHANGES_REQUESTED), by_id=0), review(MONA)], []),
+    ],
+)
+def test_the_latest_word_of_each_person_counts(reviews: list[Review], expected: list[str]) -> None:
+    """TVM's bot took every review for itself: who had requested changes and then approved still blocked.
+
+    It also let an author with write access approve their own work.
+    """
+    assert kinds(replace(READY, reviews=tuple(reviews))) == expected
+
+
+def test_an_author_is_known_by_their_number_whatever_they_are_called() -> None:
+    renamed = replace(review(), by_id=AUTHOR.id, by="formerly-octocat")
+    namesake = replace(review(), by=AUTHOR.login)
+    assert kinds(replace(READY, reviews=(renamed,))) == ["approval"]
+    assert kinds(replace(READY, reviews=(namesake,))) == []
+
+
+def test_an_approval_of_an_older_head_is_named_and_linked() -> None:
+    assert why(replace(READY, reviews=(review(sha=OLD),))) == [
+        "Nobody with write access other than the author has approved `aaaaaaa`; "
+        "[the approval of `hubot`](https://github.example/r/hubot) is of `bbbbbbb`, which is not the head any more."
+    ]
+
+
+def test_who_requests_changes_is_named_and_their_review_linked() -> None:
+    assert why(replace(READY, reviews=(review(), review(MONA, CHANGES_REQUESTED)))) == [
+        "`mona` [requests changes](https://github.example/r/mona): "
+        "they have to approve, or somebody has to dismiss that review."
+    ]
+
+
+def test_approvals_of_older_heads_help_to_the_number_that_the_branch_requires_but_one_is_of_the_head() -> None:
+    two = BranchRules(approvals=2)
+    assert kinds(replace(READY, rules=two, reviews=(review(MONA, sha=OLD), review()))) == []
+    assert kinds(replace(READY, rules=two, reviews=(review(MONA, sha=OLD), review(sha=OLD)))) == ["approval"]
+
+
+def test_reviews_keep_the_order_of_those_who_spoke_first() -> None:
+    said = [review(MONA, CHANGES_REQUESTED), review(), review(MONA)]
+    assert [(one.by, one.state) for one in latest(said)] == [("mona", APPROVED), ("hubot", APPROVED)]
+
+
+# Checks
+
+CPU, RED = "cpu/pr-head", State.RED
+
+
+@pytest.mark.parametrize(
+    ("required", "patterns", "signals", "expected"),
+    [
+        ((), (), [Signal("anything", RED)], []),
+        ((Required(CPU),), (), [green(CPU)], []),
+        ((Required(CPU),), (), [green("CPU/PR-head")], []),
+        ((Required(CPU),), (), [Signal(CPU, RED)], ["`cpu/pr-head` has failed"]),
+        ((Required(CPU),), (), [Signal(CPU, State.PENDING)], ["`cpu/pr-head` has not ended"]),
+        ((Required(CPU),), (), [], ["`cpu/pr-head` has not begun"]),
+        ((Required(CPU),), (), [green(CPU), Signal(CPU, RED, app=9)], ["`cpu/pr-head` has failed"]),
+        ((Required(CPU, 7),), (), [green(CPU, app=7), Signal(CPU, RED, app=9), Signal(CPU, RED)], []),
+        ((Required(CPU, 7),), (), [green(CPU, app=9), green(CPU)], ["`cpu/pr-head` has not begun"]),
+        ((), ("*/pr-head",), [green(CPU), green("gpu/pr-head"), Signal("lint", RED)], []),
+        ((), ("*/pr-head",), [green(CPU), Signal("gpu/pr-head", RED)], ["`gpu/pr-head` has failed"]),
+        ((), ("*/pr-head",), [green("lint")], ["Nothing on `aaaaaaa` is named `*/pr-head`"]),
+        ((Required(CPU),), (CPU,), [], ["`cpu/pr-head` has not begun"]),
+        ((Required(CPU),), ("*/pr-head",), [Signal(CPU, RED)], ["`cpu/pr-head` has failed"]),
+        (
+            (Required("b"), Required("a"), Required("c")),
+            (),
+            [Signal("a", State.PENDING), Signal("c", RED)],
+            ["`c` has failed", "`a` has not ended", "`b` has not begun"],
+        ),
+    ],
+)
+def test_what_is_required_has_to_be_green_and_nothing_else_matters(
+    required: tuple[Required, ...], patterns: tuple[str, ...], signals: list[Signal], expected: list[str]
+) -> None:
+    """What is required comes from the branch and from app.yaml.
+
+    TVM #18780, #14618: lists of jobs in the code went stale. Since December 2022 a job that nobody ran any more was
+    expected, so that nothing could be merged.
+    """
+    told = why(replace(READY, rules=BranchRules(required=required), signals=tuple(signals)), required=patterns)
+    assert len(told) == len(expected), told
+    assert all(text.startswith(start) for text, start in zip(told, expected, strict=True)), told
+
+
+def test_a_check_that_never_comes_is_told_with_who_requires_it() -> None:
+    """TVM #18780, #14618: that a job is required which no longer exists can be seen, and where to take it off."""
+    standing = replace(READY, rules=BranchRules(required=(Required("tvm-ci/pr-head"), Required("lint", 15368))))
+    assert why(standing, required=("docs/*",)) == [
+        "Nothing on `aaaaaaa` is named `docs/*` yet; `merge: required:` in app.yaml requires it. "
+        "If it never comes, it is required there in vain.",
+        "`lint` has not begun on `aaaaaaa` yet; the rules of `main` require it, reported by the App with the number "
+        "15368. If it never comes, it is required there in vain.",
+        "`tvm-ci/pr-head` has not begun on `aaaaaaa` yet; the rules of `main` require it. "
+        "If it never comes, it is required there in vain.",
+    ]
+
+
+def test_a_failure_is_linked_and_how_to_run_it_again_is_told_where_that_can_be_asked_for() -> None:
+    standing = replace(READY, signals=(Signal(CPU, RED, url="https://ci.example.org/job/cpu?a=(b)"),))
+    linked = "[`cpu/pr-head`](<https://ci.example.org/job/cpu?a=%28b%29>) has failed on `aaaaaaa`"
+    assert why(standing, required=(CPU,)) == [f"{linked}: `@ci rerun` runs again what failed."]
+    assert [reason.text for reason in reasons(standing, Merge(required=(CPU,)))] == [f"{linked}."]
+
+
+def test_what_comes_from_outside_is_shown_as_code_and_links_nowhere_else() -> None:
+    hostile = Signal("x](https://evil.example) @octocat `", RED, url="javascript:alert(1)")
+    standing = replace(READY, labels=("@octocat",), signals=(hostile,))
+    told = why(standing, required=("*",), hold_labels=("@octocat",))
+    assert told == [
+        "It has the label `@octocat`: somebody has to take that off first.",
+        "`` x](https://evil.example) @octocat ` `` has failed on `aaaaaaa`: `@ci rerun` runs again what failed.",
+    ]
+
+
+def test_a_long_list_is_counted_and_not_told_whole() -> None:
+    many = tuple(Signal(f"job-{n:02}", RED) for n in range(MOST_LISTED + 3))
+    found = reasons(replace(READY, reviews=(), signals=many), Merge(required=("job-*",)))
+    lines = listed(found).splitlines()
+    assert len(lines) == MOST_LISTED + 2
+    assert lines[-2:] == [
+        "- And 3 more of the same kind.",
+        "- Nobody with write access other than the author has approved `aaaaaaa`.",
+    ]
