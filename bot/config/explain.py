@@ -16,7 +16,7 @@ from bot.config.keys import key_types
 from bot.config.model import LATER_KEYS, Config, RepositoryConfig
 from bot.config.shared import ORIGINS
 from bot.config.source import Scalar, shown
-from bot.config.types import Says, Section
+from bot.config.types import LACKING, Says, Section
 
 UNKNOWN = "unknown key{guess}; allowed: {known}"
 NO_KEYS_HERE = "unknown key; there are none to be set here, write true or false"
@@ -47,6 +47,8 @@ def message(error: ErrorDetails, root: type[BaseModel]) -> str:
             return MISSING.format(key=location[-1], words=words(annotation))
         case "value_error":
             return str(context["error"])
+        case _ if kind == LACKING:
+            return error["msg"]
         case "too_short" | "string_too_short":
             return EMPTY.format(words=words(annotation))
         case "string_too_long":

@@ -12,6 +12,7 @@ from bot.config import explain
 from bot.config.faults import ConfigError, Fault
 from bot.config.model import Config
 from bot.config.source import MAX_BYTES, Entry, Value, read
+from bot.config.types import LACKING
 
 UNREADABLE = "cannot be read: {reason}; name another file, or make this one readable"
 EMPTY = 'the file is empty; the least it can say is "repositories: {octocat/compiler: {}}"'
@@ -77,7 +78,7 @@ def faults_of(error: ValidationError, whole: Value, file: str, root: type[BaseMo
     # A list whose items are all faulty counts as empty with pydantic; for a reader it is not.
     details = [d for d in error.errors(include_url=False) if d["type"] != "too_short" or not d["input"]]
     # What `defaults` leaves out each repository may say for itself; whether it does is seen there.
-    details = [d for d in details if d["type"] != "missing" or d["loc"][0] != "defaults"]
+    details = [d for d in details if d["type"] not in ("missing", LACKING) or d["loc"][0] != "defaults"]
     # Keys that are missing all stand at the place of the mapping that lacks them.
     once = {(_place(d, whole), d["type"], d["loc"][-1] if d["type"] == "missing" else ""): d for d in details}
     return [Fault(file, *place, explain.message(detail, root)) for (place, *_), detail in once.items()]

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from bot.config.alarms import MainFailures, Regressions
 from bot.config.keys import Keys
@@ -14,6 +15,7 @@ from bot.config.last_good import LastGood
 from bot.config.nightly import Nightly
 from bot.config.results import Results
 from bot.config.types import (
+    LACKING,
     EncryptedAddress,
     Mention,
     Pattern,
@@ -30,6 +32,8 @@ LATER_KEYS = frozenset(
     {"merge", "teams", "skip_ci", "docs", "stale_reviews"},
 )
 """Repository keys whose names are settled and whose features this version does not have: refused, never ignored."""
+
+NEEDS_RESULTS = "needs results, which says where labs put what they find; add that key, or leave this one out"
 
 
 class SlowTests(Keys):
@@ -156,6 +160,14 @@ class RepositoryConfig(Keys):
         ),
         examples=[False],
     )
+
+    @field_validator("regressions")
+    @classmethod
+    def _with_results(cls, regressions: Regressions | None, info: ValidationInfo) -> Regressions | None:
+        """Raise a fault of the kind LACKING where there are no results, unless what they say is a fault itself."""
+        if regressions is not None and "results" in info.data and info.data["results"] is None:
+            raise PydanticCustomError(LACKING, NEEDS_RESULTS)
+        return regressions
 
     @property
     def timers(self) -> dict[str, Schedule]:

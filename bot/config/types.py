@@ -20,6 +20,9 @@ from pydantic_core import CoreSchema, core_schema
 
 from bot.urls import encrypted_url, http_url
 
+LACKING = "lacking"
+"""The kind of a fault of a key that needs another one beside it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Says:

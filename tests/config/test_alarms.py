@@ -1,0 +1,49 @@
+"""The keys of what people are told when something breaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.config import ConfigError, parse_config
+
+RESULTS = "results: {bucket: b-1, labs: {example-lab: {targets: [adreno]}}}"
+NEEDS = "needs results, which says where labs put what they find; add that key, or leave this one out"
+
+
+def faults_of(text: str) -> list[str]:
+    try:
+        parse_config(text.encode(), "app.yaml")
+    except ConfigError as error:
+        return str(error).splitlines()
+    return []
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        (f"repositories: {{octocat/a: {{{RESULTS}, regressions: {{to: [discord]}}}}}}", []),
+        (f"defaults: {{regressions: true}}\nrepositories: {{octocat/a: {{{RESULTS}}}}}", []),
+        ("defaults: {regressions: true}\nrepositories: {octocat/a: {regressions: false}}", []),
+        (
+            "repositories:\n  octocat/a:\n    regressions: {to: [discord]}\n    results: false\n    help: 5",
+            [
+                f"app.yaml:3:18: repositories.octocat/a.regressions: {NEEDS}",
+                "app.yaml:5:11: repositories.octocat/a.help: is a number; it must be true, false or a mapping of keys; "
+                "for example false",
+            ],
+        ),
+        (
+            "defaults: {regressions: true}\nrepositories: {octocat/a: , octocat/b: }",
+            [f"app.yaml:1:25: defaults.regressions: {NEEDS}"],
+        ),
+        (
+            "repositories: {octocat/a: {regressions: true, results: 5}}",
+            [
+                "app.yaml:1:56: repositories.octocat/a.results: is a number; it must be true, false or a mapping of "
+                'keys; for example {"bucket": "device-results", "labs": {"example-lab": {"targets": ["hexagon-v73"]}}}'
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_regressions_need_results(text: str, faults: list[str]) -> None:
+    assert faults_of(text) == faults
