@@ -27,7 +27,7 @@ class Permission:
 NEEDS = (
     Permission("metadata", "Metadata", "read", "people's roles; GitHub sets it by itself"),
     Permission("pull_requests", "Pull requests", "write", "reading pull requests and reviews, asking for reviews"),
-    Permission("issues", "Issues", "write", "comments, reactions; saying why the nightly branch cannot move"),
+    Permission("issues", "Issues", "write", "comments, reactions; saying why a branch cannot move"),
     Permission("statuses", "Commit statuses", "write", "`ci/slow-tests`, `nightly`; reading what Jenkins reported"),
     Permission("actions", "Actions", "write", "finding and rerunning workflows"),
     Permission(
@@ -40,8 +40,8 @@ NEEDS = (
         "contents",
         "Contents",
         "write",
-        "moving the nightly branch, and writing nothing else; hearing of pushes; which commits are on a branch, the "
-        "names of files, and of what is in them `.github/nightjar.yaml` alone",
+        "moving the nightly and the last good branch, and writing nothing else; hearing of pushes; which commits are "
+        "on a branch, the names of files, and of what is in them `.github/nightjar.yaml` alone",
     ),
     Permission(
         "members", "Members, of the organization", "read", "`cc @octo-org/hexagon`; may be left out without teams"

@@ -22,7 +22,8 @@ class LastGood(Follows):
         min_length=1,
         description=(
             "What must be green on a commit: contexts of commit statuses and names of check runs. Each pattern must "
-            "match at least one, and all that match must be green; success, neutral and skipped are."
+            "match at least one, and all that match must be green; success, neutral and skipped are. Name each that "
+            "matters: a pattern for several is content as soon as the first of them is green."
         ),
         examples=[["*/branch"]],
     )

@@ -267,16 +267,28 @@ async def test_a_week_of_absence_is_caught_up_by_one_look(place: GoodTown) -> No
     assert (await place.told())["commits"] == 2
 
 
-async def test_a_look_costs_two_requests_and_two_for_each_newer_commit(place: GoodTown) -> None:
+LOOK = {"GET /git/ref/{ref}": 2, "GET /commits": 1}
+"""Before the look, and at the closing one at where the branch is."""
+ASKED = {"GET /commits/{ref}/status": 1, "GET /commits/{ref}/check-runs": 1}
+
+
+async def test_a_look_costs_three_requests_and_two_for_each_newer_commit(place: GoodTown) -> None:
     place.checked("first", GREEN)
     await place.look()
-    nothing_new = routes(await place.asked())
-    # The last one is the closing look at where the branch is.
-    assert nothing_new == {"GET /git/ref/{ref}": 2, "GET /commits": 1}
+    assert routes(await place.asked()) == LOOK
     for _ in range(4):
         place.checked("red", RED)
     red = routes(await place.asked())
-    assert red == {**nothing_new, "GET /commits/{ref}/status": 4, "GET /commits/{ref}/check-runs": 4}
+    assert red == {**LOOK, "GET /commits/{ref}/status": 4, "GET /commits/{ref}/check-runs": 4}
+
+
+async def test_a_move_looks_twice_before_it_writes(place: GoodTown) -> None:
+    place.checked("first", GREEN)
+    await place.look()
+    place.checked("second", GREEN)
+    moved = routes(await place.asked())
+    writes = {"GET /git/ref/{ref}": 3, "GET /compare/{basehead}": 1, "PATCH /git/refs/{ref}": 1}
+    assert moved == {**LOOK, **ASKED, **writes}
 
 
 async def test_what_has_not_changed_since_the_last_look_costs_nothing_of_the_quota(place: GoodTown) -> None:
@@ -284,8 +296,7 @@ async def test_what_has_not_changed_since_the_last_look_costs_nothing_of_the_quo
     await place.look()
     shas = [place.checked("red", RED) for _ in range(4)]
     await place.look()
-    same = await place.asked()
-    assert {one.status for one in same} == {304}
+    assert {one.status for one in await place.asked()} == {304}
     place.check(shas[1], RUNS)
     changed = [one for one in await place.asked() if one.status != 304]
     assert routes(changed) == {"GET /commits/{ref}/check-runs": 1}
