@@ -19,7 +19,7 @@ from bot.events import Delivery
 from bot.payload import Payload
 from bot.results.events import CHECK_DUE
 from bot.results.model import Detail
-from bot.results.regressions import Known, Regression, read_record
+from bot.results.regressions import Known, Regression, as_record, read_record
 from handlers import regressions
 from handlers.regressions import (
     LATER,
@@ -31,6 +31,7 @@ from handlers.regressions import (
     OLD,
     OLDER,
     decide,
+    record_key,
 )
 from tests.handlers.driver import FULL_NAME
 from tests.handlers.labs import TILE, Labs, a_lab
@@ -97,6 +98,10 @@ async def test_where_nothing_fails_and_nothing_failed_nobody_is_asked(labs: Labs
     plan = await planned(labs, sha)
     assert ([effect.effect["kind"] for effect in plan.effects], plan.why) == (["Remember"], NOTHING_FAILS)
     assert asked(labs) == []
+    # Looked at again, it is still the night about which people had a message.
+    known = Known(sha, AT, told=True)
+    await labs.world.records.put(record_key(labs.world.repository.id, ABOUT), as_record(known))
+    assert (await planned(labs, sha)).effects == ()
 
 
 @pytest.mark.parametrize(
