@@ -1,4 +1,4 @@
-"""The few GraphQL mutations that REST has no counterpart for. Any other query is answered with a GraphQL error.
+"""The few GraphQL mutations and fields that REST has no counterpart for. All else is answered with a GraphQL error.
 
 https://docs.github.com/graphql/reference/mutations#addreaction
 """
@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from .apps import Token
 from .conversation import Comment, Review, ReviewComment
+from .errors import ApiError
 from .issues import Issue, add_reaction, reactions_of
 from .pulls import PullRequest
 from .routing import Answer
+from .rules import ALREADY_QUEUED, NOT_QUEUEABLE, check_head
 
 if TYPE_CHECKING:
     from .github import GitHubSandbox
@@ -30,8 +32,12 @@ CONTENTS = {
     "ROCKET": "rocket",
     "EYES": "eyes",
 }
-_CALL = re.compile(r"\b(addReaction|removeReaction)\s*\(\s*input\s*:\s*(\$\w+|\{[^}]*\})\s*\)")
+REACTIONS = ("addReaction", "removeReaction")
+QUEUEING = ("enqueuePullRequest", "dequeuePullRequest")
+_CALL = re.compile(rf"\b({'|'.join((*REACTIONS, *QUEUEING))})\s*\(\s*input\s*:\s*(\$\w+|\{{[^}}]*\}})\s*\)")
 _FIELD = re.compile(r"(\w+)\s*:\s*(\$\w+|\"[^\"]*\"|\w+)")
+_OBJECT = re.compile(r"\b(repository|pullRequest)\s*\(([^)]*)\)")
+_TEMPLATE = re.compile(r"(?:(?:\.github|docs)/)?pull_request_template(?:\.(?:md|txt)|/[^/]+\.md)", re.IGNORECASE)
 Subject = Issue | Comment | Review | ReviewComment
 
 
@@ -39,12 +45,20 @@ def answer(github: GitHubSandbox, token: Token, request: Json) -> Answer:
     """Carry out a GraphQL request."""
     query, variables = str(request.get("query", "")), request.get("variables") or {}
     found = _CALL.search(query)
+    if found is None and "mutation" not in query and (objects := dict(_OBJECT.findall(query))):
+        return _read(github, token, query, {name: _input(text, variables) for name, text in objects.items()})
     if found is None or "mutation" not in query:
-        return _error("The sandbox knows addReaction and removeReaction only", "UNSUPPORTED")
+        return _error(f"The sandbox knows {', '.join((*REACTIONS, *QUEUEING))} only", "UNSUPPORTED")
     values = _input(found[2], variables)
+    if found[1] in QUEUEING:
+        return _queue(github, token, found[1], values)
+    return _react(github, token, found[1], values)
+
+
+def _react(github: GitHubSandbox, token: Token, mutation: str, values: Json) -> Answer:
     subject = next(_subjects(github, token, str(values.get("subjectId"))), None)
     if subject is None:
-        return _error(f"Could not resolve to a node with the global id of '{values.get('subjectId')}'", "NOT_FOUND")
+        return _no_node(values.get("subjectId"))
     content = str(values.get("content"))
     if content not in CONTENTS:
         return _error(f"{content!r} is not one of {sorted(CONTENTS)}", "BAD_USER_INPUT")
@@ -52,14 +66,66 @@ def answer(github: GitHubSandbox, token: Token, request: Json) -> Answer:
         return _error("Resource not accessible by integration", "FORBIDDEN")
     issue, on = subject
     user = token.installation.app.bot
-    if found[1] == "addReaction":
+    if mutation == "addReaction":
         add_reaction(user, CONTENTS[content], on, issue)
     else:
         kept = [r for r in reactions_of(on) if not (r.user is user and r.content == CONTENTS[content])]
         reactions_of(on)[:] = kept
         github.changed()
     body = {"reaction": {"content": content, "user": {"login": user.login}}, "subject": {"id": on.node_id}}
-    return Answer({"data": {found[1]: body}})
+    return Answer({"data": {mutation: body}})
+
+
+def _queue(github: GitHubSandbox, token: Token, mutation: str, values: Json) -> Answer:
+    """Put a pull request into the merge queue, or take it out.
+
+    https://docs.github.com/graphql/reference/mutations#enqueuepullrequest
+    """
+    wanted = values.get("pullRequestId" if mutation == "enqueuePullRequest" else "id")
+    pull = next((found for found, _ in _subjects(github, token, str(wanted)) if isinstance(found, PullRequest)), None)
+    if pull is None:
+        return _no_node(wanted)
+    if not (token.may("pull_requests", "write") and token.may("contents", "write")):
+        return _error("Resource not accessible by integration", "FORBIDDEN")
+    actor, entry = token.installation.app.bot, pull.queued
+    if mutation == "dequeuePullRequest":
+        if entry is None:
+            return _error("Pull request is not in the merge queue", "UNPROCESSABLE")
+        pull.dequeue(actor)
+    else:
+        if values.get("expectedHeadOid") not in {None, pull.head_sha}:
+            return _error("Expected head oid does not match the current head oid", "UNPROCESSABLE")
+        if entry is not None:
+            return _error(ALREADY_QUEUED, "UNPROCESSABLE")
+        if pull.queue is None or pull.state != "open" or pull.draft or not pull.mergeable:
+            return _error(NOT_QUEUEABLE, "UNPROCESSABLE")
+        try:
+            check_head(pull)
+        except ApiError as error:
+            return _error(error.message, "UNPROCESSABLE")
+        entry = pull.enqueue(actor)
+    position = (pull.queue or []).index(entry) + 1 if pull.queued else 0
+    return Answer({"data": {mutation: {"mergeQueueEntry": {"position": position}}}})
+
+
+def _read(github: GitHubSandbox, token: Token, query: str, named: Json) -> Answer:
+    """Answer a query about a repository, and one of its pull requests."""
+    full_name = f"{named['repository'].get('owner')}/{named['repository'].get('name')}"
+    repository = github.repositories.get(full_name.lower())
+    if repository is None or repository not in token.repositories:
+        return _error(f"Could not resolve to a Repository with the name '{full_name}'.", "NOT_FOUND")
+    body: Json = {}
+    if "pullRequestTemplates" in query:
+        files = repository.git.commits[repository.branch(repository.default_branch)].files
+        body["pullRequestTemplates"] = [{"body": text} for path, text in files.items() if _TEMPLATE.fullmatch(path)]
+    if "pullRequest" in named:
+        number = named["pullRequest"].get("number")
+        pull = repository.issues.get(number) if isinstance(number, int) else None
+        if not isinstance(pull, PullRequest):
+            return _error(f"Could not resolve to a PullRequest with the number of {number}.", "NOT_FOUND")
+        in_queue = {"isInMergeQueue": pull.queued is not None, "isMergeQueueEnabled": pull.queue is not None}
+        body["pullRequest"] = {"id": pull.node_id, **in_queue}
+    return Answer({"data": {"repository": body}})
 
 
 def _input(text: str, variables: Json) -> Json:
@@ -77,6 +143,10 @@ def _subjects(github: GitHubSandbox, token: Token, wanted: str) -> Iterator[tupl
             if isinstance(issue, PullRequest):
                 subjects += [*issue.reviews, *issue.review_comments]
             yield from ((issue, subject) for subject in subjects if subject.node_id == wanted)
+
+
+def _no_node(wanted: object) -> Answer:
+    return _error(f"Could not resolve to a node with the global id of '{wanted}'", "NOT_FOUND")
 
 
 def _error(message: str, kind: str) -> Answer:

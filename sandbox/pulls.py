@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .conversation import Review, ReviewComment, ReviewState
 from .git import Change, Commit, changes
 from .issues import By, Issue
+from .rules import QueueEntry
 from .users import Team, User, node_id
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class PullRequest(Issue):
         self.merged_at: datetime | None = None
         self.merged_by: User | None = None
         self.merge_commit_sha: str | None = None
+        self.undecided = 0
+        """How often GitHub is to answer that it does not know yet whether there are conflicts."""
         self.pushes: list[Push] = []
         self.requested_reviewers: list[User] = []
         self.requested_teams: list[Team] = []
@@ -109,6 +112,8 @@ class PullRequest(Issue):
         self.pushes.append(Push(self.github.new_id(), by, sha, forced, self.github.clock.now()))
         self.base_sha = self.repository.branch(self.base_ref)
         self.announce("synchronize", by, {"before": before, "after": sha})
+        if self.queued:
+            self.dequeue(by, "UNKNOWN_REMOVAL_REASON")
 
     def review(
         self,
@@ -216,6 +221,8 @@ class PullRequest(Issue):
         """Merge, whoever may or may not do so, and return the SHA of the commit on the base branch."""
         user, git = self.github.user(by), self.repository.git
         tip = git.commits[self.repository.branch(self.base_ref)]
+        if method == "rebase":
+            return self._merged(user, self._replayed(tip))
         files: dict[str, str] = dict(tip.files)
         for change in self.files:
             files.pop(change.path, None)
@@ -223,13 +230,53 @@ class PullRequest(Issue):
                 files[change.path] = git.commits[self.head_sha].files[change.path]
         parents = (tip.sha, self.head_sha) if method == "merge" else (tip.sha,)
         text = "\n\n".join(part for part in (title or f"{self.title} (#{self.number})", message) if part)
-        merged = git.commit(parents, files, text, user, self.github.clock.now())
+        return self._merged(user, git.commit(parents, files, text, user, self.github.clock.now()))
+
+    def _replayed(self, tip: Commit) -> Commit:
+        """Return the last of the pull request's commits, each made again on top of the base."""
+        git = self.repository.git
+        for commit in self.commits:
+            before = git.commits[commit.parents[0]].files if commit.parents else {}
+            files = dict(tip.files)
+            for change in changes(before, commit.files):
+                files.pop(change.path, None)
+                if change.status != "removed":
+                    files[change.path] = commit.files[change.path]
+            tip = git.commit((tip.sha,), files, commit.message, commit.author, commit.date)
+        return tip
+
+    def _merged(self, user: User, merged: Commit) -> str:
         self.state, self.merged_by, self.merge_commit_sha = "closed", user, merged.sha
         self.merged_at = self.closed_at = self.github.clock.now()
         self.closed_by = user
         self.announce("closed", user)
         self.repository.move(f"refs/heads/{self.base_ref}", merged.sha, user)
         return merged.sha
+
+    @property
+    def queue(self) -> list[QueueEntry] | None:
+        """Return the merge queue of the base branch, None where it has none."""
+        return self.repository.queue(self.base_ref)
+
+    @property
+    def queued(self) -> QueueEntry | None:
+        """Return the pull request's place in the merge queue, or None."""
+        return next((entry for entry in self.queue or () if entry.pull is self), None)
+
+    def enqueue(self, by: By) -> QueueEntry:
+        """Put it at the end of the merge queue."""
+        assert self.queue is not None, f"{self.base_ref} has no merge queue"
+        made = QueueEntry(self, self.head_sha, self.github.user(by))
+        self.queue.append(made)
+        self.announce("enqueued", by)
+        return made
+
+    def dequeue(self, by: By, reason: str = "MANUAL") -> None:
+        """Take it out of the merge queue."""
+        assert self.queue is not None
+        assert self.queued is not None
+        self.queue.remove(self.queued)
+        self.announce("dequeued", by, {"reason": reason})
 
     def conversation(self) -> str:
         """Return the whole conversation as text, for failure messages and the demo."""

@@ -12,6 +12,7 @@ from .git import NO_COMMIT, Commit, GitStore
 from .issues import By, Issue, Label
 from .pulls import PullRequest
 from .users import Role, Team, User, node_id
+from .rules import METHODS, QueueEntry, Rules
 from .webhooks import Hook
 from .workflows import WorkflowRun
 
@@ -41,6 +42,9 @@ class Repository:
         self.refs: dict[str, str] = {}
         self.protected: dict[str, tuple[str, ...]] = {}
         self.roles: dict[User, Role] = {}
+        self.rules: dict[str, Rules] = {}
+        self.classic_queues: set[str] = set()
+        self.merge_methods: tuple[str, ...] = METHODS
         self.teams: dict[str, Team] = {}
         self.labels: dict[str, Label] = {}
         self.issues: dict[int, Issue] = {}
@@ -49,6 +53,7 @@ class Repository:
         self.hooks: list[Hook] = []
         self._statuses: list[Status] = []
 
+        self._queues: dict[str, list[QueueEntry]] = {}
     @property
     def full_name(self) -> str:
         """Return `owner/name`."""
@@ -166,6 +171,12 @@ class Repository:
         existing = self.github.repositories.get(f"{owner.login}/{self.name}".lower())
         if existing is not None:
             return existing
+    def queue(self, branch: str) -> list[QueueEntry] | None:
+        """Return the merge queue of a branch, by a rule or by classic protection; None where it has none."""
+        if branch not in self.classic_queues and not self.rules.get(branch, Rules()).queue:
+            return None
+        return self._queues.setdefault(branch, [])
+
         made = Repository(self.github, owner, self.name, self.git)
         made.parent, made.default_branch, made.refs = self, self.default_branch, dict(self.refs)
         self.github.repositories[made.full_name.lower()] = made

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sandbox import rules
 from sandbox.errors import ApiError, invalid, not_found, refused
 from sandbox.repository import HEADS, Repository
 from sandbox.routing import Answer, Call, route
@@ -101,10 +102,21 @@ def get_branch(call: Call) -> Answer:
     return Answer(short | {"commit": commit, "_links": links})
 
 
+@route("GET", f"{REPO}/rules/branches/{{branch}}", "metadata")
+def list_rules(call: Call) -> Answer:
+    """List the rules that hold for a branch, whether it exists or not; classic protection is none of them."""
+    found = rules.as_json(call.repository.rules.get(call.path["branch"], rules.Rules()), call.repository.full_name)
+    return call.page(found, lambda rule: rule)
+
+
 def _branch(repository: Repository, name: str) -> dict[str, Any]:
     sha, required = repository.branch(name), repository.protected.get(name)
     url = f"{repositories.url(repository)}/branches/{name}/protection"
-    checks = {"enforcement_level": "non_admins" if required else "off", "contexts": list(required or ()), "checks": []}
+    checks = {
+        "enforcement_level": "non_admins" if required else "off",
+        "contexts": list(required or ()),
+        "checks": [{"context": context, "app_id": None} for context in required or ()],
+    }
     return {
         "name": name,
         "commit": {"sha": sha, "url": f"{repositories.url(repository)}/commits/{sha}"},
