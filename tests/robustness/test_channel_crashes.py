@@ -1,0 +1,81 @@
+"""SIGKILL while people are told in channels: they are told, and what may be a repetition says so."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from pathlib import Path
+
+from bot.effects.tell import AGAIN
+from sandbox import Fault
+from tests.bucket import World
+from tests.conversations.channels import channels
+from tests.conversations.lab import junit
+from tests.robustness.nights import BREAKS, Nights
+from tests.robustness.place import BOT, PATIENCE, Place, failures, place, tracebacks
+
+
+class Regression(Nights):
+    """A test ends well in one night, and fails in two."""
+
+    async def hold(self) -> None:
+        """Upload everything, each commit's when the one before is told of."""
+        self.commits = {}
+        for night, verdict, title in (
+            ("first", "passed", "First run, nothing to compare with · 1 passed"),
+            ("second", BREAKS, "1 new failure · 0 passed"),
+            ("third", BREAKS, ""),
+        ):
+            sha = self._night(night, {"night": night})
+            self.upload(sha, night, {"a.xml": junit(test_add=verdict)})
+            await self.until(partial(self._told, sha, title))
+
+    def _told(self, sha: str, title: str) -> bool:
+        """Whether the check of a commit is there, or else, without a title, the issue."""
+        return self._says(sha, title) if title else bool(self.repository.issues)
+
+
+async def kill_at(here: Place, held: Fault) -> None:
+    """Kill the bot while a request of its is held, and start it again."""
+    async with asyncio.timeout(PATIENCE):
+        await held.reached.wait()
+    await here.bot.kill()
+    held.abandon()
+    await here.start()
+
+
+async def test_a_kill_around_a_message_tells_people_and_says_where_it_may_be_a_repetition(
+    tmp_path: Path, sqlite_url: str, aws_world: World
+) -> None:
+    async with (
+        channels() as chats,
+        place(tmp_path, sqlite_url, environment=chats.environment, bucket=aws_world) as here,
+    ):
+        repository = here.add_repository("octocat")
+        here.configure([repository.full_name], regressions={"to": ["discord", "slack", "issue"]})
+        there = chats.discord.faults.pause("POST", "*", when="after")
+        not_there = chats.slack.faults.pause("POST", "*", when="before")
+        opened = here.github.faults.pause("POST", "/repos/{owner}/{repo}/issues", when="after")
+        await here.start()
+        nights = asyncio.create_task(Regression(here, repository).hold())
+        for held in (there, not_there, opened):
+            await kill_at(here, held)
+        await nights
+        deliveries = await here.quiet()
+        assert failures(deliveries) == []
+        assert tracebacks(here.bot) == []
+        first, second = chats.discord.said
+        assert "began to fail" in first
+        assert AGAIN not in first
+        assert second.splitlines() == [*first.splitlines()[:2], AGAIN, *first.splitlines()[2:]]
+        assert chats.slack.said == [second]
+        (issue,) = [issue for issue in repository.issues.values() if issue.user.login == BOT]
+        assert (issue.state, issue.comments) == ("open", [])
+
+        for delivery in deliveries:
+            if any(effect["kind"] == "Tell" for plan in delivery["plans"] for effect in plan["effects"]):
+                code, _, err = await here.bot.run("replay", delivery["guid"], "--config", str(here.bot.config))
+                assert code == 0, err
+        assert (len(chats.discord.messages), len(chats.slack.messages), len(issue.comments)) == (2, 1, 0)
+        seen = "\n".join(here.bot.output) + str(await here.deliveries())
+        assert [path for path in (chats.discord.path, chats.slack.path) if path in seen] == []
