@@ -28,7 +28,8 @@ class Head:
 
     `heads` are those that payloads of the second `updated_at` named, in the order of their arrival, each with the head
     that a push replaced by it; empty where no push was told of. `head_ref` is the branch in this repository that the
-    pull request comes from, empty for one from a fork.
+    pull request comes from, empty for one from a fork. `moved_at` is the time of the payload that first told of this
+    head in place of another, so no earlier than the push; empty where no other is known.
     """
 
     sha: str
@@ -38,6 +39,7 @@ class Head:
     author_id: int
     is_open: bool
     updated_at: str
+    moved_at: str = ""
 
     @classmethod
     def of(cls, pull: PullRequest, before: str = "") -> Self:
@@ -50,6 +52,7 @@ class Head:
             author_id=pull.author.id,
             is_open=pull.is_open,
             updated_at=pull.updated_at,
+            moved_at=pull.updated_at if before else "",
         )
 
     @classmethod
@@ -64,6 +67,7 @@ class Head:
             author_id=stored.integer("author_id"),
             is_open=stored.flag("is_open"),
             updated_at=stored.text("updated_at"),
+            moved_at=stored.text("moved_at"),
         )
 
     def after(self, known: Head) -> Head:
@@ -72,12 +76,15 @@ class Head:
         Webhooks come in any order. GitHub's times are whole seconds, so the heads of one second are told apart by the
         pushes that lead from one to the next: it is one that no push replaced, of several the one told of last.
         """
-        if self.updated_at != known.updated_at:
-            return self if self.updated_at > known.updated_at else known
+        if self.updated_at < known.updated_at:
+            return known
+        if self.updated_at > known.updated_at:
+            return replace(self, moved_at=self.updated_at if self.sha != known.sha else known.moved_at)
         heads = {**known.heads, **{sha: before or known.heads.get(sha, "") for sha, before in self.heads.items()}}
         last = [sha for sha in (*known.heads, self.sha) if sha not in heads.values()]
         sha = last[-1] if last else self.sha
-        return replace(self if sha == self.sha else known, sha=sha, heads=heads)
+        moved_at = self.updated_at if sha != known.sha else known.moved_at
+        return replace(self if sha == self.sha else known, sha=sha, heads=heads, moved_at=moved_at)
 
 
 def head_key(repository_id: int, number: int) -> str:

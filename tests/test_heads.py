@@ -141,3 +141,26 @@ async def test_one_commit_may_be_the_head_of_several(records: Records) -> None:
     assert await pulls_with_head(records, 7, A) == [12, 3]
     await noted(records, *(told(A, 1, action="opened", number=number) for number in range(100, 100 + MOST_PULLS)))
     assert await pulls_with_head(records, 7, A) == [*range(100, 100 + MOST_PULLS)]
+
+
+@pytest.mark.parametrize(
+    ("deliveries", "expected"),
+    [
+        ([told(A, 1)], ""),
+        ([told(A, 1), told(A, 2, action="labeled")], ""),
+        ([told(A, 1), told(B, 2, A)], "02"),
+        ([told(A, 1), told(B, 2, A), told(B, 3, action="labeled")], "02"),
+        ([told(A, 1), told(B, 2, A), told(A, 1, action="labeled")], "02"),
+        ([told(A, 1), told(B, 1, A)], "01"),
+        ([told(B, 1, A), told(A, 1)], "01"),
+        ([told(B, 1, A), told(B, 2, action="labeled")], "01"),
+        ([told(A, 1), told(B, 2, A), told(A, 3, B)], "03"),
+    ],
+)
+async def test_when_the_head_moved_is_known_as_no_earlier_than_it_did(
+    records: Records, deliveries: list[Delivery], expected: str
+) -> None:
+    await noted(records, *deliveries)
+    head = await head_of(records, 7, 12)
+    assert head is not None
+    assert head.moved_at == (f"2026-11-20T05:00:{expected}Z" if expected else "")
