@@ -11,8 +11,8 @@ from .checks import CheckRun, CheckSuite, Status
 from .git import NO_COMMIT, Commit, GitStore
 from .issues import By, Issue, Label
 from .pulls import PullRequest
-from .users import Role, Team, User, node_id
 from .rules import METHODS, QueueEntry, Rules
+from .users import Role, Team, User, node_id
 from .webhooks import Hook
 from .workflows import WorkflowRun
 
@@ -41,10 +41,10 @@ class Repository:
         self.created_at = self.pushed_at = github.clock.now()
         self.refs: dict[str, str] = {}
         self.protected: dict[str, tuple[str, ...]] = {}
-        self.roles: dict[User, Role] = {}
         self.rules: dict[str, Rules] = {}
         self.classic_queues: set[str] = set()
         self.merge_methods: tuple[str, ...] = METHODS
+        self.roles: dict[User, Role] = {}
         self.teams: dict[str, Team] = {}
         self.labels: dict[str, Label] = {}
         self.issues: dict[int, Issue] = {}
@@ -52,8 +52,8 @@ class Repository:
         self.workflow_runs: list[WorkflowRun] = []
         self.hooks: list[Hook] = []
         self._statuses: list[Status] = []
-
         self._queues: dict[str, list[QueueEntry]] = {}
+
     @property
     def full_name(self) -> str:
         """Return `owner/name`."""
@@ -165,18 +165,18 @@ class Repository:
         """Protect a branch against forced pushes, and against merges without these statuses or checks."""
         self.protected[branch] = required
 
-    def fork(self, login: str) -> Repository:
-        """Return somebody's fork, made if need be; it shares all commits."""
-        owner = self.github.user(login)
-        existing = self.github.repositories.get(f"{owner.login}/{self.name}".lower())
-        if existing is not None:
-            return existing
     def queue(self, branch: str) -> list[QueueEntry] | None:
         """Return the merge queue of a branch, by a rule or by classic protection; None where it has none."""
         if branch not in self.classic_queues and not self.rules.get(branch, Rules()).queue:
             return None
         return self._queues.setdefault(branch, [])
 
+    def fork(self, login: str) -> Repository:
+        """Return somebody's fork, made if need be; it shares all commits."""
+        owner = self.github.user(login)
+        existing = self.github.repositories.get(f"{owner.login}/{self.name}".lower())
+        if existing is not None:
+            return existing
         made = Repository(self.github, owner, self.name, self.git)
         made.parent, made.default_branch, made.refs = self, self.default_branch, dict(self.refs)
         self.github.repositories[made.full_name.lower()] = made
