@@ -18,6 +18,7 @@ from bot.cli_support import AS_WRITTEN, config_option, json_option, stopping_at_
 from bot.terminal import printable
 
 CONFIG_IS_GOOD = "{path}: no faults; {count} configured"
+FILE_IS_GOOD = "{path}: no faults; whether app.yaml switches on what it sets cannot be seen here"
 
 
 LAZY = {
@@ -97,29 +98,37 @@ def _run(config_path: Path, host: str = "", port: int | None = None) -> None:
 
 @cli.command(
     "check-config",
-    short_help="Say what is wrong with app.yaml.",
+    short_help="Say what is wrong with app.yaml, or with a repository's own file.",
     epilog=f"""{AS_WRITTEN}
     Examples:
       nightjar check-config
       nightjar check-config deploy/app.yaml --json
+      nightjar check-config .github/nightjar.yaml
     """,
 )
 @click.argument("path", type=click.Path(path_type=Path), default=Path("app.yaml"))
+@click.option(
+    "--repository-file", is_flag=True, help="PATH is a repository's own file, though not called .github/nightjar.yaml."
+)
 @json_option
-def check_config(path: Path, as_json: bool) -> None:
+def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
     """Say what is wrong with a configuration file; PATH defaults to app.yaml.
 
     Each fault is a line: file:line:column: key: what is wrong, and what is allowed. The exit status is 1 if there are
-    any. With --json, a list of them.
+    any. With --json, a list of them. A file .github/nightjar.yaml is what a repository sets for itself.
     """
     from bot.config import check, load_config
+    from bot.config.repository_file import is_repository_file, load_repository_file
 
-    faults = check(path)
+    own = repository_file or is_repository_file(path)
+    faults = check(path, load_repository_file if own else load_config)
     if as_json:
         click.echo(json.dumps([fault.as_json() for fault in faults], indent=2))
     elif faults:
         for fault in faults:
             click.echo(printable(str(fault)))
+    elif own:
+        click.echo(FILE_IS_GOOD.format(path=path))
     else:
         count = len(load_config(path).repositories)
         named = f"{count} repository" if count == 1 else f"{count} repositories"

@@ -27,10 +27,13 @@ if TYPE_CHECKING:
 
 FILE_FOUND = "nightjar.repository-file"
 """A repository has another file than is known; the body is a push's. GitHub's events have no dot in their names."""
-EVERY_SIX_HOURS = "41 */6 * * *"
-"""When it is looked, beside at every start: what is missed is missed for six hours at most."""
-ONCE_MORE = 3600
-"""Seconds after which a file is announced again whose announcement came to nothing."""
+HALF_HOURLY = "11,41 * * * *"
+"""When it is seen to whose file has to be looked at."""
+PAUSE = 6 * 3600.0
+"""Seconds between two looks at a file: what is missed is missed for so long at most. A start is no reason for another:
+a push that nobody heard of while the bot was down is delivered again (`bot.missed`)."""
+LOOKED = "repository-files"
+"""The record of when each repository was looked at last, in seconds since 1970."""
 
 NOT_LOOKED = "whether a repository's own settings have changed could not be seen"
 
@@ -61,14 +64,26 @@ class RepositoryFileSweep:
         return [name for name, keys in self._config.repositories.items() if keys.repository_file]
 
     async def sweep(self) -> str:
-        """Look at each file. What fails for one repository is logged, and keeps no other from being looked at."""
+        """Look at each file that was not looked at for a while.
+
+        What fails for one repository is logged, keeps no other from being looked at, and is tried again the next time.
+        """
+        known = await self._records.get(LOOKED) or {}
+        looked = {name.lower(): known.get(name.lower(), 0.0) for name in self.repositories}
         announced = 0
         for repository in self.repositories:
+            now = self._now()
+            if looked[repository.lower()] > now - PAUSE:
+                continue
             try:
                 with sweeping():
                     announced += await self._look(repository)
             except (TryAgain, UserError, GitHubException) as error:
                 log.warning(NOT_LOOKED, repository=repository, reason=str(error))
+            else:
+                looked[repository.lower()] = now
+        if looked != known:
+            await self._records.put(LOOKED, looked)
         return f"announced {announced}"
 
     async def _look(self, repository: str) -> bool:
@@ -84,5 +99,5 @@ class RepositoryFileSweep:
             return False
         told = {name: about.raw.get(name) for name in ("id", "default_branch", "pushed_at")}
         body = {"ref": f"refs/heads/{branch}", "after": head, "repository": {**told, "full_name": repository}}
-        guid = f"repository-file:{about.integer('id')}:{head}:{int(self._now() // ONCE_MORE)}"
+        guid = f"repository-file:{about.integer('id')}:{head}:{self._now():.0f}"
         return await self._accept(guid, FILE_FOUND, json.dumps(body), lock_key("push", body))

@@ -37,7 +37,7 @@ from bot.pipeline import Pipeline
 from bot.plan import joined
 from bot.redaction import AWS_SECRETS
 from bot.repository_file import file_faults
-from bot.repository_file_sweep import EVERY_SIX_HOURS, RepositoryFileSweep
+from bot.repository_file_sweep import HALF_HOURLY, RepositoryFileSweep
 from bot.results.listing import RunListing
 from bot.results.parts import ResultsParts, open_results
 from bot.results.watch import TICK
@@ -144,7 +144,7 @@ async def open_bot(
                 engine.every("timers", MINUTELY, timers.tick, at_start=True)
             files = RepositoryFileSweep(config, engine.records, accept=engine.accept, github_for=reading, now=now)
             if files.repositories:
-                engine.every("repository-files", EVERY_SIX_HOURS, files.sweep, at_start=True)
+                engine.every("repository-files", HALF_HOURLY, files.sweep, at_start=True)
             yield Bot(config, settings, metrics, engine, github, missed, results, timers, dialogue.registry, now)
 
 

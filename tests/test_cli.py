@@ -177,6 +177,20 @@ async def test_check_config_of_a_good_file_says_so_and_needs_no_secrets(tmp_path
     assert (await run("check-config", "--json", env={}, cwd=tmp_path)).out == "[]\n"
 
 
+async def test_check_config_tells_a_repositorys_own_file_by_its_name_or_by_an_option(tmp_path: Path) -> None:
+    (tmp_path / ".github").mkdir()
+    (tmp_path / ".github/nightjar.yaml").write_text("help: false\nmentions: ['@other']\n")
+    (tmp_path / "other.yaml").write_text("help: false\n")
+    finished = await run("check-config", ".github/nightjar.yaml", env={}, cwd=tmp_path)
+    assert (finished.status, finished.out) == (
+        1,
+        ".github/nightjar.yaml:2:1: mentions: can only be set in app.yaml, by who runs the bot; remove it here\n",
+    )
+    finished = await run("check-config", "other.yaml", "--repository-file", env={}, cwd=tmp_path)
+    assert finished.status == 0
+    assert finished.out.startswith("other.yaml: no faults; ")
+
+
 async def received(folder: Path, *deliveries: tuple[str, str, str]) -> dict[str, str]:
     """Store deliveries as a server would, and return the environment in which commands find them."""
     url = f"sqlite:///{folder / 'nightjar.db'}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,10 +65,10 @@ def parse_config(raw: bytes, file: str) -> Config:
     return config
 
 
-def check(path: str | Path) -> list[Fault]:
+def check(path: str | Path, load: Callable[[str | Path], object] = load_config) -> list[Fault]:
     """Return what is wrong with a configuration file, in the order of its lines; nothing: it can be used."""
     try:
-        load_config(path)
+        load(path)
     except ConfigError as error:
         return list(error.faults)
     return []

@@ -39,6 +39,11 @@ def parse_repository_file(raw: bytes, file: str = PATH, config: RepositoryConfig
     return said
 
 
+def is_repository_file(path: Path) -> bool:
+    """Say whether a file on a disk is a repository's own, by its name and its folder's."""
+    return path.resolve().parts[-2:] == Path(PATH).parts
+
+
 def load_repository_file(path: str | Path) -> Keys:
     """Read a repository's own file from a disk. Raises `ConfigError`, also when there is no such file."""
     return parse_repository_file(read_file(path, MOST_BYTES), str(path))

@@ -5,6 +5,8 @@ import pytest
 
 from bot.config import ConfigError, parse_config
 from bot.config.docs import documents, keys
+from bot.config.repository_file import parse_repository_file
+from bot.config.shared import RepositoryFile
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,6 +22,17 @@ def test_a_table_that_is_out_of_date_is_noticed(tmp_path: Path) -> None:
         (tmp_path / path).write_text(text.replace("Names that address the bot", "Names"), encoding="utf-8")
     differ = [path for path, text in documents(tmp_path).items() if (tmp_path / path).read_text("utf-8") != text]
     assert sorted(map(str, differ)) == ["docs/app.schema.json", "docs/configuration.md"]
+
+
+def test_the_guide_shows_a_repositorys_own_file_that_has_no_faults_and_every_key_that_it_can_have() -> None:
+    guide = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
+    example = re.search(r"nightjar\.schema\.json\n(.*?)```", guide, re.DOTALL)
+    assert example is not None
+    assert parse_repository_file(example[1].encode()).model_fields_set
+    table = guide.partition("generated: repository-file -->")[2].partition("<!-- end")[0]
+    assert [line.split("`")[1] for line in table.splitlines() if "`" in line] == [
+        path for path, _, _ in keys(RepositoryFile)
+    ]
 
 
 def test_every_key_is_described_with_an_example() -> None:

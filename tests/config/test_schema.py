@@ -8,14 +8,17 @@ import pytest
 from ruamel.yaml import YAML
 
 from bot.config import ConfigError, parse_config
-from bot.config.schema import schema_text
+from bot.config.repository_file import parse_repository_file
+from bot.config.schema import repository_file_schema_text, schema_text
 
 SCHEMA = json.loads(schema_text())
+REPOSITORY_FILE_SCHEMA = json.loads(repository_file_schema_text())
 
 
-def test_the_schema_is_one_of_draft_2020_12() -> None:
-    assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    jsonschema_rs.meta.validate(SCHEMA)
+@pytest.mark.parametrize("schema", [SCHEMA, REPOSITORY_FILE_SCHEMA], ids=["app.yaml", "nightjar.yaml"])
+def test_the_schema_is_one_of_draft_2020_12(schema: dict[str, object]) -> None:
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    jsonschema_rs.meta.validate(schema)
 
 
 @pytest.mark.parametrize(
@@ -51,3 +54,37 @@ def test_what_the_bot_refuses_the_schema_marks(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_config(text.encode(), "app.yaml")
     assert not jsonschema_rs.Draft202012Validator(SCHEMA).is_valid(YAML(typ="safe", pure=True).load(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "{help: , rerun: true, slow_tests: false, cc_reviewers: {}}",
+        "{slow_tests: {allow: [write], branches: [main, 'release/*'], rerun: []}}",
+        "{nightly: {require: []}, last_good: {}, main_failures: {branches: [main], contexts: ['*']}}",
+    ],
+)
+def test_what_the_bot_reads_in_a_repository_the_schema_allows(text: str) -> None:
+    parse_repository_file(text.encode())
+    jsonschema_rs.Draft202012Validator(REPOSITORY_FILE_SCHEMA).validate(YAML(typ="safe", pure=True).load(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{help: off}",
+        "{nightly: true}",
+        "{nightly: {branch: nightly}}",
+        "{last_good: {require: []}}",
+        "{slow_tests: {status: ci/slow-tests}}",
+        "{rerun: {jenkins: []}}",
+        "{results: {}}",
+        "{repositories: {octocat/compiler: }}",
+    ],
+)
+def test_what_the_bot_refuses_in_a_repository_the_schema_marks(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_repository_file(text.encode())
+    document = YAML(typ="safe", pure=True).load(text)
+    assert not jsonschema_rs.Draft202012Validator(REPOSITORY_FILE_SCHEMA).is_valid(document)

@@ -94,17 +94,18 @@ async def town(
     environment: Mapping[str, str] | None = None,
     permissions: Mapping[str, str] = PERMISSIONS,
     teams: Mapping[str, Sequence[str]] | None = None,
+    files: Mapping[str, str] | None = None,
     now: Callable[[], float] = time.time,
 ) -> AsyncIterator[Town]:
     """Start everything; at the end the bot has broken none of GitHub's rules.
 
     `now` is what the watch over results goes by. `permissions` are the App's; with `teams` the
-    owner of the repository is an organization that has them.
+    owner of the repository is an organization that has them. `files` are in the repository when the bot starts.
     """
     github = GitHubSandbox()
     async with github.serve() as api_url:
         app = github.create_app("nightjar", webhook_secret=SECRET, permissions=permissions, events=EVENTS)
-        repo = github.create_repository(REPOSITORY, people=PEOPLE, teams=teams)
+        repo = github.create_repository(REPOSITORY, people=PEOPLE, teams=teams, files=files)
         app.install(repo)
         settings = Settings.from_environment(
             {

@@ -237,3 +237,14 @@ async def test_another_apps_check_of_the_same_name_is_left_alone(world: World) -
 def test_what_could_block_a_merge_or_github_refuses_cannot_be_said(values: dict[str, object]) -> None:
     with pytest.raises(ValueError):
         replace(CONTENT, **values)  # type: ignore[arg-type]
+
+
+async def test_what_is_certain_may_fail_with_annotations_that_say_so_and_where(world: World) -> None:
+    fault = Annotation("app.yaml", 3, "key", "wrong", column=7, level="failure")
+    await world.apply_alone(check(world, CheckContent("failure", "1 fault", "why", annotations=(fault,), certain=True)))
+    (run,) = runs(world)
+    assert run.conclusion == "failure"
+    (sent,) = run.annotations
+    assert (sent["start_column"], sent["end_column"], sent["annotation_level"]) == (7, 7, "failure")
+    with pytest.raises(ValueError):
+        CheckContent("action_required", "1 fault", "why", certain=True)

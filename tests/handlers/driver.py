@@ -6,6 +6,7 @@ Durability, retries and order under load are the engine's, and tested there; her
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -65,6 +66,10 @@ class World:
         for told in waiting:
             self.github.webhooks.held.remove(told)
             await self._deliver(_delivery(told))
+
+    async def told(self, guid: str, event: str, body: str) -> None:
+        """Work off a delivery of the bot's own."""
+        await self._deliver(Delivery(guid, event, Payload(json.loads(body)), time.time()))
 
     async def planned(self, told: Told, handler: str) -> Sequence[PlannedEffect]:
         """Return what one handler decides about a delivery, applying none of it."""

@@ -28,7 +28,13 @@ class Lack:
 LACKS = [
     Lack("pull_request.id", frozenset({"commands"}), answers=0, reviewers=("triager",), statuses=1),
     Lack("pull_request.base.ref", frozenset({"slow-tests", "cc-reviewers"}), answers=1, reviewers=(), statuses=0),
-    Lack("pull_request.head.sha", frozenset({"slow-tests", "cc-reviewers"}), answers=1, reviewers=(), statuses=0),
+    Lack(
+        "pull_request.head.sha",
+        frozenset({"slow-tests", "cc-reviewers", "repository-file-check"}),
+        answers=1,
+        reviewers=(),
+        statuses=0,
+    ),
 ]
 
 

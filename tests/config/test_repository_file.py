@@ -1,0 +1,230 @@
+"""What a repository may say of itself, what it may not, and what comes of it over app.yaml."""
+
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+
+from bot.config import ConfigError, RepositoryConfig, parse_config
+from bot.config.keys import model_of
+from bot.config.repository_file import MOST_BYTES, is_repository_file, load_repository_file, parse_repository_file
+from bot.config.shared import SWITCHES, RepositoryFile, overlaid, settings
+
+HERE = ".github/nightjar.yaml"
+KNOWN = "slow_tests, rerun, cc_reviewers, help, nightly, last_good, main_failures"
+ONLY_APP_YAML = "can only be set in app.yaml, by who runs the bot; remove it here"
+NOT_ON = "app.yaml does not switch it on, and only app.yaml can; remove it here, or ask who runs the bot"
+LATER = "not supported by this version of Nightjar; remove it, or update to a version that has it"
+PATTERNS = "a list, each item a name or a pattern of *, ? and [letters], as in release/*"
+EVERYTHING_ON = """
+rerun: {jenkins: [{url: "https://ci.example.org"}]}
+nightly: {branch: labs, at: "03:00"}
+last_good: {require: ["*/branch"], every: 5m}
+main_failures: {to: [discord], wait: 5m}
+"""
+
+
+def given(keys: str = "") -> RepositoryConfig:
+    """What app.yaml says of a repository."""
+    text = f"repositories:\n  octocat/compiler:\n{indent(keys, '    ')}\n"
+    found = parse_config(text.encode(), "app.yaml").repository("octocat/compiler")
+    assert found is not None
+    return found
+
+
+def faults(written: str | bytes, keys: str = EVERYTHING_ON) -> list[str]:
+    raw = written.encode() if isinstance(written, str) else written
+    try:
+        parse_repository_file(raw, config=given(keys))
+    except ConfigError as error:
+        return [line.removeprefix(f"{HERE}:") for line in str(error).splitlines()]
+    return []
+
+
+def over(keys: str, written: str) -> RepositoryConfig:
+    return overlaid(given(keys), parse_repository_file(written.encode()))
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("slow_tests: {status: ci/other}", f"1:14: slow_tests.status: {ONLY_APP_YAML}"),
+        ('rerun: {jenkins: [{url: "https://ci.example.org"}]}', f"1:9: rerun.jenkins: {ONLY_APP_YAML}"),
+        ("nightly: {branch: other}", f"1:11: nightly.branch: {ONLY_APP_YAML}"),
+        ("nightly: {from: other}", f"1:11: nightly.from: {ONLY_APP_YAML}"),
+        ("nightly: {at: '21:00'}", f"1:11: nightly.at: {ONLY_APP_YAML}"),
+        ("last_good: {every: 1m}", f"1:13: last_good.every: {ONLY_APP_YAML}"),
+        ("main_failures: {to: [slack]}", f"1:17: main_failures.to: {ONLY_APP_YAML}"),
+        ("results: {bucket: other}", f"1:1: results: {ONLY_APP_YAML}"),
+        ("regressions: {to: [slack]}", f"1:1: regressions: {ONLY_APP_YAML}"),
+        ("repository_file: true", f"1:1: repository_file: {ONLY_APP_YAML}"),
+        ("mentions: ['@other']", f"1:1: mentions: {ONLY_APP_YAML}"),
+        ("repositories: {octocat/other: }", f"1:1: repositories: {ONLY_APP_YAML}"),
+        ("defaults: {}", f"1:1: defaults: {ONLY_APP_YAML}"),
+        ("public_url: https://example.org", f"1:1: public_url: {ONLY_APP_YAML}"),
+        ("merge: {}", f"1:1: merge: {LATER}"),
+    ],
+)
+def test_what_only_the_operator_may_say_is_refused_with_the_remedy(written: str, expected: str) -> None:
+    assert faults(written) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("slow_test: {}", f"1:1: slow_test: unknown key (did you mean slow_tests?); allowed: {KNOWN}"),
+        ("frobnicate: 1", f"1:1: frobnicate: unknown key; allowed: {KNOWN}"),
+        ("help: {x: 1}", "1:8: help.x: unknown key; there are none to be set here, write true or false"),
+        (
+            "slow_tests: {alow: [write]}",
+            "1:14: slow_tests.alow: unknown key (did you mean allow?); allowed: branches, allow, rerun",
+        ),
+        (
+            "cc_reviewers: no",
+            "1:15: cc_reviewers: is text; it must be true, false or a mapping of keys; for example false",
+        ),
+        (
+            "slow_tests: []",
+            "1:13: slow_tests: is a list; it must be true, false or a mapping of keys; "
+            'for example {"branches": ["main"]}',
+        ),
+        (
+            "rerun: 1",
+            "1:8: rerun: is a number; it must be true, false or a mapping of keys; "
+            'for example {"allow": ["author", "triage"]}',
+        ),
+        (
+            "nightly: false",
+            '1:10: nightly: is false; it must be a mapping of keys; for example {"require": ["*/branch"]}',
+        ),
+        ("last_good: {require: []}", f"1:22: last_good.require: is empty; it must be {PATTERNS}"),
+        (
+            "rerun: {allow: [triager]}",
+            "1:17: rerun.allow[0]: must be one of author, triage, write, maintain, admin (did you mean triage?)",
+        ),
+        ("- a", "1:1: is a list; it must be a mapping of keys"),
+        (
+            "help: &a true",
+            "1:7: anchors and aliases (& and *) are not read; write the value out, or share it through defaults",
+        ),
+        ("help: true\nhelp: false", "2:1: help: written twice; the first is in line 1, keep one of them"),
+        ("help: \x01", "1:7: a control character, which YAML does not allow; remove it"),
+        (b"help: \xff", "1:7: the file is not UTF-8 text; save it as UTF-8"),
+        ("#" * (MOST_BYTES + 1), "1:1: the file is larger than 64 KiB, the most that is read"),
+    ],
+)
+def test_a_fault_is_named_with_its_place_and_what_is_allowed(written: str | bytes, expected: str) -> None:
+    assert faults(written) == [expected]
+
+
+@pytest.mark.parametrize(
+    "written", ["nightly: {require: [a]}", "last_good: {require: [a]}", "main_failures: {branches: [main]}", "nightly:"]
+)
+def test_what_app_yaml_does_not_switch_on_cannot_be_set(written: str) -> None:
+    key = written.partition(":")[0]
+    assert faults(written, keys="") == [f"1:1: {key}: {NOT_ON}"]
+    assert faults(written) == []
+    # It may have been on when the file was read.
+    assert getattr(over("", written), key) is None
+
+
+def test_every_fault_is_told_at_once_in_the_order_of_the_file() -> None:
+    written = "nightly: {require: a}\nresults: {}\nhelp: {x: 1}\nhelp: true\nslow_tests:\n  allow: [writer, admin]\n"
+    assert [fault.partition(" ")[0] for fault in faults(written, keys="")] == [
+        "1:1:",
+        "1:20:",
+        "2:1:",
+        "3:8:",
+        "4:1:",
+        "6:11:",
+    ]
+
+
+@pytest.mark.parametrize("written", ["", "# nothing\n", "~", "{}", "slow_tests:", "slow_tests: true", "rerun: {}"])
+def test_what_says_nothing_changes_nothing(written: str) -> None:
+    assert faults(written) == []
+    assert over(EVERYTHING_ON, written) == given(EVERYTHING_ON)
+
+
+def test_what_the_file_says_wins_key_by_key_and_the_rest_is_as_app_yaml_has_it() -> None:
+    before = given(EVERYTHING_ON)
+    after = over(
+        EVERYTHING_ON,
+        """
+        slow_tests: {allow: [write]}
+        rerun: {allow: [admin]}
+        cc_reviewers: false
+        nightly: {require: ["gpu/*"]}
+        last_good: {require: [all]}
+        main_failures: {branches: [dev], contexts: ["*/branch"]}
+        """,
+    )
+    assert after.slow_tests is not None
+    assert (after.slow_tests.allow, after.slow_tests.status) == (("write",), "ci/slow-tests")
+    assert after.rerun is not None
+    assert (after.rerun.allow, [server.url for server in after.rerun.jenkins]) == (
+        ("admin",),
+        ["https://ci.example.org"],
+    )
+    assert after.nightly is not None
+    assert (after.nightly.require, after.nightly.branch, after.nightly.at) == (("gpu/*",), "labs", "03:00")
+    assert after.last_good is not None
+    assert (after.last_good.require, after.last_good.every) == (("all",), "5m")
+    assert after.main_failures is not None
+    assert (after.main_failures.branches, after.main_failures.to, after.main_failures.wait) == (
+        ("dev",),
+        ("discord",),
+        "5m",
+    )
+    assert before.features - after.features == {"cc_reviewers"}
+    assert after.allowed("slow_tests") == ("write",)
+    assert after.timers == before.timers
+
+
+@pytest.mark.parametrize("feature", sorted(SWITCHES))
+@pytest.mark.parametrize("on", [True, False])
+def test_a_feature_of_the_repositorys_own_is_switched_whatever_app_yaml_says(feature: str, on: bool) -> None:
+    before, after = str(not on).lower(), str(on).lower()
+    found = over(f"{feature}: {before}", f"{feature}: {after}")
+    assert (feature in found.features) is on
+    assert found.features ^ given().features == (set() if on else {feature})
+
+
+def test_a_feature_that_the_file_switches_on_has_its_usual_settings_and_no_credentials() -> None:
+    found = over("rerun: false", "rerun: {allow: [write]}")
+    assert found.rerun is not None
+    assert (found.rerun.allow, found.rerun.jenkins) == (("write",), ())
+
+
+def test_the_settings_that_the_file_can_have_are_listed_with_their_values() -> None:
+    assert settings(over("rerun: false", "help: false\nslow_tests: {rerun: []}")) == {
+        "slow_tests": "true",
+        "slow_tests.branches": '["main"]',
+        "slow_tests.allow": '["author", "triage"]',
+        "slow_tests.rerun": "[]",
+        "rerun": "false",
+        "cc_reviewers": "true",
+        "help": "false",
+    }
+
+
+def test_each_section_of_the_file_describes_keys_of_app_yaml_in_the_same_words() -> None:
+    for name, field in RepositoryFile.model_fields.items():
+        assert field.description == RepositoryConfig.model_fields[name].description
+        section = model_of(field.annotation)
+        assert section is not None, name
+        assert section.model_fields or name in SWITCHES
+
+
+def test_a_file_is_known_by_its_name_and_its_folder(tmp_path: Path) -> None:
+    assert is_repository_file(tmp_path / ".github" / "nightjar.yaml")
+    assert not is_repository_file(tmp_path / "nightjar.yaml")
+    assert not is_repository_file(tmp_path / ".github" / "app.yaml")
+
+
+def test_a_file_on_a_disk_is_read_and_one_that_is_not_there_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "nightjar.yaml"
+    file.write_text("help: false")
+    assert load_repository_file(file).model_fields_set == {"help"}
+    with pytest.raises(ConfigError, match=r"no\.yaml:1:1: cannot be read: no such file or directory"):
+        load_repository_file(tmp_path / "no.yaml")

@@ -1,0 +1,205 @@
+"""`.github/nightjar.yaml`: what a repository's own maintainers push changes what the bot does there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from sandbox import PullRequest
+from sandbox.checks import CheckRun
+from tests.conversations.nights import night_town
+from tests.conversations.town import Town, town
+
+FILE = ".github/nightjar.yaml"
+NAME = "nightjar/config"
+ONLY_WRITERS = "slow_tests: {allow: [write]}\n"
+BROKEN = "cc_reviewers: false\nslow_tests:\n  allow: [triager]\n  status: ci/other\nnightly: {require: []}\n"
+
+
+def push(here: Town, text: str | None) -> str:
+    """Push the file to the default branch, or its removal; returns the commit."""
+    return here.repo.push("main", {FILE: text}, by="octocat", message="Say what holds here").sha
+
+
+async def refused(here: Town, pull: PullRequest, by: str = "triager") -> str:
+    """Let somebody ask for slow tests; returns why the bot does not do it, empty where it does."""
+    comment = pull.comment(by, "@ci run slow tests")
+    await here.quiet()
+    return "" if "+1" in pull.reactions(comment) else here.answers(pull)[-1]
+
+
+def checks(here: Town, sha: str) -> list[CheckRun]:
+    """Return the check runs of a commit that people see."""
+    return here.repo.check_runs(sha, NAME)
+
+
+def places(run: CheckRun) -> list[tuple[str, int, int, str]]:
+    return [(a["path"], a["start_line"], a["start_column"], a["title"]) for a in run.annotations]
+
+
+async def faults(here: Town) -> float:
+    """Return what the metrics tell of the repository's file."""
+    async with aiohttp.ClientSession() as session, session.get(f"{here.url}/metrics") as response:
+        lines = (await response.text()).splitlines()
+    (told,) = [line for line in lines if line.startswith("nightjar_repository_file_faults{")]
+    return float(told.rpartition(" ")[2])
+
+
+async def test_what_is_on_the_default_branch_holds_until_it_is_removed(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    assert await refused(here, pull) == ""
+    sha = push(here, ONLY_WRITERS)
+    await here.quiet()
+    assert "Only people with the write role or a higher one may ask" in await refused(here, pull)
+    assert await refused(here, pull, by="hubot") == ""
+    assert checks(here, sha) == []  # all is well, and nobody asked
+
+    push(here, "slow_tests: false\n")
+    await here.quiet()
+    assert "`slow_tests` in `.github/nightjar.yaml`" in await refused(here, pull)
+    status, _, answer = await here.ask(f"/api/v1/repos/octocat/compiler/pulls/{pull.number}/decision")
+    assert (status, answer["run_slow_tests"]["value"]) == (200, True)
+    assert "is off for this repository" in answer["run_slow_tests"]["reason"]
+    pull.push()
+    await here.quiet()
+    assert here.repo.all_statuses(pull.head_sha) == []
+
+    push(here, None)
+    await here.quiet()
+    assert await refused(here, pull) == ""
+
+
+async def test_other_branches_change_nothing(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Stricter", files={FILE: ONLY_WRITERS})
+    here.repo.push("release/1.0", {FILE: ONLY_WRITERS}, by="octocat")
+    await here.quiet()
+    assert await refused(here, pull) == ""
+
+
+async def test_of_a_file_with_faults_the_last_one_without_stays_in_force_and_the_commit_says_so(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    good = push(here, ONLY_WRITERS)
+    await here.quiet()
+    assert await faults(here) == 0
+    bad = push(here, BROKEN)
+    await here.quiet()
+    assert "Only people with the write role" in await refused(here, pull)
+    assert await faults(here) == 3
+    (run,) = checks(here, bad)
+    assert (run.conclusion, run.title) == ("failure", "3 faults")
+    assert f"in force: the file of commit `{good[:7]}`" in (run.summary or "")
+    assert places(run) == [
+        (FILE, 3, 11, "slow_tests.allow[0]"),
+        (FILE, 4, 3, "slow_tests.status"),
+        (FILE, 5, 1, "nightly"),
+    ]
+
+    better = push(here, BROKEN.splitlines()[0])
+    await here.quiet()
+    assert checks(here, better) == []
+    assert await faults(here) == 0
+    assert await refused(here, pull) == ""
+
+
+@pytest.mark.parametrize("fork", [False, True])
+async def test_a_pull_request_that_edits_it_is_told_each_fault_at_its_line_and_then_what_it_changes(
+    here: Town, fork: bool
+) -> None:
+    push(here, ONLY_WRITERS)
+    pull = here.repo.open_pull_request("reader", "Looser", files={FILE: BROKEN}, fork=fork)
+    await here.quiet()
+    (run,) = checks(here, pull.head_sha)
+    assert (run.status, run.conclusion, run.title) == ("completed", "failure", "3 faults")
+    assert [(annotation["start_line"], annotation["message"]) for annotation in run.annotations] == [
+        (3, "must be one of author, triage, write, maintain, admin (did you mean triage?)"),
+        (4, "can only be set in app.yaml, by who runs the bot; remove it here"),
+        (
+            5,
+            "app.yaml does not switch it on, and only app.yaml can; remove it here, or ask who runs the bot",
+        ),
+    ]
+    assert {annotation["annotation_level"] for annotation in run.annotations} == {"failure"}
+
+    pull.push({FILE: "cc_reviewers: false\nslow_tests: {allow: [triage]}\n"})
+    await here.quiet()
+    (run,) = checks(here, pull.head_sha)
+    assert (run.conclusion, run.title, run.annotations) == ("success", "No faults; 2 settings change", [])
+    assert (run.summary or "").splitlines()[2:] == [
+        "| key | in force now | with this |",
+        "| --- | --- | --- |",
+        '| `slow_tests.allow` | `["write"]` | `["triage"]` |',
+        "| `cc_reviewers` | `true` | `false` |",
+    ]
+    assert "Only people with the write role" in await refused(here, pull)
+    pull.merge("octocat")
+    await here.quiet()
+    assert await refused(here, here.repo.open_pull_request("hubot")) == ""
+
+
+async def test_a_pull_request_that_removes_it_is_told_what_that_changes(here: Town) -> None:
+    push(here, "help: false\n")
+    pull = here.repo.open_pull_request("hubot", "Tidy up", files={FILE: None})
+    await here.quiet()
+    (run,) = checks(here, pull.head_sha)
+    assert (run.conclusion, run.title) == ("success", "Removed; 1 setting changes")
+    assert "| `help` | `false` | `true` |" in (run.summary or "")
+
+
+async def test_who_asks_for_the_check_again_gets_it_by_what_is_in_force_then(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Quieter", files={FILE: "help: false\n"})
+    await here.quiet()
+    (run,) = checks(here, pull.head_sha)
+    assert run.title == "No faults; 1 setting changes"
+    push(here, "help: false\n")
+    await here.quiet()
+    run.rerequest("hubot")
+    await here.quiet()
+    (again,) = checks(here, pull.head_sha)
+    assert (again is run, again.title) == (False, "No faults; nothing changes")
+    again.suite.rerequest("hubot")
+    await here.quiet()
+    (last,) = checks(here, pull.head_sha)
+    assert (last is again, last.title) == (False, "No faults; nothing changes")
+
+
+@pytest.fixture
+async def settled(tmp_path: Path) -> AsyncIterator[Town]:
+    """A town whose repository has had its file since before the bot started."""
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", files={FILE: ONLY_WRITERS}) as place:
+        await place.started()
+        await place.quiet()
+        yield place
+
+
+async def test_what_is_there_when_the_bot_starts_is_in_force(settled: Town) -> None:
+    pull = settled.repo.open_pull_request("hubot", "Faster")
+    assert "Only people with the write role" in await refused(settled, pull)
+
+
+async def test_a_repository_whose_file_the_operator_refuses_is_left_alone(tmp_path: Path) -> None:
+    config = "repositories: {octocat/compiler: {repository_file: false}}"
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config, files={FILE: ONLY_WRITERS}) as place:
+        push(place, "slow_tests: {allow: [admin]}")
+        pull = place.repo.open_pull_request("hubot", "Stricter", files={FILE: BROKEN})
+        assert await refused(place, pull) == ""
+        assert checks(place, pull.head_sha) == []
+        assert [record.route for record in place.github.requests.records if "contents" in record.route] == []
+
+
+async def test_what_the_nightly_branch_requires_may_be_said_there(tmp_path: Path) -> None:
+    files = {FILE: 'nightly: {require: ["gpu"]}\n'}
+    async with night_town(f"sqlite:///{tmp_path}/nightjar.db", files=files) as place:
+        await place.town.started()
+        sha = place.push()
+        await place.night()
+        assert place.head is None
+        assert await place.verdicts() == [
+            ("Improve it", "missing", ["gpu missing"]),
+            ("Begin", "missing", ["gpu missing"]),
+        ]
+        place.town.repo.set_status("hubot", sha, "gpu", "success")
+        await place.night()
+        assert place.head == sha

@@ -1,0 +1,251 @@
+"""When the file is read, what is believed of what GitHub shows, and what all of it costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.config import RepositoryConfig
+from bot.config.repository_file import MOST_BYTES
+from bot.engine.records import Records
+from bot.errors import TryAgain
+from bot.github.contents import Found
+from bot.payload import Payload
+from bot.repository_file import kept_of, repository_file_key
+from handlers.repository_file import may_touch, pushed_at, read_found
+from sandbox.pulls import PullRequest
+from tests.handlers.driver import FULL_NAME, World, a_world
+
+FILE = ".github/nightjar.yaml"
+OTHER = {"added": [], "modified": ["README.md"], "removed": []}
+CONTENTS, COMPARE = "GET /repos/{owner}/{repo}/contents/{path}", "GET /repos/{owner}/{repo}/compare/{basehead}"
+GIT_COMMIT = "GET /repos/{owner}/{repo}/git/commits/{commit_sha}"
+LOOK, CREATE = "GET /repos/{owner}/{repo}/commits/{ref}/check-runs", "POST /repos/{owner}/{repo}/check-runs"
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        ({"commits": [OTHER]}, False),
+        ({"commits": []}, False),
+        ({"commits": [OTHER, {**OTHER, "added": [FILE]}]}, True),
+        ({"commits": [{**OTHER, "modified": [FILE]}, OTHER]}, True),
+        ({"commits": [{**OTHER, "removed": [FILE]}]}, True),
+        ({"commits": [OTHER], "forced": True}, True),
+        ({"commits": [OTHER], "created": True}, True),
+        ({"commits": [OTHER] * 19}, False),
+        ({"commits": [OTHER] * 20}, True),
+        ({"commits": [{**OTHER, "added": [str(n) for n in range(2_999)]}]}, True),
+        ({"commits": [{"id": "a"}]}, False),
+        ({}, True),
+    ],
+)
+def test_a_push_may_touch_the_file_where_it_says_so_or_may_not_say_all(payload: Any, expected: bool) -> None:
+    assert may_touch(Payload(payload)) is expected
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"), [(1_795_152_400, 1_795_152_400), ("2026-11-20T05:00:00Z", 1_795_150_800), (None, 0)]
+)
+def test_the_time_of_a_push_is_read_in_both_of_githubs_forms(written: object, expected: int) -> None:
+    assert pushed_at(Payload({"repository": {"pushed_at": written}})) == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (Found("dir", "dir"), "is not a file but a folder; put a file there"),
+        (Found("symlink", "a"), "is not a file but a symbolic link that leads nowhere; put a file there"),
+        (Found("submodule", "a"), "is not a file but a submodule; put a file there"),
+        # GitHub sends no content along with a file of more than 1 MB.
+        (Found("file", "a", 2_000_000), "the file is larger than 64 KiB, the most that is read"),
+        (Found("file", "a", 3, b"\xff\xfe\x00"), "the file is not UTF-8 text; save it as UTF-8"),
+        (Found("file", "a", 4, b"- a\n"), "is a list; it must be a mapping of keys"),
+    ],
+)
+async def test_what_is_no_file_of_settings_is_one_fault(found: Found, expected: str) -> None:
+    text, faults = await read_found(found, RepositoryConfig())
+    assert (text, [(fault.line, fault.column, fault.message) for fault in faults]) == ("", [(1, 1, expected)])
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (None, ""),
+        (Found("file", "a", 0, b""), ""),
+        (Found("file", "a", 12, b"help: false\n"), "help: false\n"),
+        (Found("file", "a", MOST_BYTES, b"#" * MOST_BYTES), "#" * MOST_BYTES),
+    ],
+)
+async def test_a_file_without_faults_and_no_file_are_good(found: Found | None, expected: str) -> None:
+    assert await read_found(found, RepositoryConfig()) == (expected, ())
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with a_world(tmp_path, features={"slow_tests": False, "cc_reviewers": False, "help": False}) as world:
+        yield world
+
+
+def push(world: World, text: str | None, **more: str) -> str:
+    """Push the file, or its removal, to the default branch; returns the commit."""
+    return world.repository.push("main", {FILE: text, **more}, by="octocat").sha
+
+
+async def in_force(world: World) -> tuple[str, str]:
+    """Return the text that is in force, and the commit that it was read at."""
+    good = (await kept_of(world.records, FULL_NAME)).good
+    return good.text, good.commit
+
+
+async def cost(world: World, step: Callable[[], object]) -> dict[str, int]:
+    """Return the requests that a step brings about."""
+    await world.happen()
+    world.github.requests.clear()
+    step()
+    await world.happen()
+    asked = Counter(f"{r.method} {r.route}" for r in world.github.requests.records if r.token == "installation")
+    del asked["GET /users/{username}"]
+    return dict(asked)
+
+
+def checks(world: World, sha: str) -> list[str]:
+    return [run.title or "" for run in world.repository.check_runs(sha, "nightjar/config")]
+
+
+async def test_a_push_that_does_not_touch_the_file_costs_nothing_and_one_that_does_a_request(world: World) -> None:
+    assert await cost(world, lambda: world.repository.push("main", {"a.txt": "a"}, by="octocat")) == {}
+    assert await cost(world, lambda: world.repository.push("dev", {FILE: "help: true"}, by="octocat")) == {}
+    assert await cost(world, lambda: push(world, "help: true")) == {CONTENTS: 1}
+    assert await cost(world, lambda: push(world, "help: 1")) == {CONTENTS: 1, LOOK: 1, CREATE: 1}
+    # That it is gone is believed of a commit alone that GitHub shows.
+    assert await cost(world, lambda: push(world, None)) == {CONTENTS: 1, GIT_COMMIT: 1}
+
+
+async def test_a_pull_request_that_does_not_touch_the_file_costs_one_request(world: World) -> None:
+    for text in (None, "help: true\n"):
+        push(world, text, **{"a.txt": "a"})
+        await world.happen()
+        assert await cost(world, world.open) == {CONTENTS: 1}
+    pull = world.open()
+    assert await cost(world, pull.push) == {CONTENTS: 1}
+    assert await cost(world, lambda: pull.edit("octocat", title="Better")) == {}
+    pull.close("octocat")
+    assert await cost(world, lambda: pull.reopen("octocat")) == {CONTENTS: 1}
+
+
+async def test_a_pull_request_that_is_only_behind_touches_nothing_and_costs_three(world: World) -> None:
+    push(world, "help: true\n")
+    pull = world.open()
+    push(world, "help: false\n")
+    assert await cost(world, pull.push) == {CONTENTS: 2, COMPARE: 1}
+    assert checks(world, pull.head_sha) == []
+    edits = lambda: pull.push({FILE: "help: true # or not\n"})  # noqa: E731
+    assert await cost(world, edits) == {CONTENTS: 2, COMPARE: 1, LOOK: 1, CREATE: 1}
+    assert checks(world, pull.head_sha) == ["No faults; 1 setting changes"]
+
+
+async def test_a_pull_request_without_changes_is_not_even_looked_at(world: World) -> None:
+    def nothing() -> PullRequest:
+        return world.open(files={})
+
+    assert await cost(world, nothing) == {}
+
+
+async def test_a_folder_in_its_place_is_told(world: World) -> None:
+    pull = world.open(files={f"{FILE}/a.txt": "a"})
+    await world.happen()
+    (run,) = world.repository.check_runs(pull.head_sha, "nightjar/config")
+    assert "is not a file but a folder" in (run.summary or "")
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)])
+async def test_pushes_that_are_told_in_any_order_end_the_same(world: World, order: tuple[int, ...]) -> None:
+    """The first two are of one second: GitHub's times are no finer."""
+    await world.happen()
+    last = [push(world, f"help: true # {n}\n") for n in range(3)][-1]
+    held = [told for told in world.github.webhooks.held if told.event == "push"]
+    for number, told in enumerate(held):
+        at = f"2026-11-20T05:00:{number // 2:02}Z"
+        told.payload = told.payload.replace(told.body["repository"]["pushed_at"].encode(), at.encode())
+    world.github.webhooks.held[:] = [held[n] for n in order]
+    await world.happen()
+    assert await in_force(world) == ("help: true # 2\n", last)
+
+
+async def test_a_file_that_github_does_not_show_yet_is_not_taken_for_removed(world: World) -> None:
+    sha = push(world, "help: true\n")
+    await world.happen()
+    push(world, "help: false\n")
+    (told,) = [told for told in world.github.webhooks.held if told.event == "push"]
+    for route in ("/repos/{owner}/{repo}/contents/{path}", "/repos/{owner}/{repo}/git/commits/{commit_sha}"):
+        world.github.faults.add("GET", route, status=404)
+    with pytest.raises(TryAgain, match="does not show yet"):
+        await world.planned(told, "repository-file")
+    assert await in_force(world) == ("help: true\n", sha)
+    assert [effect.kind for effect in await world.planned(told, "repository-file")] == ["KeepRepositoryFile"]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {},
+        {"seen": 5},
+        {"seen": "a", "commit": "a", "before": "a", "pushed_at": 0, "faults": 0, "good": []},
+        {
+            "seen": "a", "commit": "a", "before": "a", "pushed_at": 0, "faults": 0,
+            "good": {"sha": "a", "commit": "a", "text": "help: maybe"},
+        },
+    ],
+)  # fmt: skip
+async def test_a_record_that_cannot_be_read_leaves_what_app_yaml_says(world: World, record: dict[str, Any]) -> None:
+    await world.records.put(repository_file_key(FULL_NAME), record)
+    pull = world.open()
+    assert "`help` in `.github/nightjar.yaml` or `app.yaml`" in await world.say(pull, "@ci help")
+    push(world, "help: true\n")
+    assert "| `@ci help` |" in await world.say(pull, "@ci help")
+
+
+async def test_what_is_switched_off_after_it_was_routed_is_not_done(world: World) -> None:
+    push(world, "slow_tests: true\n")
+    await world.happen()
+    pull = world.open()
+    (told,) = [told for told in world.github.webhooks.held if told.event == "pull_request"]
+    assert [effect.kind for effect in await world.planned(told, "slow-tests")] == ["SetStatus"]
+    push(world, None)
+    await world.happen(event="push")
+    assert await world.planned(told, "slow-tests") == ()
+    assert world.slow_status(pull.head_sha) == ""
+
+
+class Counting(Records):
+    """Records that count how often each is read."""
+
+    def __init__(self, records: Records) -> None:
+        super().__init__(records._connector)
+        self.read: Counter[str] = Counter()
+
+    async def get(self, key: str) -> dict[str, Any] | None:
+        self.read[key] += 1
+        return await super().get(key)
+
+
+async def test_a_delivery_reads_the_record_once_and_each_plan_and_effect_of_it_once(world: World) -> None:
+    push(world, "slow_tests: true\n")
+    await world.happen()
+    counting = Counting(world.records)
+    world.pipeline = replace(world.pipeline, records=counting)
+    world.open()
+    await world.happen(event="pull_request")
+    # Routing; plans of commands, slow-tests, repository-file-check (which compares with it as well); one status.
+    assert counting.read[repository_file_key(FULL_NAME)] == 1 + 3 + 1 + 1
+    await world.happen()
+    counting.read.clear()
+    world.repository.set_status("octocat", world.repository.branch("main"), "ci", "success")
+    await world.happen()
+    assert counting.read == {}

@@ -1,0 +1,113 @@
+"""What no webhook has told of is found: seldom, once, and whatever else fails."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from bot.config import parse_config
+from bot.errors import TryAgain
+from bot.github.client import GitHub
+from bot.repository_file import kept_of
+from bot.repository_file_sweep import PAUSE, RepositoryFileSweep
+from tests.handlers.driver import FULL_NAME, World, a_world
+
+FILE = ".github/nightjar.yaml"
+CONFIG = """
+repositories:
+  octocat/gone:
+  octocat/compiler:
+  octocat/other: {repository_file: false}
+"""
+
+
+@dataclass
+class Desk:
+    """A sweep with a clock that a test sets; what it announces is worked off as the engine does it."""
+
+    world: World
+    now: float = 1_795_152_400.0
+    guids: list[str] = field(default_factory=list)
+
+    async def sweep(self) -> None:
+        config = parse_config(CONFIG.encode(), "app.yaml")
+        sweep = RepositoryFileSweep(
+            config, self.world.records, accept=self.accept, github_for=self.github, now=lambda: self.now
+        )
+        self.world.github.requests.clear()
+        await sweep.sweep()
+
+    async def accept(self, guid: str, event: str, body: str, lock: str) -> bool:
+        assert lock == f"ref:{self.world.repository.id}:refs/heads/main"
+        self.guids.append(guid)
+        await self.world.told(guid, event, body)
+        return True
+
+    async def github(self, repository: str) -> GitHub:
+        if repository != FULL_NAME:
+            raise TryAgain("GitHub is away")
+        app = self.world.pipeline.app
+        return app.installation(await app.installation_for(repository), dry_run=True)
+
+    @property
+    def asked(self) -> dict[str, int]:
+        records = self.world.github.requests.records
+        return dict(
+            Counter(r.route.removeprefix("/repos/{owner}/{repo}") for r in records if r.token == "installation")
+        )
+
+    async def in_force(self) -> str:
+        return (await kept_of(self.world.records, FULL_NAME)).good.text
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with a_world(tmp_path) as world:
+        yield Desk(world)
+
+
+def push(desk: Desk, text: str | None) -> None:
+    """Push the file, and lose the webhook."""
+    desk.world.repository.push("main", {FILE: text}, by="octocat")
+    desk.world.github.webhooks.held.clear()
+
+
+async def test_where_nothing_has_changed_one_request_finds_that_out(desk: Desk) -> None:
+    await desk.sweep()
+    assert (desk.asked, desk.guids) == ({"/contents/{path}": 1}, [])
+
+
+async def test_it_is_looked_again_after_a_while_and_not_before(desk: Desk) -> None:
+    await desk.sweep()
+    desk.now += PAUSE - 1
+    await desk.sweep()
+    assert desk.asked == {}
+    desk.now += 2
+    await desk.sweep()
+    assert desk.asked == {"/contents/{path}": 1}
+
+
+async def test_a_file_that_nobody_told_of_is_taken_over_and_so_is_that_it_is_gone(desk: Desk) -> None:
+    for text in ("help: false\n", "help: true\n", None, "help: false\n"):
+        push(desk, text)
+        await desk.sweep()
+        assert await desk.in_force() == (text or "")
+        desk.now += PAUSE
+    assert len(set(desk.guids)) == 4
+
+
+async def test_a_file_with_faults_is_announced_once_and_the_last_good_one_stays(desk: Desk) -> None:
+    push(desk, "help: false\n")
+    await desk.sweep()
+    push(desk, "help: maybe\n")
+    for _ in range(2):
+        desk.now += PAUSE
+        await desk.sweep()
+    assert await desk.in_force() == "help: false\n"
+    assert len(desk.guids) == 2
+    (run,) = desk.world.repository.check_runs(desk.world.repository.branch("main"), "nightjar/config")
+    assert run.title == "1 fault"
