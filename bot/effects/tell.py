@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+
+from pydantic import TypeAdapter
 
 from bot.channels import NAMES, VARIABLES, Channel, post, webhook_of
 from bot.config.alarms import Place
@@ -12,10 +16,14 @@ from bot.effects.issues import KeepIssue, told_key
 from bot.errors import UserError
 from bot.news import News
 from bot.news_text import as_markdown
+from bot.payload import Payload
+
+NEWS_DUE = "nightjar.news"
+"""A delivery of our own: news that is to be posted in a channel, which is its action."""
 
 BEGUN, DONE = "begun", "done"
 AGAIN = "I may have said this before: the last time I did not learn whether it has arrived."
-TOLD, TOLD_BEFORE = "told in {name}", "told in {name} already"
+WILL_TELL, TOLD, TOLD_BEFORE = "to be told in {name}", "told in {name}", "told in {name} already"
 NOT_SET = (
     "{variable} is not set, so I cannot tell anything in {name}: set it to a webhook's address, and start me again."
 )
@@ -46,10 +54,10 @@ def tellings(to: Sequence[Place], key: str, news: News, standing: Standing) -> t
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Post news in a chat channel, once for its key.
+    """Have news posted in a chat channel, once for its key.
 
-    A webhook cannot be asked whether a message is there. Where that is not known, it is posted again, and says so: see
-    docs/decisions/told-twice-rather-than-never.md.
+    It becomes a delivery of our own, one after the other for each channel: a channel whose service is away for an hour
+    keeps neither other places nor anything else of a plan waiting, and hears of a trouble before it hears of its end.
     """
 
     place: Channel
@@ -60,6 +68,43 @@ class Tell:
     def target(self) -> str:
         """The channel and the news."""
         return f"tell:{self.place}:{self.key}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Announce it; what was announced before is no news."""
+        repository, name = context.repository, NAMES[self.place]
+        digest = hashlib.sha256(f"{repository.id}:{self.place}:{self.key}".encode()).hexdigest()[:32]
+        body = {
+            "action": self.place,
+            "repository": {"id": repository.id, "full_name": repository.full_name},
+            "key": self.key,
+            "news": asdict(self.news),
+        }
+        new = await context.announce(f"news:{digest}", NEWS_DUE, json.dumps(body), f"news:{self.place}")
+        return Applied((WILL_TELL if new else TOLD_BEFORE).format(name=name), changed=new)
+
+
+@dataclass(frozen=True, slots=True)
+class PostNews:
+    """Post news in a chat channel, once for its key.
+
+    A webhook cannot be asked whether a message is there. Where that is not known, it is posted again, and says so: see
+    docs/decisions/told-twice-rather-than-never.md.
+    """
+
+    place: Channel
+    key: str
+    news: News
+
+    @classmethod
+    def of(cls, payload: Payload) -> PostNews:
+        """Read from a payload of ours what is to be posted where."""
+        values = {"place": payload.string("action"), "key": payload.string("key"), "news": payload.at("news").raw}
+        return _ADAPTER.validate_python(values)
+
+    @property
+    def target(self) -> str:
+        """The channel and the news."""
+        return f"post:{self.place}:{self.key}"
 
     async def apply(self, context: EffectContext) -> Applied:
         """Look whether it was told, note that it is being told, tell it, and note that it was.
@@ -83,3 +128,6 @@ class Tell:
         if state != BEGUN:
             await context.records.put(record, {})  # this try has left nothing there, and there was none before it
         raise refusal
+
+
+_ADAPTER = TypeAdapter(PostNews)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import traceback
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -12,9 +13,10 @@ from pydantic import SecretStr
 
 from bot.channels import Channel
 from bot.effects.issues import KeepIssue
-from bot.effects.tell import AGAIN, Standing, Tell, tellings
+from bot.effects.tell import AGAIN, NEWS_DUE, PostNews, Standing, Tell, tellings
 from bot.errors import TryAgain, UserError
 from bot.news import Item, News
+from bot.payload import Payload
 from sandbox.channels import ChannelSandbox, DiscordSandbox
 from tests.conversations.channels import Channels, channels
 from tests.handlers.driver import World, a_world
@@ -34,7 +36,7 @@ class Teller:
 
     async def tell(self, key: str = "alarm:1", news: News = NEWS) -> str:
         """Tell news; return what the audit record says of it."""
-        return (await self.world.apply_alone(Tell(self.place, key, news))).text
+        return (await self.world.apply_alone(PostNews(self.place, key, news))).text
 
     async def fails(self, kind: type[Exception] = TryAgain) -> Exception:
         """Tell news in vain; return the error, in which the address is not seen."""
@@ -82,6 +84,24 @@ def test_each_place_gets_what_it_needs_and_none_twice() -> None:
     assert len({discord.target, slack.target, issue.target}) == 3
 
 
+async def test_a_channel_has_its_news_one_after_the_other_and_once_each(teller: Teller) -> None:
+    """A handler's plan does not wait for it: it becomes a delivery, of which there is one for each key."""
+    accepted: list[tuple[str, ...]] = []
+
+    async def announce(*announced: str, not_before: float | None = None) -> bool:
+        accepted.append(announced)
+        return announced[0] not in [guid for guid, *_ in accepted[:-1]]
+
+    teller.world.pipeline = replace(teller.world.pipeline, announce=announce)
+    name, told = teller.place.title(), []
+    for key in ("alarm:1", "alarm:1", "alarm:2"):
+        told.append((await teller.world.apply_alone(Tell(teller.place, key, NEWS))).text)
+    assert told == [f"to be told in {name}", f"told in {name} already", f"to be told in {name}"]
+    assert {(event, lock) for _, event, _, lock in accepted} == {(NEWS_DUE, f"news:{teller.place}")}
+    assert PostNews.of(Payload(json.loads(accepted[0][2]))) == PostNews(teller.place, "alarm:1", NEWS)
+    assert teller.channel.messages == []
+
+
 async def test_news_is_told_once_however_often_it_is_asked_for(teller: Teller) -> None:
     first, *others = [await teller.tell() for _ in range(3)]
     assert first == f"told in {teller.place.title()}"
@@ -92,7 +112,7 @@ async def test_news_is_told_once_however_often_it_is_asked_for(teller: Teller) -
 
 
 async def test_discord_is_asked_to_answer_when_the_message_is_there(world: World, chats: Channels) -> None:
-    await world.apply_alone(Tell("discord", "alarm:1", NEWS))
+    await world.apply_alone(PostNews("discord", "alarm:1", NEWS))
     assert chats.discord.requests == [f"{chats.discord.path}?wait=true"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -35,12 +36,13 @@ class Regression(Nights):
         return self._says(sha, title) if title else bool(self.repository.issues)
 
 
-async def kill_at(here: Place, held: Fault) -> None:
-    """Kill the bot while a request of its is held, and start it again."""
+async def kill_at(here: Place, held: Sequence[Fault]) -> None:
+    """Kill the bot while all these requests of its are held, and start it again."""
     async with asyncio.timeout(PATIENCE):
-        await held.reached.wait()
+        await asyncio.gather(*(fault.reached.wait() for fault in held))
     await here.bot.kill()
-    held.abandon()
+    for fault in held:
+        fault.abandon()
     await here.start()
 
 
@@ -53,13 +55,14 @@ async def test_a_kill_around_a_message_tells_people_and_says_where_it_may_be_a_r
     ):
         repository = here.add_repository("octocat")
         here.configure([repository.full_name], regressions={"to": ["discord", "slack", "issue"]})
-        there = chats.discord.faults.pause("POST", "*", when="after")
-        not_there = chats.slack.faults.pause("POST", "*", when="before")
-        opened = here.github.faults.pause("POST", "/repos/{owner}/{repo}/issues", when="after")
+        held = [
+            chats.discord.faults.pause("POST", "*", when="after"),
+            chats.slack.faults.pause("POST", "*", when="before"),
+            here.github.faults.pause("POST", "/repos/{owner}/{repo}/issues", when="after"),
+        ]
         await here.start()
         nights = asyncio.create_task(Regression(here, repository).hold())
-        for held in (there, not_there, opened):
-            await kill_at(here, held)
+        await kill_at(here, held)
         await nights
         deliveries = await here.quiet()
         assert failures(deliveries) == []
@@ -73,7 +76,7 @@ async def test_a_kill_around_a_message_tells_people_and_says_where_it_may_be_a_r
         assert (issue.state, issue.comments) == ("open", [])
 
         for delivery in deliveries:
-            if any(effect["kind"] == "Tell" for plan in delivery["plans"] for effect in plan["effects"]):
+            if any(effect["kind"] in ("Tell", "PostNews") for plan in delivery["plans"] for effect in plan["effects"]):
                 code, _, err = await here.bot.run("replay", delivery["guid"], "--config", str(here.bot.config))
                 assert code == 0, err
         assert (len(chats.discord.messages), len(chats.slack.messages), len(issue.comments)) == (2, 1, 0)
