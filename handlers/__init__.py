@@ -7,6 +7,7 @@ from handlers import (
     hardware_runs,
     help,
     last_good,
+    news,
     nightly,
     regressions,
     repository_file,
@@ -25,6 +26,7 @@ ROUTER = joined(
         regressions.router,
         nightly.router,
         last_good.router,
+        news.router,
         repository_file.router,
     ]
 )

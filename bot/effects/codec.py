@@ -22,7 +22,7 @@ from bot.effects.repository_file import KeepRepositoryFile
 from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.runs import TakeRun
 from bot.effects.statuses import SetStatus
-from bot.effects.tell import Tell
+from bot.effects.tell import PostNews, Tell
 from bot.payload import Json
 
 KINDS: dict[str, type[Effect]] = {
@@ -36,6 +36,7 @@ KINDS: dict[str, type[Effect]] = {
         KeepIssue,
         KeepRepositoryFile,
         MoveBranch,
+        PostNews,
         PutCheckRun,
         React,
         Remember,

@@ -23,7 +23,7 @@ from bot.effects.repository_file import KeepRepositoryFile
 from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.runs import TakeRun
 from bot.effects.statuses import SetStatus
-from bot.effects.tell import Tell
+from bot.effects.tell import PostNews, Tell
 from bot.following.decide import Lag, Step
 from bot.github.check_runs import Action, Annotation, CheckContent
 from bot.news import Item as NewsItem
@@ -45,6 +45,7 @@ EFFECTS: list[Effect] = [
     KeepRepositoryFile("b" * 40, "a" * 40, "c" * 40, 1_795_152_400, "help: false\n", 0),
     MoveBranch("nightly", "a" * 40),
     PutCheckRun("hardware/example-lab/gpu", "a" * 40, "run-7", CONTENT, 1_795_152_400.0, True),
+    PostNews("slack", "alarm:7", News("It is well", url="https://ci.example.org/7", good=True)),
     React("review", 7, "PRR_7", "eyes"),
     Remember("slow-tests:5#1", {"on": True, "by": "octocat", "nested": {"a": [1, None]}}),
     Reply(1, "Answer", AT),

@@ -13,7 +13,7 @@ from tests.robustness.place import place
 
 WITHIN_OTHERS = {"Reply", "UpsertSection"}
 """Effects that no handler plans, for they are parts of others."""
-IN_CHANNELS = {"KeepIssue", "Tell"}
+IN_CHANNELS = {"KeepIssue", "PostNews", "Tell"}
 """Effects that tell news: tests/robustness/test_channel_crashes.py has channels, and kills the bot around them."""
 
 
