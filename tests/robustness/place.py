@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.engine.service import Engine
+from bot.repository_file_sweep import LOOKED
 from sandbox import App, GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from sandbox.jenkins import JenkinsSandbox
@@ -68,6 +69,10 @@ class Place:
 
     async def start(self) -> None:
         """Start the bot, and have GitHub send webhooks to it."""
+        names = json.loads((self.folder / "app.yaml").read_text())["repositories"]
+        async with self.beside() as engine:
+            # Looked at just now, so that the bot's own clock asks GitHub for nothing that would be counted.
+            await engine.records.put(LOOKED, {name.lower(): time.time() for name in names})
         await self.bot.start()
         self.app.webhook_url = f"{self.bot.url}/webhook"
 
