@@ -86,11 +86,11 @@ def test_each_place_gets_what_it_needs_and_none_twice() -> None:
 
 async def test_a_channel_has_its_news_one_after_the_other_and_once_each(teller: Teller) -> None:
     """A handler's plan does not wait for it: it becomes a delivery, of which there is one for each key."""
-    accepted: list[tuple[str, ...]] = []
+    accepted: list[tuple[str, str, str, str]] = []
 
-    async def announce(*announced: str, not_before: float | None = None) -> bool:
-        accepted.append(announced)
-        return announced[0] not in [guid for guid, *_ in accepted[:-1]]
+    async def announce(guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
+        accepted.append((guid, event, body, lock))
+        return guid not in [earlier for earlier, *_ in accepted[:-1]]
 
     teller.world.pipeline = replace(teller.world.pipeline, announce=announce)
     name, told = teller.place.title(), []

@@ -11,7 +11,7 @@ import pytest
 from sandbox.channel_rules import discord_faults, slack_faults
 from sandbox.channels import ChannelSandbox, DiscordSandbox, SlackSandbox
 
-QUIET = {"allowed_mentions": {"parse": []}}
+QUIET: dict[str, Any] = {"allowed_mentions": {"parse": []}}
 DISCORD = {"content": "It fails", **QUIET}
 SECTION = {"type": "rich_text_section", "elements": [{"type": "text", "text": "It fails"}]}
 BLOCK = {"type": "rich_text", "elements": [SECTION]}

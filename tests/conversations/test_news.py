@@ -1,0 +1,73 @@
+"""News in three places at once: what one of them is slow to take, the others have long since."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from bot.effects.tell import NEWS_DUE
+from tests.bucket import World
+from tests.conversations.channels import channels
+from tests.conversations.lab import LabTown, junit, lab_town
+from tests.conversations.town import BOT
+from tests.waiting import until
+
+
+FAILS = "AssertionError: 3 != 4"
+
+
+async def night(place: LabTown, verdict: str) -> None:
+    """Let a lab test a night, and wait for all that comes of it."""
+    place.upload(place.night(), {"ops.xml": junit(test_a=verdict, test_b="passed")})
+    await place.settle()
+
+
+async def test_a_channel_that_does_not_answer_keeps_nothing_else_waiting(tmp_path: Path, aws_world: World) -> None:
+    features = "regressions: {to: [discord, slack, issue]}"
+    async with (
+        channels() as chats,
+        lab_town(
+            f"sqlite:///{tmp_path}/nightjar.db", aws_world, features=features, environment=chats.environment
+        ) as place,
+    ):
+        held = chats.discord.faults.pause("POST", "*", when="before")
+        await night(place, "passed")
+        await night(place, FAILS)
+        last = asyncio.create_task(night(place, FAILS))
+        await held.reached.wait()
+
+        async def told_elsewhere() -> bool:
+            return bool(chats.slack.said) and bool([i for i in place.town.repo.issues.values() if i.user.login == BOT])
+
+        await until(told_elsewhere)
+        assert chats.discord.said == []
+        held.resume()
+        await last
+        assert chats.discord.said == chats.slack.said
+        assert chats.discord.said[0].startswith("❌ 1 test began to fail")
+        news = [one for one in await place.town.bot.engine.journal.recent(limit=500) if one.event == NEWS_DUE]
+        assert len(news) == 2
+
+
+async def test_a_webhook_that_is_gone_fails_alone_and_is_told_again_when_there_is_another(
+    tmp_path: Path, aws_world: World
+) -> None:
+    features = "regressions: {to: [discord, slack]}"
+    async with (
+        channels() as chats,
+        lab_town(
+            f"sqlite:///{tmp_path}/nightjar.db", aws_world, features=features, environment=chats.environment
+        ) as place,
+    ):
+        chats.discord.gone = True
+        for verdict in ("passed", FAILS, FAILS):
+            await night(place, verdict)
+        (failure,) = await place.town.failures()
+        assert failure.startswith(
+            "Discord takes nothing at the webhook of DISCORD_WEBHOOK_URL any more (404, code 10015)"
+        )
+        assert len(chats.slack.said) == 1
+        chats.discord.gone = False
+        (failed,) = await place.town.bot.engine.journal.recent(limit=500, failed=True)
+        await place.town.bot.engine.replay(failed.guid)
+        assert chats.discord.said == chats.slack.said
