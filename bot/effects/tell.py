@@ -23,7 +23,8 @@ NEWS_DUE = "nightjar.news"
 
 BEGUN, DONE = "begun", "done"
 AGAIN = "I may have said this before: the last time I did not learn whether it has arrived."
-WILL_TELL, TOLD, TOLD_BEFORE = "to be told in {name}", "told in {name}", "told in {name} already"
+SENT, SENT_BEFORE = "on its way to {name}", "on its way to {name} already, or there"
+TOLD, TOLD_BEFORE = "told in {name}", "told in {name} already"
 NOT_SET = (
     "{variable} is not set, so I cannot tell anything in {name}: set it to a webhook's address, and start me again."
 )
@@ -80,7 +81,7 @@ class Tell:
             "news": asdict(self.news),
         }
         new = await context.announce(f"news:{digest}", NEWS_DUE, json.dumps(body), f"news:{self.place}")
-        return Applied((WILL_TELL if new else TOLD_BEFORE).format(name=name), changed=new)
+        return Applied((SENT if new else SENT_BEFORE).format(name=name), changed=new)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from tests.conversations.lab import LabTown, junit, lab_town
 from tests.conversations.town import BOT
 from tests.waiting import until
 
-
 FAILS = "AssertionError: 3 != 4"
 
 

@@ -96,7 +96,7 @@ async def test_a_channel_has_its_news_one_after_the_other_and_once_each(teller: 
     name, told = teller.place.title(), []
     for key in ("alarm:1", "alarm:1", "alarm:2"):
         told.append((await teller.world.apply_alone(Tell(teller.place, key, NEWS))).text)
-    assert told == [f"to be told in {name}", f"told in {name} already", f"to be told in {name}"]
+    assert told == [f"on its way to {name}", f"on its way to {name} already, or there", f"on its way to {name}"]
     assert {(event, lock) for _, event, _, lock in accepted} == {(NEWS_DUE, f"news:{teller.place}")}
     assert PostNews.of(Payload(json.loads(accepted[0][2]))) == PostNews(teller.place, "alarm:1", NEWS)
     assert teller.channel.messages == []

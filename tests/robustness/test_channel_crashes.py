@@ -14,6 +14,7 @@ from tests.conversations.channels import channels
 from tests.conversations.lab import junit
 from tests.robustness.nights import BREAKS, Nights
 from tests.robustness.place import BOT, PATIENCE, Place, failures, place, tracebacks
+from tests.robustness.test_secrets import stored
 
 
 class Regression(Nights):
@@ -80,5 +81,5 @@ async def test_a_kill_around_a_message_tells_people_and_says_where_it_may_be_a_r
                 code, _, err = await here.bot.run("replay", delivery["guid"], "--config", str(here.bot.config))
                 assert code == 0, err
         assert (len(chats.discord.messages), len(chats.slack.messages), len(issue.comments)) == (2, 1, 0)
-        seen = "\n".join(here.bot.output) + str(await here.deliveries())
+        seen = "\n".join(here.bot.output) + stored(sqlite_url)
         assert [path for path in (chats.discord.path, chats.slack.path) if path in seen] == []
