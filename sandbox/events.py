@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+MOST_BRANCHES = 10
+"""Branches that a status names."""
+
 
 class Events:
     """Turns changes into webhooks for every App and repository hook that is subscribed."""
@@ -68,18 +71,22 @@ class Events:
         self.send(comment.pull.repository, "pull_request_review_comment", action, by, body)
 
     def status(self, by: User, repository: Repository, status: Status) -> None:
-        """Tell about a commit status."""
-        heads = [ref.removeprefix("refs/heads/") for ref, sha in repository.refs.items() if sha == status.sha]
-        commit = {
-            "sha": status.sha,
-            "url": f"{repositories.url(repository)}/commits/{status.sha}",
-        }
+        """Tell about a commit status; of the branches that have its commit, ten at most are named, with their heads."""
+        commits = f"{repositories.url(repository)}/commits"
+        branches = [
+            {
+                "name": name,
+                "commit": {"sha": head, "url": f"{commits}/{head}"},
+                "protected": name in repository.protected,
+            }
+            for name, head in repository.branches_with(status.sha)
+        ]
         body = {
             **checks.simple_status(repository, status),
             "sha": status.sha,
             "name": repository.full_name,
             "commit": repositories.commit(repository, repository.git.commits[status.sha]),
-            "branches": [{"name": name, "commit": commit, "protected": name in repository.protected} for name in heads],
+            "branches": branches[:MOST_BRANCHES],
         }
         del body["url"], body["node_id"]
         self.send(repository, "status", None, by, body)

@@ -256,6 +256,12 @@ class Repository:
         """Return the present status of one context, or None."""
         return next((s for s in self.statuses(sha) if s.context.lower() == context.lower()), None)
 
+    def branches_with(self, sha: str) -> list[tuple[str, str]]:
+        """Return the branches that have a commit, with their heads: first those of which it is the head."""
+        heads = [(ref.removeprefix(HEADS), head) for ref, head in self.refs.items() if ref.startswith(HEADS)]
+        found = [(name, head) for name, head in heads if head == sha or self.git.contains(head, sha)]
+        return sorted(found, key=lambda branch: branch[1] != sha)
+
     def check_suite(self, app: App, sha: str, branch: str | None = None) -> CheckSuite:
         """Return an App's suite on a commit, made if need be."""
         for suite in self.suites:
@@ -266,8 +272,8 @@ class Repository:
     def new_check_suite(self, app: App, sha: str, branch: str | None = None) -> CheckSuite:
         """Make one more suite of an App on a commit: each workflow run of GitHub Actions has its own."""
         now = self.github.clock.now()
-        heads = (ref.removeprefix(HEADS) for ref, tip in self.refs.items() if tip == sha)
-        made = CheckSuite(self.github.new_id(), self, app, sha, branch or next(heads, None), now, now)
+        names = (name for name, _ in self.branches_with(sha))
+        made = CheckSuite(self.github.new_id(), self, app, sha, branch or next(names, None), now, now)
         self.suites.append(made)
         return made
 
@@ -306,6 +312,7 @@ class Repository:
             self.github.new_id(), self, name, f".github/workflows/{_file_name(name)}.yml",
             self._workflow_id(name), head_sha, pulls[0].head_ref if pulls else suite.head_branch, event,
             actor, len(self.workflow_runs) + 1, suite.id, now, now,
+            head_repository=pulls[0].head_repository if pulls else None,
         )  # fmt: skip
         self.workflow_runs.append(made)
         self.github.events.workflow_run("requested", actor, made)

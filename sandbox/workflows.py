@@ -70,6 +70,8 @@ class WorkflowRun:
     conclusion: str | None = None
     attempt: int = 1
     triggering_actor: User | None = None
+    head_repository: Repository | None = None
+    """A fork, where the commit comes from one."""
     jobs: list[Job] = field(default_factory=list)
 
     @property

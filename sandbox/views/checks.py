@@ -183,7 +183,7 @@ def workflow_run(found: WorkflowRun) -> Json:
         "referenced_workflows": [],
         "head_commit": repositories.simple_commit(repository, commit),
         "repository": repositories.repository(repository),
-        "head_repository": repositories.repository(repository),
+        "head_repository": repositories.repository(found.head_repository or repository),
     }
 
 
