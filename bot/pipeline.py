@@ -32,6 +32,7 @@ NOBODY = "no handler wants {event}"
 NO_REPOSITORY = "it concerns no repository"
 NOT_CONFIGURED = "{repository} is not in app.yaml"
 SWITCHED_OFF = "what wants it is switched off for this repository"
+NO_CONCERN = "it is about nothing that is looked at here"
 
 log = structlog.get_logger(__name__)
 
@@ -60,10 +61,11 @@ class Pipeline:
         config = self.config.repository(delivery.repository)
         if config is None:
             return Routing(reason=NOT_CONFIGURED.format(repository=delivery.repository))
-        if any(handler.feature in SWITCHES for handler in wanting):
+        if any(handler.feature in SWITCHES or handler.concerns is not None for handler in wanting):
             config = await config_in_force(self.config, self.records, delivery.repository) or config
-        names = tuple(handler.name for handler in wanting if not handler.feature or handler.feature in config.features)
-        return Routing(handlers=names, reason="" if names else SWITCHED_OFF)
+        on = [handler for handler in wanting if not handler.feature or handler.feature in config.features]
+        names = tuple(handler.name for handler in on if _concerned(handler, delivery, config))
+        return Routing(handlers=names, reason="" if names else NO_CONCERN if on else SWITCHED_OFF)
 
     async def note(self, delivery: Delivery) -> None:
         """Remember where a pull request's head is, as far as the payload tells it."""
@@ -138,6 +140,13 @@ class Pipeline:
         if installation is None:
             installation = await self.app.installation_for(repository.full_name)
         return self.app.installation(installation, dry_run=dry_run)
+
+
+def _concerned(handler: Handler, delivery: Delivery, config: RepositoryConfig) -> bool:
+    try:
+        return handler.concerns is None or handler.concerns(delivery, config)
+    except PayloadError:
+        return True  # its plan will miss the same, and say so without keeping anybody else from theirs
 
 
 def _as_data(plan: Plan) -> PlannedEffects:

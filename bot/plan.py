@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Plan:
 NOTHING = Plan()
 
 PlanFunction = Callable[[Context], Awaitable[Plan]]
+Concerns = Callable[["Delivery", "RepositoryConfig"], bool]
 
 
 class FailurePlan(Protocol):
@@ -66,6 +67,8 @@ class Handler:
     feature: str = ""
     """The key of app.yaml that must be on for the repository; empty for what is always on."""
     on_failure: FailurePlan | None = field(default=None)
+    concerns: Concerns | None = field(default=None)
+    """Tells from the payload alone whether a delivery is worth a plan: of some events GitHub sends hundreds an hour."""
 
 
 class Router:
@@ -75,13 +78,19 @@ class Router:
         self.handlers: list[Handler] = []
 
     def on(
-        self, event: str, *actions: str, name: str, feature: str = "", on_failure: FailurePlan | None = None
+        self,
+        event: str,
+        *actions: str,
+        name: str,
+        feature: str = "",
+        on_failure: FailurePlan | None = None,
+        concerns: Concerns | None = None,
     ) -> Callable[[PlanFunction], PlanFunction]:
         """Register a plan function for an event; without actions, for every delivery of it."""
         wants = frozenset((event, action) for action in actions or ("*",))
 
         def register(function: PlanFunction) -> PlanFunction:
-            self.add(Handler(name=name, wants=wants, plan=function, feature=feature, on_failure=on_failure))
+            self.add(Handler(name, wants, function, feature, on_failure, concerns))
             return function
 
         return register
@@ -92,13 +101,7 @@ class Router:
             if known.name == handler.name:
                 if known.plan is not handler.plan:
                     raise ValueError(f"two handlers are named {handler.name}")
-                self.handlers[index] = Handler(
-                    name=known.name,
-                    wants=known.wants | handler.wants,
-                    plan=known.plan,
-                    feature=known.feature,
-                    on_failure=known.on_failure,
-                )
+                self.handlers[index] = replace(known, wants=known.wants | handler.wants)
                 return
         self.handlers.append(handler)
 
