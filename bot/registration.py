@@ -27,9 +27,16 @@ class Permission:
 NEEDS = (
     Permission("metadata", "Metadata", "read", "people's roles; GitHub sets it by itself"),
     Permission("pull_requests", "Pull requests", "write", "reading pull requests and reviews, asking for reviews"),
-    Permission("issues", "Issues", "write", "comments, reactions; saying why a branch cannot move"),
-    Permission("statuses", "Commit statuses", "write", "`ci/slow-tests`, `nightly`; reading what Jenkins reported"),
-    Permission("actions", "Actions", "write", "finding and rerunning workflows"),
+    Permission(
+        "issues", "Issues", "write", "comments, reactions; saying why a branch cannot move, and what fails on it"
+    ),
+    Permission(
+        "statuses",
+        "Commit statuses",
+        "write",
+        "`ci/slow-tests`, `nightly`; reading, and hearing, what Jenkins reported",
+    ),
+    Permission("actions", "Actions", "write", "finding and rerunning workflows; hearing how they ended"),
     Permission(
         "checks",
         "Checks",
@@ -56,6 +63,8 @@ EVENTS = (
     "pull_request_review",
     "pull_request_review_comment",
     "push",
+    "status",
+    "workflow_run",
 )
 
 NEW_APP = "https://github.com/settings/apps/new"

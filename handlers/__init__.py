@@ -7,6 +7,7 @@ from handlers import (
     hardware_runs,
     help,
     last_good,
+    main_failures,
     news,
     nightly,
     regressions,
@@ -26,6 +27,7 @@ ROUTER = joined(
         regressions.router,
         nightly.router,
         last_good.router,
+        main_failures.router,
         news.router,
         repository_file.router,
     ]

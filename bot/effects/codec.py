@@ -14,6 +14,7 @@ from bot.effects.conclude import Conclude
 from bot.effects.issues import KeepIssue
 from bot.effects.jenkins import JenkinsBuild
 from bot.effects.last_good import ConcludeLastGood
+from bot.effects.look import AskForLook
 from bot.effects.nightly import ConcludeNightly
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
@@ -29,6 +30,7 @@ KINDS: dict[str, type[Effect]] = {
     kind.__name__: kind
     for kind in (
         AskForCheck,
+        AskForLook,
         Conclude,
         ConcludeLastGood,
         ConcludeNightly,

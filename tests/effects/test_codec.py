@@ -15,6 +15,7 @@ from bot.effects.conclude import Conclude, Item
 from bot.effects.issues import KeepIssue
 from bot.effects.jenkins import JenkinsBuild
 from bot.effects.last_good import ConcludeLastGood
+from bot.effects.look import AskForLook
 from bot.effects.nightly import ConcludeNightly
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
@@ -37,6 +38,7 @@ STEP = Step("good", "main", "a" * 40, "b" * 40, 2, True, AT, "why", ({"sha": "a"
 ITEM = Item("`@ci rerun`", "Running again.", done=True, targets=("actions-run:7",))
 EFFECTS: list[Effect] = [
     AskForCheck("example-lab", "gpu", "a" * 40),
+    AskForLook("main", "guid", 1_772_859_600.0, 180.0),
     Conclude("issue_comment", 7, "IC_7", 1, "https://github.example/octocat/compiler/pull/1", AT, (ITEM, ITEM)),
     ConcludeLastGood(STEP, Lag(3, AT), Lag(1, AT), ("*/branch",)),
     ConcludeNightly(STEP, "2026-11-19"),

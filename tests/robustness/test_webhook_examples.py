@@ -14,6 +14,7 @@ from typing import Any
 
 import aiohttp
 
+from bot.effects.look import LOOK_DUE
 from sandbox import App, Delivery, Repository
 from sandbox.webhooks import headers_of
 from tests.robustness.place import Place, failures, place, tracebacks
@@ -22,6 +23,9 @@ EXAMPLES = Path(__file__).parents[1] / "data" / "webhook-examples.json.xz"
 AT_ONCE = 8
 OWNERS_INSTALLATION = 1
 """The number under which most examples know the App's installation."""
+
+ALARMS = {"branches": ["changes"], "wait": "1s"}
+"""On the branch of the one check that fails in the examples."""
 
 OPENED_HEAD = "ec26c3e57ca3a959ca5aad62de7213c562f8c821"
 
@@ -88,13 +92,17 @@ async def test_all_are_accepted_and_what_they_ask_for_is_done(tmp_path: Path, sq
                 know(known[body["repository"]["full_name"]], body)
         (theirs,) = [i for i in here.app.installations.values() if i.account.login == "Codertocat"]
         here.app.installations[OWNERS_INSTALLATION], theirs.id = theirs, OWNERS_INSTALLATION
-        here.configure(repositories(), slow_tests={"branches": ["*"]})
+        for repository in known.values():
+            repository.refs["refs/heads/changes"] = repository.branch("main")
+        here.configure(repositories(), slow_tests={"branches": ["*"]}, main_failures=ALARMS)
         await here.start()
         assert await post_all(here) == {202: 329}
         deliveries = await here.quiet()
-        assert len(deliveries) == 329 + len(here.github.webhooks.deliveries)
+        looks = [one for one in deliveries if one["event"] == LOOK_DUE]
+        assert len(deliveries) == 329 + len(here.github.webhooks.deliveries) + len(looks)
         assert failures(deliveries) == []
-        assert {"commands", "slow-tests", "slow-tests-branches", "cc-reviewers"} <= handlers(deliveries)
+        told = {"commands", "slow-tests", "slow-tests-branches", "cc-reviewers", "main-failures-look"}
+        assert told <= handlers(deliveries)
         assert known["Codertocat/Hello-World"].status(OPENED_HEAD, "ci/slow-tests") is not None
         assert tracebacks(here.bot) == []
         assert await ready(here) == 200

@@ -1,0 +1,91 @@
+"""A town whose main branch is watched, with everybody who is told of failures."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from bot.config import parse_config
+from bot.effects.look import LOOK_DUE
+from bot.engine.journal import DeliveryRecord
+from bot.serve import Bot, running
+from sandbox.issues import Issue
+from tests.conversations.channels import Channels, channels
+from tests.conversations.lab import Moments
+from tests.conversations.town import BOT, UNHURRIED, Town, town
+
+CONFIG = """
+repositories:
+  octocat/compiler:
+    slow_tests: false
+    main_failures: {branches: [%s], contexts: ["*/branch", lint], to: [issue, discord, slack], wait: 1s}
+"""
+HOUR = 3600.0
+
+
+@dataclass
+class AlarmTown:
+    """A town whose main branch is watched."""
+
+    town: Town
+    channels: Channels
+    time: Moments
+    config: str
+
+    def push(self, message: str, **contexts: str) -> str:
+        """Push a commit to main and report on it; `cpu="failure"` is the status `cpu/branch`. Returns its SHA."""
+        sha = self.town.repo.push("main", by="hubot", message=message).sha
+        self.report(sha, **contexts)
+        return sha
+
+    def report(self, sha: str, **contexts: str) -> None:
+        """Report on a commit."""
+        for name, state in contexts.items():
+            url = f"https://ci.example.org/{name}"
+            self.town.repo.set_status("hubot", sha, f"{name}/branch", state, f"{name}: {state}", url)
+
+    async def sweep(self, hours: int = 1) -> None:
+        """Let an hour pass, or more, and wait until the bot has done what comes of it."""
+        self.time.ahead += hours * HOUR
+        await self.town.bot.timers.tick()
+        await self.town.quiet()
+
+    async def news(self) -> list[str]:
+        """Wait until all is quiet, and return what was told in the chats, line by line, once it is forgotten there."""
+        await self.town.quiet()
+        said, same = list(self.channels.discord.said), list(self.channels.slack.said)
+        assert said == same
+        self.channels.discord.messages.clear()
+        self.channels.slack.messages.clear()
+        return said
+
+    @property
+    def issues(self) -> list[Issue]:
+        """Return the issues that the bot has opened."""
+        return [issue for issue in self.town.repo.issues.values() if issue.user.login == BOT]
+
+    async def looks(self) -> list[DeliveryRecord]:
+        """Return the looks that the bot has made, the newest first."""
+        return [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == LOOK_DUE]
+
+
+@asynccontextmanager
+async def replica_of(place: AlarmTown) -> AsyncIterator[Bot]:
+    """Run another bot on the same database."""
+    config = parse_config(place.config.encode(), "app.yaml")
+    async with running(config, place.town.bot.settings, None, UNHURRIED, place.time) as other:
+        yield other.bot
+
+
+@asynccontextmanager
+async def alarm_town(database_url: str, branches: str = "main") -> AsyncIterator[AlarmTown]:
+    """Start a town where nothing fails and the timer is known and not due yet."""
+    config, moments = CONFIG % branches, Moments()
+    async with (
+        channels() as chats,
+        town(database_url, config=config, environment=chats.environment, now=moments) as place,
+    ):
+        await place.bot.timers.tick()
+        await place.quiet()
+        yield AlarmTown(place, chats, moments, config)

@@ -1,0 +1,294 @@
+"""Alarms: what breaks on main is told where people are, once, and so is its end."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.failures_text import ISSUE_END
+from handlers.main_failures import MOST_COMMITS
+from sandbox import Repository
+from tests.conversations.alarms import HOUR, AlarmTown, alarm_town, replica_of
+
+REPO = "/repos/{owner}/{repo}"
+COMMITS = f"GET {REPO}/commits"
+STATUSES, CHECKS = f"GET {REPO}/commits/{{ref}}/status", f"GET {REPO}/commits/{{ref}}/check-runs"
+ISSUES, OPEN, CLOSE = f"GET {REPO}/issues", f"POST {REPO}/issues", f"PATCH {REPO}/issues/{{issue_number}}"
+COMMENTS, COMMENT = f"GET {REPO}/issues/{{issue_number}}/comments", f"POST {REPO}/issues/{{issue_number}}/comments"
+LOOK = "GET", f"{REPO}/commits"
+FLOOD = 200
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/nightjar.db"
+
+
+@pytest.fixture
+async def place(url: str) -> AsyncIterator[AlarmTown]:
+    async with alarm_town(url) as here:
+        yield here
+
+
+def ran(repo: Repository, sha: str, conclusion: str) -> None:
+    """Let a workflow end, with a job `lint` that is watched and one that is not."""
+    repo.add_workflow_run(sha, "CI", conclusion, {"lint": conclusion, "docs": conclusion}, event="push", by="hubot")
+
+
+async def test_what_breaks_is_told_once_in_every_place_and_so_is_its_end(place: AlarmTown) -> None:
+    good = place.push("All is well", cpu="success", gpu="success")
+    ran(place.town.repo, good, "success")
+    assert await place.news() == []
+    broken = place.push("Break it", cpu="failure", gpu="error")
+    ran(place.town.repo, broken, "failure")
+    assert await place.news() == [
+        f"❌ 3 checks began to fail on main at {broken[:7]}\n"
+        "- cpu/branch: cpu: failure (details)\n"
+        "- gpu/branch: gpu: error (details)\n"
+        "- lint: failure (details)\n"
+        f"{broken[:7]}: Break it"
+    ]
+    (issue,), (run,) = place.issues, place.town.repo.check_runs(broken, "lint")
+    assert (issue.title, issue.state) == ("main is failing", "open")
+    assert (issue.body or "").splitlines()[4:] == [
+        f"- `cpu/branch`: cpu: failure ([details](<https://ci.example.org/cpu>)), first on {broken} Break it",
+        f"- `gpu/branch`: gpu: error ([details](<https://ci.example.org/gpu>)), first on {broken} Break it",
+        f"- `lint`: failure ([details](<{run.suite.repository.github.url}/octocat/compiler/runs/{run.id}>)), "
+        f"first on {broken} Break it",
+        "",
+        ISSUE_END,
+    ]
+    # What fails on and on is told no more, and not even looked at.
+    still = place.push("Try to mend it", cpu="failure", gpu="failure")
+    assert await place.news() == []
+    assert len(await place.looks()) == 1
+    place.report(still, gpu="success")
+    assert await place.news() == [
+        "❌ 1 check on main: well again\n"
+        f"- gpu/branch: well again at {still[:7]}, 1 commit after {broken[:7]} Break it (details)\n"
+        "2 checks still failing."
+    ]
+    assert issue.comments[-1].body.count("gpu/branch") == 1
+    well = place.push("Mend it", cpu="success", gpu="success")
+    ran(place.town.repo, well, "success")
+    assert await place.news() == [
+        "✅ main is well again, after 2 commits\n"
+        f"- cpu/branch: well again at {well[:7]}, 2 commits after {broken[:7]} Break it (details)\n"
+        f"- lint: well again at {well[:7]}, 2 commits after {broken[:7]} Break it (details)"
+    ]
+    assert (issue.state, len(issue.comments), len(place.issues)) == ("closed", 2, 1)
+    assert len(await place.looks()) == 3
+
+
+async def test_a_rerun_that_passes_ends_it_and_one_that_fails_once_more_is_no_news(place: AlarmTown) -> None:
+    place.push("All is well", cpu="success")
+    flaky = place.push("Flake", cpu="failure")
+    assert len(await place.news()) == 1
+    place.report(flaky, cpu="pending")
+    place.report(flaky, cpu="success")
+    assert await place.news() == [
+        f"✅ main is well again\n- cpu/branch: well again on {flaky[:7]} Flake, which had broken it (details)"
+    ]
+    place.report(flaky, cpu="failure")
+    assert await place.news() == []
+    next_one = place.push("The next one", cpu="failure")
+    (told,) = await place.news()
+    assert told.startswith(f"❌ 1 check began to fail on main at {next_one[:7]}\n")
+
+
+async def test_what_was_mended_before_anybody_looked_is_no_news(place: AlarmTown) -> None:
+    place.push("All is well", cpu="success")
+    flaky = place.push("Flake", cpu="failure")
+    place.report(flaky, cpu="success")
+    assert await place.news() == []
+    assert len(await place.looks()) == 1
+
+
+async def test_a_late_failure_of_an_older_commit_is_no_news_where_a_newer_one_is_green(place: AlarmTown) -> None:
+    slow = place.push("Slow", cpu="pending", gpu="success")
+    place.push("Fast", cpu="success", gpu="success")
+    assert await place.news() == []
+    place.report(slow, cpu="failure")
+    assert await place.news() == []
+    assert len(await place.looks()) == 1
+    assert place.issues == []
+
+
+async def test_what_no_event_has_told_of_is_found_within_the_hour(place: AlarmTown) -> None:
+    place.town.github.webhooks.lose(times=100)
+    place.push("All is well", cpu="success")
+    broken = place.push("Break it", cpu="failure")
+    assert await place.news() == []
+    await place.sweep()
+    (told,) = await place.news()
+    assert told.startswith(f"❌ 1 check began to fail on main at {broken[:7]}\n")
+    await place.sweep()
+    assert await place.news() == []
+    place.report(broken, cpu="success")
+    await place.sweep()
+    (told,) = await place.news()
+    assert told.startswith("✅ main is well again, after 2 hours\n")
+
+
+async def test_a_check_that_was_removed_is_no_longer_waited_for_after_a_day(place: AlarmTown) -> None:
+    place.push("All is well", cpu="success", gpu="success")
+    place.push("Break it", cpu="failure", gpu="success")
+    await place.town.quiet()
+    for number in range(MOST_COMMITS):
+        place.push(f"Without it {number}", gpu="success")
+    await place.news()
+    await place.sweep(hours=23)
+    assert await place.news() == []
+    assert place.issues[0].state == "open"
+    await place.sweep(hours=2)
+    (told,) = await place.news()
+    assert told.startswith("✅ 1 check on main: failed, and not reported any more\n")
+    assert place.issues[0].state == "closed"
+
+
+async def test_a_branch_that_was_rewritten_is_taken_as_it_is_now(place: AlarmTown) -> None:
+    good = place.push("All is well", cpu="success")
+    place.push("Break it", cpu="failure")
+    assert len(await place.news()) == 1
+    place.town.repo.move("refs/heads/main", good, "octocat")
+    await place.sweep()
+    (told,) = await place.news()
+    assert told.splitlines()[0] == "✅ main is well again, after 1 hour"
+
+
+async def test_a_branch_that_is_not_there_is_named(url: str) -> None:
+    async with alarm_town(url, "release") as place:
+        await place.sweep()
+        assert await place.town.failures() == [
+            "there is no branch release; name those that are to be watched in app.yaml, below main_failures.branches"
+        ]
+        assert await place.news() == []
+
+
+async def test_each_branch_is_told_of_by_itself(url: str) -> None:
+    async with alarm_town(url, "main, release") as place:
+        repo = place.town.repo
+        good = place.push("All is well", cpu="success")
+        repo.push("release", by="hubot", message="A release", onto=good)
+        place.push("Break it", cpu="failure")
+        for_release = repo.push("release", by="hubot", message="Break the release").sha
+        place.report(for_release, cpu="failure")
+        assert sorted(told.splitlines()[0] for told in await place.news()) == [
+            f"❌ 1 check began to fail on main at {repo.branch('main')[:7]}",
+            f"❌ 1 check began to fail on release at {for_release[:7]}",
+        ]
+        assert sorted(issue.title for issue in place.issues) == ["main is failing", "release is failing"]
+
+
+async def test_a_fork_whose_branch_is_called_main_too_is_none_of_ours(place: AlarmTown) -> None:
+    place.push("All is well", cpu="success")
+    fork = place.town.repo.fork("stranger")
+    fork.push("main", by="stranger", message="Break it")
+    pull = place.town.repo.open_pull_request("stranger", "Mine", branch="main", fork=True)
+    ran(place.town.repo, pull.head_sha, "failure")
+    place.town.repo.set_status("hubot", pull.head_sha, "cpu/branch", "failure")
+    assert await place.news() == []
+    assert await place.looks() == []
+
+
+async def test_two_replicas_and_every_delivery_twice_tell_once(postgres_url: str) -> None:
+    async with alarm_town(postgres_url) as place, replica_of(place) as other:
+        place.push("All is well", cpu="success", gpu="success")
+        place.push("Break it", cpu="failure", gpu="failure")
+        await place.town.github.delivered()
+        for delivery in place.town.github.webhooks.find("status"):
+            place.town.github.webhooks.send_under_new_guid(delivery)
+        place.time.ahead += HOUR
+        await asyncio.gather(place.town.bot.timers.tick(), other.timers.tick())
+        (told,) = await place.news()
+        assert told.startswith("❌ 2 checks began to fail on main at ")
+        assert len(place.issues) == 1
+        assert len(await place.looks()) >= 2
+
+
+async def test_a_github_that_is_down_at_the_look_is_asked_again(place: AlarmTown) -> None:
+    place.push("All is well", cpu="success")
+    down = place.town.github.faults.add(*LOOK, status=502, times=3)
+    place.push("Break it", cpu="failure")
+    assert len(await place.news()) == 1
+    assert down.hits == 3
+    assert len(place.issues) == 1
+
+
+async def test_a_channel_that_is_down_is_told_when_it_is_back_and_the_others_at_once(place: AlarmTown) -> None:
+    place.push("All is well", cpu="success")
+    place.channels.discord.faults.add("POST", "*", status=503, times=1)
+    place.push("Break it", cpu="failure")
+    await place.town.quiet()
+    titles = [said.splitlines()[0] for chat in (place.channels.discord, place.channels.slack) for said in chat.said]
+    assert len(titles) == 2
+    assert len(set(titles)) == 1
+    assert len(place.issues) == 1
+
+
+def asked(place: AlarmTown) -> Counter[str]:
+    """Return what GitHub was asked since the count began, but for what is looked up once: account and repository."""
+    records = [r for r in place.town.github.requests.records if r.token == "installation"]
+    return Counter(f"{r.method} {r.route}" for r in records if r.route not in {"/users/{username}", REPO})
+
+
+async def test_a_look_costs_two_requests_for_each_of_the_newest_commits_and_one_for_their_names(url: str) -> None:
+    async with alarm_town(url) as place:
+        for number in range(MOST_COMMITS + 5):
+            sha = place.push(f"Commit {number}", cpu="success", gpu="success")
+        await place.town.quiet()
+        place.town.github.requests.clear()
+        place.report(sha, cpu="failure", gpu="failure")
+        await place.town.quiet()
+        look = {COMMITS: 1, STATUSES: MOST_COMMITS, CHECKS: MOST_COMMITS}
+        assert asked(place) == look | {ISSUES: 1, OPEN: 1}
+        place.town.github.requests.clear()
+        place.report(sha, cpu="success")
+        await place.town.quiet()
+        assert asked(place) == look | {ISSUES: 1, CLOSE: 1, COMMENTS: 1, COMMENT: 1}
+        place.town.github.requests.clear()
+        await place.sweep()
+        assert asked(place) == look
+
+
+async def test_a_flood_of_statuses_elsewhere_asks_github_nothing_and_keeps_one_row_of_work_each(
+    url: str, place: AlarmTown
+) -> None:
+    """Once a script asked GitHub at every status, and used up three quarters of the project's quota."""
+    pull = place.town.repo.open_pull_request("hubot", "Faster")
+    await place.town.quiet()
+    place.town.github.requests.clear()
+    before = rows(url)
+    for number in range(FLOOD):
+        place.report(pull.head_sha, **{f"{number}": "failure"})
+    await place.town.quiet()
+    assert asked(place) == {}
+    assert await place.looks() == []
+    kept = rows(url)
+    assert {table: kept[table] - before[table] for table in kept} == {
+        "procrastinate_jobs": FLOOD,
+        "nightjar_notes": FLOOD,
+        "nightjar_records": 0,
+    }
+
+
+async def test_a_flood_of_greens_on_main_asks_github_nothing(place: AlarmTown) -> None:
+    sha = place.push("All is well")
+    await place.town.quiet()
+    place.town.github.requests.clear()
+    place.report(sha, **{f"{number}": "success" for number in range(50)})
+    await place.town.quiet()
+    assert asked(place) == {}
+    assert await place.looks() == []
+
+
+def rows(url: str) -> dict[str, int]:
+    """Return how many rows there are in the tables that grow with events."""
+    tables = ("procrastinate_jobs", "nightjar_notes", "nightjar_records")
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as database:
+        return {table: database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}

@@ -1,0 +1,88 @@
+"""Looks at a branch are asked for once for as long as one is still to come, whoever asks and however often."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.effects.base import Announce
+from bot.effects.look import LOOK_DUE, AskForLook, look_key
+from tests.handlers.driver import FULL_NAME, World, a_world
+
+AT, WAIT = 1_772_859_600.0, 180.0
+FIRST = AskForLook("release/1.0", "first", AT, WAIT)
+SOON = ("release/1.0 is looked at soon in any case", False)
+
+
+@dataclass
+class Door:
+    """The engine's own door, with a list of what was new to it."""
+
+    accept: Announce
+    came: list[tuple[str, str, dict[str, Any], str, float | None]] = field(default_factory=list)
+
+    async def __call__(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
+        new = await self.accept(guid, event, body, lock, not_before=not_before)
+        if new:
+            self.came.append((guid, event, json.loads(body), lock, not_before))
+        return new
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with a_world(tmp_path) as world:
+        world.pipeline = replace(world.pipeline, announce=Door(world.pipeline.announce))
+        yield world
+
+
+def came(world: World) -> list[tuple[str, str, dict[str, Any], str, float | None]]:
+    door = world.pipeline.announce
+    assert isinstance(door, Door)
+    return door.came
+
+
+async def ask(world: World, effect: AskForLook) -> tuple[str, bool]:
+    """Apply an effect; return what the audit record says of it, and whether anything has changed."""
+    applied = await world.apply_alone(effect)
+    return applied.text, applied.changed
+
+
+async def test_a_look_is_a_delivery_of_our_own_that_waits_and_runs_beside_no_other(world: World) -> None:
+    assert await ask(world, FIRST) == ("release/1.0 is looked at", True)
+    number = world.repository.id
+    body = {
+        "action": "",
+        "repository": {"id": number, "full_name": FULL_NAME},
+        "look": {"branch": "release/1.0", "at": int(AT + WAIT)},
+    }
+    lock = f"alarms:{number}:release/1.0"
+    assert came(world) == [(f"look:{number}:release/1.0:first", LOOK_DUE, body, lock, AT + WAIT)]
+
+
+async def test_who_asks_while_one_waits_has_asked_for_that_one(world: World) -> None:
+    await ask(world, FIRST)
+    assert await ask(world, FIRST) == SOON
+    assert await ask(world, replace(FIRST, asked="second", at=AT + WAIT)) == SOON
+    assert await ask(world, replace(FIRST, asked="third", at=AT + WAIT + 1)) == ("release/1.0 is looked at", True)
+    assert await ask(world, replace(FIRST, branch="main")) == ("main is looked at", True)
+    assert len(came(world)) == 3
+
+
+async def test_after_a_crash_before_it_was_noted_the_same_look_is_asked_for(world: World) -> None:
+    await ask(world, FIRST)
+    await world.records.put(look_key(world.repository.id, "release/1.0"), {"due": 0.0})
+    assert await ask(world, FIRST) == ("release/1.0 is looked at", False)
+    assert len(came(world)) == 1
+    assert await ask(world, replace(FIRST, asked="second")) == SOON
+
+
+async def test_the_sweep_looks_in_any_case_and_at_once(world: World) -> None:
+    await ask(world, FIRST)
+    assert await ask(world, AskForLook("release/1.0", "sweep", AT)) == ("release/1.0 is looked at", True)
+    assert came(world)[-1][-1] is None
+    assert await ask(world, replace(FIRST, asked="second")) == SOON

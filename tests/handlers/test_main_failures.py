@@ -1,0 +1,161 @@
+"""What events hint at, and what comes of a look, as tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.config.alarms import MainFailures
+from bot.effects.issues import KeepIssue
+from bot.effects.look import is_due
+from bot.effects.remember import Remember
+from bot.effects.tell import Tell
+from bot.errors import PayloadError
+from bot.events import Delivery
+from bot.failures import Change, Failure, Known, Recovery
+from bot.github.refs import Commit
+from bot.payload import Payload
+from bot.pipeline import NO_CONCERN
+from handlers.main_failures import Hint, hint_of, plan
+from tests.handlers.driver import a_world
+
+WATCHED = MainFailures(branches=("main", "release"), contexts=("*/branch", "lint"))
+OTHERS = [f"feature-{n}" for n in range(10)]
+OURS, FORK = 7, 8
+
+
+def status(state: str, *branches: str, context: str = "cpu/branch") -> dict[str, Any]:
+    named = [{"name": name, "commit": {"sha": "a" * 40}} for name in branches]
+    return {"state": state, "context": context, "branches": named, "sha": "a" * 40, "target_url": None}
+
+
+def check_run(conclusion: str | None, branch: str | None, name: str = "lint") -> dict[str, Any]:
+    suite = {"head_branch": branch}
+    return {"action": "completed", "check_run": {"name": name, "conclusion": conclusion, "check_suite": suite}}
+
+
+def workflow_run(conclusion: str | None, branch: str | None, head: int | None = OURS) -> dict[str, Any]:
+    run = {"name": None, "conclusion": conclusion, "head_branch": branch}
+    return {"action": "completed", "workflow_run": {**run, "head_repository": {"id": head} if head else None}}
+
+
+def delivery(event: str, body: dict[str, Any]) -> Delivery:
+    return Delivery("guid", event, Payload({**body, "repository": {"id": OURS, "full_name": "octocat/compiler"}}), 0.0)
+
+
+MAIN = ("main",)
+
+
+@pytest.mark.parametrize(
+    ("event", "body", "expected"),
+    [
+        ("status", status("failure", "main"), Hint(MAIN, "cpu/branch", True)),
+        ("status", status("error", "main"), Hint(MAIN, "cpu/branch", True)),
+        ("status", status("success", "main"), Hint(MAIN, "cpu/branch", False)),
+        ("status", status("pending", "main"), None),
+        ("status", status("failure", "main", context="docs"), None),
+        ("status", status("failure"), None),
+        ("status", status("failure", "feature"), None),
+        ("status", status("failure", "feature", "release", "main"), Hint(("main", "release"), "cpu/branch", True)),
+        # Ten are named at most, so that ours may be missing.
+        ("status", status("failure", *OTHERS), Hint(("main", "release"), "cpu/branch", True)),
+        ("status", status("failure", *OTHERS[:9]), None),
+        ("check_run", check_run("failure", "main"), Hint(MAIN, "lint", True)),
+        ("check_run", check_run("timed_out", "main"), Hint(MAIN, "lint", True)),
+        ("check_run", check_run("success", "main"), Hint(MAIN, "lint", False)),
+        ("check_run", check_run("cancelled", "main"), None),
+        ("check_run", check_run("skipped", "main"), None),
+        ("check_run", check_run(None, "main"), None),
+        ("check_run", check_run("failure", None), None),
+        ("check_run", check_run("failure", "feature"), None),
+        ("check_run", check_run("failure", "main", "docs"), None),
+        ("check_run", {"check_run": {"name": "lint", "conclusion": "failure", "check_suite": None}}, None),
+        ("workflow_run", workflow_run("failure", "main"), Hint(MAIN, "", True)),
+        ("workflow_run", workflow_run("startup_failure", "main"), Hint(MAIN, "", True)),
+        ("workflow_run", workflow_run("success", "main"), None),
+        ("workflow_run", workflow_run("failure", "feature"), None),
+        ("workflow_run", workflow_run("failure", None), None),
+        # A fork's branch may be called main, too, and a fork may be gone.
+        ("workflow_run", workflow_run("failure", "main", FORK), None),
+        ("workflow_run", workflow_run("failure", "main", None), None),
+    ],
+)
+def test_only_what_ended_on_a_watched_branch_is_a_hint(event: str, body: dict[str, Any], expected: Hint | None) -> None:
+    assert hint_of(delivery(event, body), WATCHED) == expected
+
+
+def test_a_payload_without_what_every_event_has_says_what_is_missing() -> None:
+    with pytest.raises(PayloadError, match="context"):
+        hint_of(delivery("status", {"state": "failure"}), WATCHED)
+
+
+async def test_what_is_no_hint_ends_when_it_is_routed_and_what_cannot_be_read_fails_in_its_own_plan(
+    tmp_path: Path,
+) -> None:
+    async with a_world(tmp_path, features={"main_failures": {"contexts": ["lint"]}}) as world:
+        routed = [
+            await world.pipeline.handlers_for(delivery("status", body))
+            for body in (status("failure", "main", context="lint"), status("failure", "main"), {"state": "failure"})
+        ]
+    hints = ("main-failures-hints",)
+    assert [(routing.handlers, routing.reason) for routing in routed] == [(hints, ""), ((), NO_CONCERN), (hints, "")]
+
+
+@pytest.mark.parametrize(
+    ("record", "at", "due"),
+    [
+        (None, 100.0, False),
+        ({"due": 99.0}, 100.0, False),
+        ({"due": 100.0}, 100.0, True),
+        ({"due": 160.0}, 100.0, True),
+        # Further away than any look that is asked for now: a clock was wrong, or `wait` was longer.
+        ({"due": 161.0}, 100.0, False),
+    ],
+)
+def test_a_look_that_is_still_to_come_will_see_it(record: dict[str, float] | None, at: float, due: bool) -> None:
+    assert is_due(record, at, wait=60.0) is due
+
+
+BROKEN = Failure("lint", "a" * 40, "Break it", "failure", "", 0.0, 0.0)
+FAILING = Known({"lint": BROKEN})
+WELL = Recovery(BROKEN, Commit("b" * 40, "Mend it", ""), 1, 60.0, "")
+EVERYWHERE = MainFailures(to=("discord", "slack", "issue"))
+
+
+def test_news_is_remembered_before_it_is_told() -> None:
+    found = plan(Change((BROKEN,), (), (), FAILING), "main", "key", EVERYWHERE, None)
+    remember, *told = found.effects
+    assert remember == Remember("key", FAILING.as_json())
+    assert [type(effect) for effect in told] == [Tell, Tell, KeepIssue]
+    assert found.why == "1 check began to fail on main at aaaaaaa"
+
+
+def test_the_issue_is_closed_when_nothing_fails_any_more() -> None:
+    found = plan(Change((), (WELL,), (), Known()), "main", "key", EVERYWHERE, FAILING)
+    issue = found.effects[-1]
+    assert isinstance(issue, KeepIssue)
+    assert (issue.key, issue.body) == ("main-failures:main", "")
+
+
+def test_without_news_nobody_is_told() -> None:
+    later = Known({"lint": Failure("lint", "a" * 40, "Break it", "failure", "", 0.0, 60.0)})
+    assert plan(Change((), (), (), later), "main", "key", EVERYWHERE, FAILING).effects == (
+        Remember("key", later.as_json()),
+    )
+    assert plan(Change((), (), (), FAILING), "main", "key", EVERYWHERE, FAILING).effects == ()
+
+
+def test_the_same_news_has_one_name_whenever_it_is_found() -> None:
+    """The effects that tell it have their keys from there, so that two looks cannot tell it twice."""
+
+    def targets(change: Change, branch: str = "main") -> list[str]:
+        return [effect.target for effect in plan(change, branch, "key", EVERYWHERE, None).effects[1:]]
+
+    again = Failure("lint", "a" * 40, "Break it", "failure", "", 600.0, 600.0)
+    first = targets(Change((BROKEN,), (), (), FAILING))
+    assert targets(Change((again,), (), (), Known({"lint": again}))) == first
+    assert not set(first) & set(targets(Change((BROKEN,), (), (), FAILING), "release"))
+    assert not set(first) & set(targets(Change((), (WELL,), (), FAILING)))
+    assert not set(first) & set(targets(Change((), (), (BROKEN,), FAILING)))

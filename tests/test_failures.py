@@ -1,0 +1,219 @@
+"""What begins to fail on a branch and what is well again, as histories of looks."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bot.failures import GONE_AFTER, LONGEST_URL, LONGEST_WORDS, Change, Failure, Known, Look, decide, has_failed
+from bot.github.refs import Commit
+from bot.required import Signal, State
+
+HOUR = 3600.0
+RESULTS = {
+    "+": "success",
+    "-": "failure",
+    "~": "pending",
+    ">": "skipped",
+    "x": "cancelled",
+    "0": "neutral",
+    "!": "error",
+}
+
+Step = tuple[str, str]
+"""What a look sees, the newest commit first, and the news of it: `B cpu- lint+ | A cpu+`, `cpu broke at B`."""
+
+HISTORIES: dict[str, list[Step]] = {
+    "a failure is told once, and so is its end": [
+        ("A cpu+", ""),
+        ("B cpu- | A cpu+", "cpu broke at B"),
+        ("B cpu- | A cpu+", ""),
+        ("C cpu+ | B cpu- | A cpu+", "cpu well at C, 1 after B"),
+        ("C cpu+ | B cpu- | A cpu+", ""),
+    ],
+    "several are told at once": [
+        ("A cpu+ gpu+ lint+", ""),
+        ("B cpu- gpu! lint+ | A cpu+ gpu+ lint+", "cpu broke at B, gpu broke at B"),
+        ("C cpu+ gpu+ lint- | B cpu- gpu!", "lint broke at C, cpu well at C, 1 after B, gpu well at C, 1 after B"),
+    ],
+    "what still fails on the next commits is no news, and the commit that broke it is named in the end": [
+        ("A cpu+", ""),
+        ("B cpu- | A cpu+", "cpu broke at B"),
+        ("C cpu- | B cpu- | A cpu+", ""),
+        ("D cpu+ | C cpu- | B cpu-", "cpu well at D, 2 after B"),
+    ],
+    "of failures in a row that nobody has looked at, the first one broke it": [
+        ("A cpu+", ""),
+        ("D cpu- | C cpu- | B cpu- | A cpu+", "cpu broke at B"),
+        ("E cpu+ | D cpu- | C cpu- | B cpu-", "cpu well at E, 3 after B"),
+    ],
+    "what is pending says nothing": [
+        ("A cpu+", ""),
+        ("B cpu~ | A cpu+", ""),
+        ("B cpu- | A cpu+", "cpu broke at B"),
+        ("C cpu~ | B cpu- | A cpu+", ""),
+        ("C | B cpu- | A cpu+", ""),
+    ],
+    "neither does what was skipped or cancelled": [
+        ("A cpu+", ""),
+        ("B cpux | A cpu+", ""),
+        ("C cpu- | B cpux | A cpu+", "cpu broke at C"),
+        ("D cpu> | C cpu-", ""),
+        ("E cpux | D cpu> | C cpu-", ""),
+        ("F cpu0 | E cpux | D cpu> | C cpu-", "cpu well at F, 3 after C"),
+    ],
+    "a rerun that passes on the same commit ends it": [
+        ("A cpu+", ""),
+        ("B cpu- | A cpu+", "cpu broke at B"),
+        ("B cpu~ | A cpu+", ""),
+        ("B cpu+ | A cpu+", "cpu well at B, 0 after B"),
+    ],
+    "what comes and goes on one commit is told once; on the next commit it is news": [
+        ("A cpu+", ""),
+        ("B cpu- | A cpu+", "cpu broke at B"),
+        ("B cpu+ | A cpu+", "cpu well at B, 0 after B"),
+        ("B cpu- | A cpu+", ""),
+        ("B cpu+ | A cpu+", ""),
+        ("B cpu- | A cpu+", ""),
+        ("C cpu- | B cpu- | A cpu+", "cpu broke at C"),
+    ],
+    "a late failure of an older commit is no news where a newer one is green": [
+        ("B cpu+ | A cpu~", ""),
+        ("B cpu+ | A cpu-", ""),
+        ("B cpu~ | A cpu-", ""),
+        ("B cpu- | A cpu-", "cpu broke at B"),
+    ],
+    "an older commit that fails is news where nothing newer has ended": [
+        ("B cpu~ | A cpu~", ""),
+        ("B cpu~ | A cpu-", "cpu broke at A"),
+        ("B cpu+ | A cpu-", "cpu well at B, 1 after A"),
+    ],
+    "a rerun of the commit before the one that broke it proves nothing": [
+        ("A cpu+", ""),
+        ("B cpu- | A cpu+", "cpu broke at B"),
+        ("B cpu~ | A cpu+", ""),
+        ("C cpu~ | B cpu~ | A cpu+", ""),
+        ("C cpu~ | B cpu+ | A cpu+", "cpu well at B, 0 after B"),
+    ],
+    "a rerun of the commit that broke it ends nothing where a newer one fails": [
+        ("A cpu+", ""),
+        ("C cpu- | B cpu- | A cpu+", "cpu broke at B"),
+        ("C cpu- | B cpu+ | A cpu+", ""),
+        ("D cpu+ | C cpu- | B cpu+", "cpu well at D, 2 after B"),
+    ],
+    "at the very first look, what has always failed is no news": [
+        ("B cpu- lint+ | A cpu- lint-", ""),
+        ("C cpu- lint+ | B cpu- lint+ | A cpu- lint-", ""),
+        ("D cpu+ lint+ | C cpu- | B cpu- | A cpu-", "cpu well at D, 3 after A"),
+    ],
+    "at the very first look, what was green before is": [
+        ("B cpu- lint- | A cpu+ lint-", "cpu broke at B"),
+    ],
+    "a check that is new and fails is news": [
+        ("A cpu+", ""),
+        ("B cpu+ gpu- | A cpu+", "gpu broke at B"),
+    ],
+    "where the commit that broke it is gone from the branch, what there is now counts": [
+        ("A cpu+", ""),
+        ("B cpu- | A cpu+", "cpu broke at B"),
+        ("A cpu+", "cpu well at A"),
+    ],
+    "after a rewrite of the branch it still fails": [
+        ("A cpu+", ""),
+        ("B cpu- | A cpu+", "cpu broke at B"),
+        ("C cpu~ | Z cpu-", ""),
+        ("C cpu+ | Z cpu-", "cpu well at C"),
+    ],
+    "what is not watched is nothing": [
+        ("A docs/style+", ""),
+        ("B docs/style- | A docs/style+", ""),
+    ],
+    "of two of one name, the worse one counts": [
+        ("A cpu+ cpu+", ""),
+        ("B cpu+ cpu- | A cpu+", "cpu broke at B"),
+        ("C cpu+ cpu~ | B cpu+ cpu-", ""),
+        ("C cpu+ cpu+ | B cpu+ cpu-", "cpu well at C, 1 after B"),
+    ],
+    "the bot's own statuses and checks never fail": [
+        ("A nightly+ hardware/example-lab/adreno0", ""),
+        ("B ci/slow-tests+ hardware/example-lab/adreno0 | A nightly+ hardware/example-lab/adreno+", ""),
+    ],
+    "an empty branch, or one that is gone": [
+        ("A cpu+", ""),
+        ("B cpu- | A cpu+", "cpu broke at B"),
+        ("", ""),
+    ],
+}
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_each_change_is_news_once(history: str) -> None:
+    known: Known | None = None
+    for number, (seen, news) in enumerate(HISTORIES[history]):
+        change = decide(known, look(seen, number * HOUR), ["*pu", "lint", "nightly", "ci/*", "hardware/*"])
+        assert told(change) == news, (number, seen)
+        known = change.known
+
+
+def look(seen: str, at: float) -> Look:
+    """Return the look that a line describes."""
+    rows = [row.split() for row in seen.split(" | ")] if seen else []
+    signals = [[Signal(word[:-1], State.MISSING, RESULTS[word[-1]]) for word in words] for _, *words in rows]
+    return Look(at, [commit(row[0]) for row in rows], signals)
+
+
+def commit(letter: str) -> Commit:
+    return Commit(letter * 40, f"The commit {letter}", "")
+
+
+def told(change: Change) -> str:
+    """Return the news of a change in a few words."""
+    lines = [f"{one.name} broke at {one.sha[0]}" for one in change.began]
+    for one in change.recovered:
+        after = f", {one.commits} after {one.failure.sha[0]}" if one.commits is not None else ""
+        lines.append(f"{one.failure.name} well at {one.commit.sha[0]}{after}")
+    return ", ".join([*lines, *(f"{one.name} gone" for one in change.gone)])
+
+
+def test_what_is_no_longer_reported_is_told_a_day_later_and_then_forgotten() -> None:
+    """A job that was removed would keep an issue open for ever; one that is late must not be taken for it."""
+    known = decide(Known(), look("B cpu- | A cpu+", 0), ["*"]).known
+    pending = decide(known, look("D | C cpu~", GONE_AFTER - HOUR), ["*"])
+    missing = decide(pending.known, look("F lint+ | E lint+", 2 * GONE_AFTER - HOUR - 1), ["*"])
+    gone = decide(missing.known, look("F lint+ | E lint+", 2 * GONE_AFTER - HOUR), ["*"])
+    after = decide(gone.known, look("G lint+ | F lint+", 3 * GONE_AFTER), ["*"])
+    assert [told(change) for change in (pending, missing, gone, after)] == ["", "", "cpu gone", ""]
+    assert gone.known.failing == {}
+
+
+def test_what_is_known_is_bounded_by_the_commits_of_a_look_and_survives_its_record() -> None:
+    known: Known | None = None
+    for number in range(26):
+        letters = [chr(ord("A") + n) for n in range(number, max(-1, number - 10), -1)]
+        seen = " | ".join(f"{letter} cpu{'-' if ord(letter) % 2 else '+'}" for letter in letters)
+        known = decide(known, look(seen, number * HOUR), ["*"]).known
+        assert Known.read(json.loads(json.dumps(known.as_json()))) == known
+    assert known is not None
+    assert len(known.seen) == 5
+    assert Known.read(None) is None
+
+
+def test_words_and_addresses_from_outside_are_kept_short() -> None:
+    long = Signal("cpu", State.RED, "failure", "x" * 1000, "https://ci.example.org/" + "y" * LONGEST_URL)
+    silent = Signal("gpu", State.RED, "timed_out", "", "https://ci.example.org/2")
+    cpu, gpu = decide(Known(), Look(5.0, [commit("A")], [[long, silent]]), ["*"]).began
+    assert cpu == Failure("cpu", "A" * 40, "The commit A", "x" * LONGEST_WORDS, "", 5.0, 5.0)
+    assert (gpu.says, gpu.url) == ("timed out", "https://ci.example.org/2")
+
+
+@pytest.mark.parametrize(
+    ("results", "verdict"),
+    [
+        (("failure", "error", "timed_out", "action_required", "startup_failure"), True),
+        (("success", "neutral"), False),
+        (("", "pending", "skipped", "cancelled", "stale", "a new word"), None),
+    ],
+)
+def test_only_what_says_something_of_the_code_is_a_verdict(results: tuple[str, ...], verdict: bool | None) -> None:
+    assert {has_failed(result) for result in results} == {verdict}

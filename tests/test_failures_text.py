@@ -1,0 +1,142 @@
+"""What people read of failures on a branch."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bot.effects.issues import BODY_LIMIT
+from bot.failures import Change, Failure, Known, Recovery
+from bot.failures_text import MOST_LISTED, news_of, standing_of
+from bot.github.refs import Commit
+from bot.news import Item
+from tests.gfm import rendered
+
+HOUR, DAY = 3600.0, 86400.0
+A, B, C = ("abc1234" + "0" * 33), ("bcd2345" + "0" * 33), ("cde3456" + "0" * 33)
+
+
+def failure(name: str, sha: str = A, title: str = "Break it", says: str = "3 tests failed", url: str = "") -> Failure:
+    return Failure(name, sha, title, says, url, 0.0, 0.0)
+
+
+def change(
+    began: tuple[Failure, ...] = (),
+    recovered: tuple[Recovery, ...] = (),
+    gone: tuple[Failure, ...] = (),
+    still: tuple[Failure, ...] = (),
+) -> Change:
+    return Change(began, recovered, gone, Known({one.name: one for one in (*began, *still)}))
+
+
+def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
+    return Recovery(failure(name), Commit(B if commits != 0 else A, "Mend it", ""), commits, seconds, "https://ci/2")
+
+
+@pytest.mark.parametrize(
+    ("what", "title", "items", "notes", "good"),
+    [
+        (
+            change((failure("cpu", url="https://ci/1"),)),
+            "1 check began to fail on main at abc1234",
+            [Item("cpu", "3 tests failed", "https://ci/1")],
+            ["abc1234: Break it"],
+            False,
+        ),
+        (
+            change((failure("cpu"), failure("gpu", B)), still=(failure("lint"),)),
+            "2 checks began to fail on main",
+            [Item("cpu", "at abc1234: 3 tests failed"), Item("gpu", "at bcd2345: 3 tests failed")],
+            ["1 check still failing."],
+            False,
+        ),
+        (
+            change(recovered=(recovery("cpu", 3, 2.5 * HOUR), recovery("gpu", 1, HOUR))),
+            "main is well again, after 3 commits and 2 hours",
+            [
+                Item("cpu", "well again at bcd2345, 3 commits after abc1234 Break it", "https://ci/2"),
+                Item("gpu", "well again at bcd2345, 1 commit after abc1234 Break it", "https://ci/2"),
+            ],
+            [],
+            True,
+        ),
+        (
+            change(recovered=(recovery("cpu", 0, 90.0),)),
+            "main is well again, after 1 minute",
+            [Item("cpu", "well again on abc1234 Break it, which had broken it", "https://ci/2")],
+            [],
+            True,
+        ),
+        (
+            change(recovered=(recovery("cpu", None, 3 * DAY),), still=(failure("gpu"), failure("lint"))),
+            "1 check on main: well again",
+            [Item("cpu", "well again at bcd2345; it was first seen failing at abc1234 Break it", "https://ci/2")],
+            ["2 checks still failing."],
+            False,
+        ),
+        (
+            change(gone=(failure("cpu"),)),
+            "1 check on main: failed, and not reported any more",
+            [Item("cpu", "not reported on the newest commits; it was first seen failing at abc1234 Break it")],
+            [],
+            True,
+        ),
+        (
+            change((failure("gpu", B),), (recovery("cpu", 1, 5.0),), (failure("lint"),)),
+            "1 check began to fail on main at bcd2345",
+            [
+                Item("gpu", "3 tests failed"),
+                Item("cpu", "well again at bcd2345, 1 commit after abc1234 Break it", "https://ci/2"),
+                Item("lint", "not reported on the newest commits; it was first seen failing at abc1234 Break it"),
+            ],
+            ["bcd2345: Break it"],
+            False,
+        ),
+    ],
+)
+def test_news_says_what_and_since_when(
+    what: Change, title: str, items: list[Item], notes: list[str], good: bool
+) -> None:
+    news = news_of(what, "main")
+    assert (news.title, list(news.items), list(news.notes), news.good) == (title, items, notes, good)
+
+
+def test_the_issue_lists_what_fails_the_oldest_first() -> None:
+    old = Failure("lint", B, "Tidy", "1 warning", "", -HOUR, 0.0)
+    title, body = standing_of(
+        Known({"cpu": failure("cpu", url="https://ci.example.org/1?a=1&b=2"), "lint": old}), "main"
+    )
+    assert title == "main is failing"
+    assert body.splitlines()[2:4] == [
+        f"- `lint`: 1 warning, first on {B} Tidy",
+        f"- `cpu`: 3 tests failed ([details](<https://ci.example.org/1?a=1&amp;b=2>)), first on {A} Break it",
+    ]
+    assert standing_of(Known(), "main") == (title, "")
+
+
+HOSTILE = "`@octocat` <script>x</script> ![x](https://example.com/x) [y](javascript:z) #1 **b** | "
+
+
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "https://ci.example.org/>) @octocat [x](y", "", "ftp://example.org"]
+)
+def test_nothing_from_outside_does_anything_in_the_issue(url: str) -> None:
+    hostile = failure(HOSTILE, title=HOSTILE, says=HOSTILE, url=url)
+    _, body = standing_of(Known({HOSTILE: hostile}), "main")
+    page = rendered(body, raw_html=True)
+    assert not re.search("<script|<img|<strong|<h[1-6]|<table", page)
+    assert "@octocat" not in re.sub("<code>.*?</code>|<[^>]*>", "", page)
+    assert re.findall('href="([^"]*)"', page) == (
+        ["https://ci.example.org/%3E%29%20@octocat%20%5Bx%5D%28y"] if url.startswith("https") else []
+    )
+
+
+@pytest.mark.parametrize(("letters", "listed"), [("x", MOST_LISTED), ("@" * 140, 17)])
+def test_any_number_of_failures_fits_into_the_issue(letters: str, listed: int) -> None:
+    url = f"https://example.org/{'&' * len(letters)}{letters * 4}"
+    many = [failure(f"{n:03}{letters * 3}", title=letters[:120], says=letters, url=url) for n in range(300)]
+    _, body = standing_of(Known({one.name: one for one in many}), "main")
+    assert len(body) <= BODY_LIMIT
+    assert body.count("\n- ") == listed + 1
+    assert f"- and {300 - listed} more" in body
