@@ -39,7 +39,7 @@ async def move_last_good(context: Context) -> Plan:
     name, ours, known = context.repository.full_name, own_statuses(context.config), known_of(record, rules.require)
     with sweeping():
         look = await Looking(context.github, name, rules, iso(at), ours, known).look()
-        look = await _with_since(context, look, rules, record)
+        look = await _with_since(context, look, record)
     return decide(look, rules, at)
 
 
@@ -49,7 +49,7 @@ def decide(look: Look, rules: LastGood, at: float) -> Plan:
     return Plan(moves(step), step.why, ConcludeLastGood(step, look.lag, look.lag_after, rules.require))
 
 
-async def _with_since(context: Context, look: Look, rules: LastGood, record: Mapping[str, Any]) -> Look:
+async def _with_since(context: Context, look: Look, record: Mapping[str, Any]) -> Look:
     """Fill in since when the branch is behind, where that is further back than a look goes.
 
     As long as the branch stays where it is, its oldest newer commit stays the same, so GitHub is asked once.
@@ -59,7 +59,8 @@ async def _with_since(context: Context, look: Look, rules: LastGood, record: Map
     kept = record.get("lag") or {}
     since = kept.get("since", "") if record.get("sha") == look.before else ""
     if not since:
-        since = await first_between(context.github, context.repository.full_name, look.before, rules.source)
+        repository, newest = context.repository.full_name, look.looked[0].commit
+        since = await first_between(context.github, repository, look.before, newest.sha)
     return replace(look, lag=replace(look.lag, since=since))
 
 

@@ -7,12 +7,10 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from aiohttp import web
-from procrastinate.exceptions import ConnectorException
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.web.openapi import Answer, Operation, problem
-from bot.web.problems import Problem
-from bot.web.repositories import PARAMETERS, answer, repository_of, unavailable
+from bot.web.repositories import PARAMETERS, answer, told_of
 
 NONE_MOVED = "This bot moves no {name} branch of such a repository, or has not looked at it yet."
 
@@ -65,14 +63,7 @@ def operation(name: str, summary: str, model: type[FollowingBranch], read: ReadB
     """Return the route `GET /api/v1/repos/{owner}/{repo}/{name}`."""
 
     async def handler(request: web.Request) -> web.Response:
-        try:
-            members = await read(repository_of(request))
-        except ConnectorException as error:
-            raise unavailable() from error
-        except LookupError as error:
-            if isinstance(error, KeyError | IndexError):  # a fault of ours, not an answer
-                raise
-            raise Problem(404, NONE_MOVED.format(name=name)) from None
+        members = await told_of(request, read, NONE_MOVED.format(name=name))
         return answer(model.model_validate(members))
 
     return Operation(

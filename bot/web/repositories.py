@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from aiohttp import web
+from procrastinate.exceptions import ConnectorException
 from pydantic import BaseModel
 
 from bot.web.openapi import Parameter
@@ -14,6 +17,8 @@ BAD_REPOSITORY = "This is not an owner and the name of a repository."
 UNAVAILABLE = "The database could not be read just now."
 RETRY_SECONDS = 10
 NAME = r"[A-Za-z0-9._-]{1,100}"
+
+Told = TypeVar("Told")
 
 PARAMETERS = (
     Parameter("owner", "Who owns the repository.", {"type": "string", "pattern": f"^{NAME}$"}),
@@ -29,9 +34,16 @@ def repository_of(request: web.Request) -> str:
     return f"{path['owner']}/{path['repo']}"
 
 
-def unavailable() -> Problem:
-    """Return the answer while the database is away."""
-    return Problem(503, UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)})
+async def told_of(request: web.Request, ask: Callable[[str], Awaitable[Told]], nothing: str) -> Told:
+    """Ask about the repository of a request's path. Raises `Problem`: `nothing` for a LookupError, or to try again."""
+    try:
+        return await ask(repository_of(request))
+    except ConnectorException as error:
+        raise Problem(503, UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
+    except LookupError as error:
+        if isinstance(error, KeyError | IndexError):  # a fault of ours, not an answer
+            raise
+        raise Problem(404, nothing) from None
 
 
 def answer(model: BaseModel) -> web.Response:

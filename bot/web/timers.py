@@ -6,13 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
 from aiohttp import web
-from procrastinate.exceptions import ConnectorException
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.timers import TimerState
 from bot.web.openapi import Answer, Operation, problem
-from bot.web.problems import Problem
-from bot.web.repositories import PARAMETERS, answer, repository_of, unavailable
+from bot.web.repositories import PARAMETERS, answer, told_of
 
 NOT_OURS = "This bot does not work in such a repository."
 
@@ -45,14 +43,7 @@ def operation(list_timers: ListTimers) -> Operation:
     """Return the route."""
 
     async def handler(request: web.Request) -> web.Response:
-        try:
-            states = await list_timers(repository_of(request))
-        except ConnectorException as error:
-            raise unavailable() from error
-        except LookupError as error:
-            if isinstance(error, KeyError | IndexError):  # a fault of ours, not an answer
-                raise
-            raise Problem(404, NOT_OURS) from None
+        states = await told_of(request, list_timers, NOT_OURS)
         return answer(TimerList(timers=[_listed(state) for state in states]))
 
     return Operation(

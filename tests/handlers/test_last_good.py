@@ -1,0 +1,36 @@
+"""What is planned about the last good branch; which commit is taken is decided in `bot/following`."""
+
+import pytest
+
+from bot.config.last_good import LastGood
+from bot.effects.last_good import ConcludeLastGood
+from bot.effects.refs import MoveBranch
+from bot.following.decide import UP_TO_DATE, Lag, Look, Looked
+from bot.github.refs import Commit
+from bot.required import Signal, State
+from handlers.last_good import decide
+
+AT = 1_772_884_800.0
+"""12:00 UTC on 7 March 2026."""
+MORNING, NOON = "2026-03-07T10:00:00Z", "2026-03-07T12:00:00Z"
+A, B = Commit("a" * 40, "a", NOON), Commit("b" * 40, "b", MORNING)
+GOOD, RED = Looked(B, (), NOON), Looked(A, (Signal("cpu/branch", State.RED),), NOON)
+RULES = LastGood(require=("*/branch",))
+
+
+@pytest.mark.parametrize(
+    ("look", "moved_to", "lag", "lag_after"),
+    [
+        (Look(None, "ahead", (RED, GOOD), lag_after=Lag(1, NOON)), B, None, Lag(1, NOON)),
+        (Look("c" * 40, "ahead", (RED, GOOD), 1, Lag(2, MORNING), Lag(1, NOON)), B, Lag(2, MORNING), Lag(1, NOON)),
+        (Look("c" * 40, "ahead", (RED,), lag=Lag(2, MORNING)), None, Lag(2, MORNING), None),
+        (Look("c" * 40, "identical", (), lag=UP_TO_DATE), None, UP_TO_DATE, None),
+    ],
+)
+def test_the_plan_says_how_far_behind_the_branch_is_with_the_move_and_without_it(
+    look: Look, moved_to: Commit | None, lag: Lag | None, lag_after: Lag | None
+) -> None:
+    plan = decide(look, RULES, AT)
+    assert plan.effects == ((MoveBranch("last-successful", moved_to.sha),) if moved_to else ())
+    assert isinstance(plan.closing, ConcludeLastGood)
+    assert (plan.closing.lag, plan.closing.lag_after, plan.closing.require) == (lag, lag_after, ("*/branch",))
