@@ -16,10 +16,13 @@ WITHIN_OTHERS = {"Reply", "UpsertSection"}
 IN_CHANNELS = {"KeepIssue", "PostNews", "Tell"}
 """Effects that tell news: tests/robustness/test_channel_crashes.py has channels, and kills the bot around them."""
 
+IN_ALARMS = {"AskForLook"}
+"""Effects of alarms on main: tests/robustness/test_alarm_crashes.py kills the bot around them."""
+
 
 def test_the_conversations_take_every_kind_of_effect(undisturbed: Undisturbed, undisturbed_nights: Undisturbed) -> None:
     """A new effect has to be brought into a conversation: then kills hit it as well."""
-    taken = undisturbed.kinds | undisturbed_nights.kinds | IN_CHANNELS
+    taken = undisturbed.kinds | undisturbed_nights.kinds | IN_CHANNELS | IN_ALARMS
     assert taken == KINDS.keys() - WITHIN_OTHERS
 
 

@@ -1,0 +1,76 @@
+"""SIGKILL while main is looked at, and while people are told of it: they are told once, and nothing is forgotten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.robustness.conversation import Conversation
+from tests.robustness.crashes import Crash, Point, points_of
+from tests.robustness.place import BOT, Place, place
+from tests.robustness.side_by_side import SideBySide
+
+KEYS: dict[str, Any] = {"slow_tests": False, "cc_reviewers": False, "main_failures": {"wait": "1s"}}
+
+
+class MainBreaks(Conversation):
+    """Somebody breaks main, and somebody mends it."""
+
+    async def hold(self) -> None:
+        """Break it and mend it again, each when people have been told of what was before."""
+        self._push("All is well", "success")
+        self._push("Break it", "failure")
+        await self.until(lambda: self._states() == ["open"])
+        self._push("Mend it", "success")
+        await self.until(lambda: self._states() == ["closed"])
+
+    def _push(self, message: str, state: str) -> None:
+        sha = self.repository.push("main", by="hubot", message=message).sha
+        self.repository.set_status("hubot", sha, "cpu/branch", state)
+
+    def _states(self) -> list[str]:
+        return [issue.state for issue in self.repository.issues.values() if issue.user.login == BOT]
+
+    def seen(self) -> dict[str, Any]:
+        """Return the issues, and of each comment whether it tells of the end."""
+        return {
+            "issues": [
+                (issue.title, issue.state, ["**main is well again" in comment.body for comment in issue.comments])
+                for issue in self.repository.issues.values()
+            ]
+        }
+
+
+def configure(here: Place, talks: SideBySide) -> None:
+    """Switch alarms on, and what has nothing to do with them off."""
+    here.configure([talk.repository.full_name for talk in talks.talks.values()], **KEYS)
+
+
+async def undisturbed(folder: Path) -> tuple[list[Point], dict[str, Any]]:
+    """Return the requests of the conversation where nothing happens, and what is seen in the end."""
+    async with place(folder, f"sqlite:///{folder}/undisturbed.db") as here:
+        talks = SideBySide(here, {"undisturbed": MainBreaks})
+        configure(here, talks)
+        await here.start()
+        talks.begin()
+        await talks.end()
+        (talk,) = talks.talks.values()
+        return points_of(here, talk), talk.seen()
+
+
+async def test_a_kill_around_any_request_of_an_alarm_loses_and_doubles_nothing(tmp_path: Path, sqlite_url: str) -> None:
+    points, seen = await undisturbed(tmp_path)
+    assert seen["issues"] == [("main is failing", "closed", [True])]
+    held = [point.at(when) for point in points if point.writes for when in ("before", "after")]
+    held += [point for point in points if not point.writes]
+    assert len(held) > 20
+    async with place(tmp_path, sqlite_url) as here:
+        crash = Crash(here, held)
+        configure(here, crash.talks)
+        await here.start()
+        await crash.come_to_the_points()
+        await here.bot.kill()
+        crash.lose_what_is_held()
+        await here.start()
+        await crash.talks.end()
+        assert crash.talks.differences({MainBreaks: seen}) == {}
