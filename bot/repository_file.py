@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Self
@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 import structlog
 
 from bot.aside import aside
-from bot.config.faults import ConfigError
-from bot.config.repository_file import parse_repository_file
-from bot.config.shared import overlaid
+from bot.config.faults import ConfigError, Fault
+from bot.config.repository_file import MOST_BYTES, parse_repository_file
+from bot.config.shared import PATH, overlaid
+from bot.config.source import TOO_LARGE
 from bot.errors import PayloadError
+from bot.github.contents import FILE, Found
 from bot.payload import Payload
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 REMEMBERED = 200
 """Files that are kept parsed."""
+
+NOT_A_FILE = "is not a file but a {kind}; put a file there"
+KINDS = {"dir": "folder", "symlink": "symbolic link that leads nowhere", "submodule": "submodule"}
 
 CORRUPT = "the record of a repository's own settings cannot be read: app.yaml alone holds"
 OUTDATED = "a repository's own settings were good once and are not to this version: app.yaml alone holds"
@@ -115,6 +120,27 @@ async def with_file(given: RepositoryConfig, text: str) -> RepositoryConfig:
         return given
     said = await aside(partial(_parsed, text), text)
     return overlaid(given, said) if said is not None else given
+
+
+def name_of(found: Found | None) -> str:
+    """Return how a file's content is called, empty where there is none."""
+    return found.sha if found is not None else ""
+
+
+async def read_found(found: Found | None, given: RepositoryConfig) -> tuple[str, Sequence[Fault]]:
+    """Return the text of a file without faults, else why it has none; `given` is what app.yaml says."""
+    if found is None:
+        return "", ()
+    if found.kind != FILE:
+        return "", (Fault(PATH, 1, 1, "", NOT_A_FILE.format(kind=KINDS.get(found.kind, found.kind))),)
+    if found.size > MOST_BYTES:
+        return "", (Fault(PATH, 1, 1, "", TOO_LARGE.format(most=MOST_BYTES // 1024)),)
+    parse = partial(parse_repository_file, found.raw, PATH, given)
+    try:
+        await aside(parse, found.raw.decode(errors="replace"))
+    except ConfigError as error:
+        return "", error.faults
+    return found.raw.decode(), ()
 
 
 @lru_cache(REMEMBERED)

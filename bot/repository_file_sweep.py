@@ -17,7 +17,7 @@ from bot.github.contents import found_at
 from bot.github.governor import sweeping
 from bot.github.refs import branch_head
 from bot.payload import Payload
-from bot.repository_file import kept_of
+from bot.repository_file import KeptFile, kept_of, name_of, read_found
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -64,7 +64,7 @@ class RepositoryFileSweep:
         return [name for name, keys in self._config.repositories.items() if keys.repository_file]
 
     async def sweep(self) -> str:
-        """Look at each file that was not looked at for a while.
+        """Look at each file that was not looked at for a while, or has faults.
 
         What fails for one repository is logged, keeps no other from being looked at, and is tried again the next time.
         """
@@ -72,12 +72,13 @@ class RepositoryFileSweep:
         looked = {name.lower(): known.get(name.lower(), 0.0) for name in self.repositories}
         announced = 0
         for repository in self.repositories:
-            now = self._now()
-            if looked[repository.lower()] > now - PAUSE:
+            now, kept = self._now(), await kept_of(self._records, repository)
+            # What makes faults may be app.yaml, or this version: either may have changed with a start.
+            if looked[repository.lower()] > now - PAUSE and not kept.faults:
                 continue
             try:
                 with sweeping():
-                    announced += await self._look(repository)
+                    announced += await self._look(repository, kept)
             except (TryAgain, UserError, GitHubException) as error:
                 log.warning(NOT_LOOKED, repository=repository, reason=str(error))
             else:
@@ -86,11 +87,12 @@ class RepositoryFileSweep:
             await self._records.put(LOOKED, looked)
         return f"announced {announced}"
 
-    async def _look(self, repository: str) -> bool:
-        """Announce the file if it is not the one that is known: as a push, in order with those of its branch."""
-        github = await self._github_for(repository)
+    async def _look(self, repository: str, kept: KeptFile) -> bool:
+        """Announce the file if it is not what is known of it: as a push, in order with those of its branch."""
+        github, given = await self._github_for(repository), self._config.repositories[repository]
         found = await found_at(github, repository, PATH)
-        if (found.sha if found else "") == (await kept_of(self._records, repository)).seen:
+        _, faults = await read_found(found, given)
+        if (name_of(found), len(faults)) == (kept.seen, kept.faults):
             return False
         about = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
         branch = about.string("default_branch")

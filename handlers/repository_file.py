@@ -7,24 +7,18 @@ file gets a check run, `nightjar/config`, with its faults or what it changes.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
-from bot.aside import aside
-from bot.config.faults import ConfigError, Fault
-from bot.config.repository_file import MOST_BYTES, parse_repository_file
 from bot.config.shared import PATH
-from bot.config.source import TOO_LARGE
 from bot.effects.base import Effect
 from bot.effects.checks import PutCheckRun, check_key
 from bot.effects.repository_file import KeepRepositoryFile
 from bot.errors import TryAgain
-from bot.github.contents import FILE, Found, found_at, knows_commit
+from bot.github.contents import Found, found_at, knows_commit
 from bot.github.refs import merge_base
 from bot.plan import NOTHING, Context, Plan, Router
-from bot.repository_file import KeptFile, kept_of, with_file
+from bot.repository_file import KeptFile, kept_of, name_of, read_found, with_file
 from bot.repository_file_report import NAME as CHECK
 from bot.repository_file_report import Subject, report
 from bot.repository_file_sweep import FILE_FOUND
@@ -41,8 +35,6 @@ MOST_NAMES = 3_000
 """Names of files that a push lists of one commit, at most
 (https://docs.github.com/en/webhooks/webhook-events-and-payloads#push)."""
 
-NOT_A_FILE = "is not a file but a {kind}; put a file there"
-KINDS = {"dir": "folder", "symlink": "symbolic link that leads nowhere", "submodule": "submodule"}
 NOT_YET = "GitHub's API does not show yet the commit that its webhook told of"
 HAS_FAULTS = "the file has faults: {count}"
 HAS_NONE, REMOVED = "the file has no faults", "there is no file"
@@ -67,7 +59,7 @@ async def take_over(context: Context) -> Plan:
     found = await _found(context, sha, kept)
     text, faults = await read_found(found, given)
     keep = KeepRepositoryFile(
-        sha=found.sha if found else "",
+        sha=name_of(found),
         commit=sha,
         before=payload.text("before"),
         pushed_at=pushed_at(payload),
@@ -95,7 +87,7 @@ async def check(context: Context) -> Plan:
     repository, head = context.repository.full_name, pull.string("head", "sha")
     kept = await kept_of(context.records, repository)
     found = await _found(context, head, kept)
-    if (found.sha if found else "") == kept.seen:
+    if name_of(found) == kept.seen:
         return Plan(why=LIKE_BEFORE)
     # Or it is behind the default branch: what counts is what it has changed itself.
     start = await merge_base(context.github, repository, pull.string("base", "sha"), head)
@@ -140,21 +132,6 @@ def pushed_at(payload: Payload) -> int:
     return written if isinstance(written, int) else 0
 
 
-async def read_found(found: Found | None, given: RepositoryConfig) -> tuple[str, Sequence[Fault]]:
-    """Return the text of a file without faults, else why it has none; `given` is what app.yaml says."""
-    if found is None:
-        return "", ()
-    if found.kind != FILE:
-        return "", (Fault(PATH, 1, 1, "", NOT_A_FILE.format(kind=KINDS.get(found.kind, found.kind))),)
-    if found.size > MOST_BYTES:
-        return "", (Fault(PATH, 1, 1, "", TOO_LARGE.format(most=MOST_BYTES // 1024)),)
-    try:
-        await aside(partial(parse_repository_file, found.raw, PATH, given), found.raw.decode("latin-1"))
-    except ConfigError as error:
-        return "", error.faults
-    return found.raw.decode(), ()
-
-
 async def _found(context: Context, sha: str, kept: KeptFile) -> Found | None:
     """Return the file at a commit; that it is gone is believed of a commit alone that GitHub shows."""
     repository = context.repository.full_name
@@ -178,7 +155,7 @@ async def _checked(
         removed=found is None,
     )
     content = report(about)
-    put: Effect = PutCheckRun(CHECK, sha, found.sha if found else "", content, as_of, again)
+    put: Effect = PutCheckRun(CHECK, sha, name_of(found), content, as_of, again)
     return Plan((put,), why=content.title)
 
 

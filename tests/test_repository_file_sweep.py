@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ FILE = ".github/nightjar.yaml"
 CONFIG = """
 repositories:
   octocat/gone:
-  octocat/compiler:
+  octocat/compiler: {%s}
   octocat/other: {repository_file: false}
 """
 
@@ -33,12 +33,14 @@ class Desk:
     now: float = 1_795_152_400.0
     guids: list[str] = field(default_factory=list)
 
-    async def sweep(self) -> None:
-        config = parse_config(CONFIG.encode(), "app.yaml")
+    async def sweep(self, keys: str = "") -> None:
+        """Look, with a word of app.yaml about the repository."""
+        config = parse_config((CONFIG % keys).encode(), "app.yaml")
         sweep = RepositoryFileSweep(
             config, self.world.records, accept=self.accept, github_for=self.github, now=lambda: self.now
         )
         self.world.github.requests.clear()
+        self.world.pipeline = replace(self.world.pipeline, config=config)
         await sweep.sweep()
 
     async def accept(self, guid: str, event: str, body: str, lock: str) -> bool:
@@ -111,3 +113,17 @@ async def test_a_file_with_faults_is_announced_once_and_the_last_good_one_stays(
     assert len(desk.guids) == 2
     (run,) = desk.world.repository.check_runs(desk.world.repository.branch("main"), "nightjar/config")
     assert run.title == "1 fault"
+
+
+async def test_what_app_yaml_makes_a_fault_is_none_as_soon_as_that_has_changed(desk: Desk) -> None:
+    push(desk, "nightly: {require: [gpu]}\n")
+    await desk.sweep()
+    assert await desk.in_force() == ""
+    await desk.sweep("nightly: {}")
+    assert await desk.in_force() == "nightly: {require: [gpu]}\n"
+    assert (await kept_of(desk.world.records, FULL_NAME)).faults == 0
+    desk.now += PAUSE
+    await desk.sweep()
+    # What was good is in force as far as it can be, and its faults are told.
+    assert await desk.in_force() == "nightly: {require: [gpu]}\n"
+    assert (await kept_of(desk.world.records, FULL_NAME)).faults == 1

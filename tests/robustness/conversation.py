@@ -9,7 +9,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
+from bot.config.shared import PATH
 from bot.heads import repository_key
+from bot.repository_file_report import NAME as CONFIG
 from bot.timers import TIMER_DUE
 from sandbox import PullRequest, Repository
 from sandbox.conversation import Comment
@@ -90,6 +92,12 @@ class Conversation:
                 for run in repository.workflow_runs
             ],
             "builds": len(self.job.builds) if self.job else 0,
+            "checks": [
+                (run.name, run.conclusion, run.title, len(run.annotations))
+                for suite in repository.suites
+                for run in suite.runs
+                if run.app is self.place.app
+            ],
             "deeds": dict(self.deeds),
         }
 
@@ -128,10 +136,12 @@ class SlowTests(Conversation):
 
 
 class Rerun(Conversation):
-    """One job is to run again, and one line is no command."""
+    """One job is to run again, and one line is no command; and somebody pushes settings that have a fault."""
 
     async def talk(self) -> None:
-        """Let CI fail, and ask."""
+        """Let CI fail, push, and ask."""
+        self.repository.push("main", {PATH: "help: maybe\n"}, by="hubot", message="Set what holds here")
+        await self.until(lambda: self.repository.check_runs(self.repository.branch("main"), CONFIG))
         self.add_failures()
         await self.done(self.pull.comment("hubot", "@ci rerun unit\n@ci reruun"), "confused")
 

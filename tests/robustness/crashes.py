@@ -48,8 +48,8 @@ class Point:
     def pattern(self, repository: Repository) -> re.Pattern[str]:
         """Return the paths of such requests in a repository."""
         owner = re.escape(repository.owner.login)
-        # The name of a ref has slashes, as in heads/nightly.
-        route = re.escape(self.route).replace(r"\{owner\}", owner).replace(r"\{ref\}", ".+")
+        # The name of a ref has slashes, as in heads/nightly, and so has a path.
+        route = re.escape(self.route).replace(r"\{owner\}", owner).replace(r"\{ref\}", ".+").replace(r"\{path\}", ".+")
         route = re.sub(r"\\\{[a-z_]+\\\}", "[^/]+", route)
         return re.compile(f"^{route}$")
 
