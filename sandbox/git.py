@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,10 @@ class Commit:
 
 @dataclass(frozen=True)
 class Change:
-    """What one file went through between two commits; `status` is GitHub's word for it."""
+    """What one file went through between two commits; `status` is GitHub's word for it.
+
+    `previous` is the name that a renamed file had.
+    """
 
     path: str
     status: str
@@ -44,6 +47,7 @@ class Change:
     additions: int
     deletions: int
     patch: str
+    previous: str | None = None
 
 
 class GitStore:
@@ -122,6 +126,24 @@ def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]
             status = "added" if old is None else "removed" if new is None else "modified"
             found.append(_change(path, status, old or "", new or ""))
     return found
+
+
+def with_renames(found: Iterable[Change]) -> list[Change]:
+    """Return changes with each file that went and came back elsewhere, with the same content, as one that was renamed.
+
+    GitHub goes further: a file that is renamed and changed by less than half is one too.
+    """
+    changed = list(found)
+    gone = {change.sha: change for change in changed if change.status == "removed"}
+    told: list[Change] = []
+    for change in changed:
+        old = gone.pop(change.sha, None) if change.status == "added" else None
+        if old is not None:
+            told.append(replace(change, status="renamed", additions=0, deletions=0, patch="", previous=old.path))
+        else:
+            told.append(change)
+    renamed = {change.previous for change in told}
+    return [change for change in told if change.status != "removed" or change.path not in renamed]
 
 
 def _change(path: str, status: str, old: str, new: str) -> Change:

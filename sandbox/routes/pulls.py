@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sandbox import rules
 from sandbox.errors import ApiError, invalid, not_found, refused
+from sandbox.git import with_renames
 from sandbox.issues import Issue
 from sandbox.pulls import PullRequest
 from sandbox.routing import Answer, Call, route, too_long
@@ -98,7 +99,8 @@ def list_commits(call: Call) -> Answer:
 def list_files(call: Call) -> Answer:
     """List the changed files; GitHub shows 3000 at most."""
     pull = call.pull
-    return call.page(pull.files[:3000], lambda change: repositories.change(call.repository, pull.head_sha, change))
+    files = with_renames(pull.files)[:3000]
+    return call.page(files, lambda change: repositories.change(call.repository, pull.head_sha, change))
 
 
 @route("GET", f"{PULL}/merge", "pull_requests")

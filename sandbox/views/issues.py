@@ -7,6 +7,7 @@ from typing import Any
 
 from sandbox.clock import iso, iso_or_none
 from sandbox.conversation import REACTIONS, Comment, Reaction, Review, ReviewComment
+from sandbox.git import with_renames
 from sandbox.issues import Issue
 from sandbox.pulls import PullRequest
 from sandbox.repository import Repository
@@ -143,7 +144,7 @@ def pull_simple(found: PullRequest) -> Json:
 
 def pull(found: PullRequest) -> Json:
     """Return a `pull-request`."""
-    files, mergeable = found.files, found.mergeable
+    files, mergeable = with_renames(found.files), found.mergeable
     return {
         **pull_simple(found),
         "merged": found.merged_at is not None,

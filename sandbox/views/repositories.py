@@ -206,6 +206,7 @@ def change(repo: Repository, sha: str, found: Change) -> Json:
         "raw_url": f"{page(repo)}/raw/{sha}/{found.path}",
         "contents_url": f"{url(repo)}/contents/{found.path}?ref={sha}",
         "patch": found.patch,
+        **({"previous_filename": found.previous} if found.previous else {}),
     }
 
 
