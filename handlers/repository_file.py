@@ -25,6 +25,7 @@ from bot.repository_file_sweep import FILE_FOUND
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
+    from bot.events import Delivery
     from bot.payload import Payload
 
 NAME, CHECK_NAME, AGAIN_NAME = "repository-file", "repository-file-check", "repository-file-again"
@@ -44,20 +45,21 @@ LIKE_BEFORE = "it has the file that is on the default branch"
 router = Router()
 
 
-@router.on("push", name=NAME)
-@router.on(FILE_FOUND, name=NAME)
+def _is_pushed(delivery: Delivery, config: RepositoryConfig) -> bool:
+    payload = delivery.payload
+    on_default = payload.text("ref") == BRANCH_PREFIX + payload.text("repository", "default_branch")
+    return config.repository_file and on_default and not payload.flag("deleted") and may_touch(payload)
+
+
+@router.on("push", name=NAME, concerns=_is_pushed)
+@router.on(FILE_FOUND, name=NAME, concerns=_is_pushed)
 async def take_over(context: Context) -> Plan:
     """Take over the file of a push to the default branch, or say on its commit what is wrong with it."""
-    as_of, payload, given = time.time(), context.delivery.payload, _given(context)
-    branch = payload.text("repository", "default_branch")
-    if not given.repository_file or payload.text("ref") != BRANCH_PREFIX + branch or payload.flag("deleted"):
-        return NOTHING
-    if not may_touch(payload):
-        return Plan(why=UNTOUCHED)
-    sha = payload.string("after")
+    as_of, payload = time.time(), context.delivery.payload
+    sha, branch = payload.string("after"), payload.text("repository", "default_branch")
     kept = await kept_of(context.records, context.repository.full_name)
     found = await _found(context, sha, kept)
-    text, faults = await read_found(found, given)
+    text, faults = await read_found(found, _given(context))
     keep = KeepRepositoryFile(
         sha=name_of(found),
         commit=sha,
@@ -73,17 +75,19 @@ async def take_over(context: Context) -> Plan:
     return Plan((keep, check), why=HAS_FAULTS.format(count=len(faults)))
 
 
-@router.on("pull_request", "opened", "reopened", "synchronize", name=CHECK_NAME)
+def _may_edit(delivery: Delivery, config: RepositoryConfig) -> bool:
+    pull = delivery.payload.at("pull_request")
+    changes = not pull.has("changed_files") or pull.integer("changed_files") > 0
+    return config.repository_file and changes and pull.text("state") == "open"
+
+
+@router.on("pull_request", "opened", "reopened", "synchronize", name=CHECK_NAME, concerns=_may_edit)
 async def check(context: Context) -> Plan:
     """Say on a pull request's head what is wrong with the file, or what it changes, if it touches it.
 
     One request where it does not: it has the file that the default branch has, as a rule.
     """
     as_of, pull = time.time(), context.delivery.payload.at("pull_request")
-    if not _given(context).repository_file or pull.string("state") != "open":
-        return NOTHING
-    if pull.has("changed_files") and not pull.integer("changed_files"):
-        return Plan(why=UNTOUCHED)
     repository, head = context.repository.full_name, pull.string("head", "sha")
     kept = await kept_of(context.records, repository)
     found = await _found(context, head, kept)
@@ -96,18 +100,20 @@ async def check(context: Context) -> Plan:
     return await _checked(context, head, found, kept, as_of)
 
 
-@router.on("check_run", "rerequested", name=AGAIN_NAME)
-@router.on("check_suite", "rerequested", name=AGAIN_NAME)
+def _is_asked_for(delivery: Delivery, config: RepositoryConfig) -> bool:
+    of_all = delivery.event == "check_suite"
+    return config.repository_file and (of_all or delivery.payload.text("check_run", "name") == CHECK)
+
+
+@router.on("check_run", "rerequested", name=AGAIN_NAME, concerns=_is_asked_for)
+@router.on("check_suite", "rerequested", name=AGAIN_NAME, concerns=_is_asked_for)
 async def check_again(context: Context) -> Plan:
     """Check the file of a commit once more, for somebody asked for it or for all checks of the commit."""
     as_of, event = time.time(), context.delivery.event
     asked = context.delivery.payload.at(event)
-    if not _given(context).repository_file or asked.integer("app", "id") != context.me.app_id:
-        return NOTHING
     sha = asked.string("head_sha")
-    if event == "check_run" and asked.string("name") != CHECK:
-        return NOTHING
-    if event == "check_suite" and not await context.records.get(check_key(context.repository.id, CHECK, sha)):
+    ours = asked.integer("app", "id") == context.me.app_id
+    if not ours or not await context.records.get(check_key(context.repository.id, CHECK, sha)):
         return NOTHING
     kept = await kept_of(context.records, context.repository.full_name)
     return await _checked(context, sha, await _found(context, sha, kept), kept, as_of, again=True)
