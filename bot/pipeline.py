@@ -61,7 +61,8 @@ class Pipeline:
         config = self.config.repository(delivery.repository)
         if config is None:
             return Routing(reason=NOT_CONFIGURED.format(repository=delivery.repository))
-        if any(handler.feature in SWITCHES or handler.concerns is not None for handler in wanting):
+        asking = {handler.feature for handler in wanting if handler.concerns is not None}
+        if asking & config.features or any(handler.feature in SWITCHES for handler in wanting):
             config = await config_in_force(self.config, self.records, delivery.repository) or config
         on = [handler for handler in wanting if not handler.feature or handler.feature in config.features]
         names = tuple(handler.name for handler in on if _concerned(handler, delivery, config))
