@@ -1,5 +1,7 @@
 """The object store that labs upload to: what lies there is listed, read within limits, and written once.
 
+One kind of object is ours and is written over: what labs read. Each such write names the version that it replaces.
+
 An object that appeared is known by bucket, key and ETag, however it was heard of. The version ID would not do: a
 notification tells it and a listing does not, while both tell the ETag. It differs whenever the content does, and the
 same content once more is nothing new: https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html
@@ -10,7 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -40,6 +42,7 @@ UNKNOWN_CONTENT = (
     "{key} is in the bucket already, and these credentials may not read it, to see whether it is the same; "
     "if you did not just upload it, upload under another run ID"
 )
+WRITTEN_MEANWHILE = "{key} was written by somebody else at this very moment"
 CHANGED = "{key}: the file changed while it was uploaded; upload it again when nothing writes to it any more"
 
 
@@ -246,6 +249,39 @@ class Bucket:
             if code_of(error)[0] in ("NoSuchKey", "404"):
                 raise NotThere(NOT_THERE.format(key=key)) from None
             raise
+
+    async def write_over(self, key: str, body: bytes, *, content_type: str) -> bool:
+        """Have an object hold this, whatever it held before; return whether it was written now.
+
+        Whoever has it in a cache is told to ask each time whether it is still the newest. Raises `TryAgain` where
+        somebody else wrote it after we looked.
+        https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+        """
+        try:
+            there = await self.read_small(key, len(body))
+        except NotThere:
+            replaces = {"IfNoneMatch": "*"}
+        except TooMuch:
+            replaces = {"IfMatch": f'"{(await self.head(key)).version}"'}
+        else:
+            if there.body == body:
+                return False
+            replaces = {"IfMatch": f'"{there.version}"'}
+        await in_thread(partial(self._replace, key, body, content_type, replaces))
+        return True
+
+    def _replace(self, key: str, body: bytes, content_type: str, replaces: Mapping[str, str]) -> None:
+        from botocore.exceptions import ClientError
+
+        how = {"ContentType": content_type, "CacheControl": "no-cache", **replaces}
+        with explained(self._place):
+            try:
+                self._aws.s3().put_object(Bucket=self.name, Key=key, Body=body, **how)
+            except ClientError as error:
+                # 404: the one that was to be replaced is gone.
+                if code_of(error)[0] not in ("PreconditionFailed", "412", "NoSuchKey", "404"):
+                    raise
+                raise TryAgain(WRITTEN_MEANWHILE.format(key=key)) from None
 
     def put_once(self, key: str, source: BinaryIO, *, sha256: str) -> bool:
         """Write an object that nobody may write twice; return whether it was written now. Blocks.

@@ -37,6 +37,11 @@ class World:
         """Upload as somebody else would; returns the ETag without quotes."""
         return str(self.s3.put_object(Bucket=self.name, Key=key, Body=body)["ETag"]).strip('"')
 
+    def keys(self, prefix: str) -> list[str]:
+        """Return the keys that begin so, up to a thousand."""
+        listed = self.s3.list_objects_v2(Bucket=self.name, Prefix=prefix).get("Contents", ())
+        return [str(item["Key"]) for item in listed]
+
     def queue(self, **how: Any) -> str:
         """Create a queue that is told of new objects; returns its URL."""
         return self.server.create_queue(self.name, f"queue-{next(_NUMBERS)}", **how)

@@ -18,6 +18,7 @@ import pytest
 
 from bot.cli import cli
 from bot.config import parse_config
+from bot.effects.nightly import FOR_LABS
 from bot.results import limits
 from bot.results.formats import FORMATS
 from bot.results.guide import documents, limits_table
@@ -29,7 +30,9 @@ ROOT = Path(__file__).parents[1]
 GUIDE = (ROOT / "docs/labs.md").read_text(encoding="utf-8")
 SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
 BUCKET = "arn:aws:s3:::device-results"
-OURS = f"{BUCKET}/results/octocat/compiler/example-lab/adreno/{SHA}/1/te.xml"
+FOLDER = f"{BUCKET}/results/octocat/compiler"
+OURS = f"{FOLDER}/example-lab/adreno/{SHA}/1/te.xml"
+NIGHTLY = f"{FOLDER}/nightly.json"
 QUEUE = "arn:aws:sqs:us-west-2:123456789012:device-results"
 
 
@@ -88,8 +91,9 @@ def by_lab(action: str, resource: str, **context: str) -> bool:
     return allowed(policy("bucket"), policy("lab"), action=action, resource=resource, **secure)
 
 
-def test_a_lab_may_write_below_its_own_folder_once() -> None:
+def test_a_lab_may_write_below_its_own_folder_once_and_read_which_commit_to_test() -> None:
     assert by_lab("s3:PutObject", OURS, s3__if_none_match="*")
+    assert by_lab("s3:GetObject", NIGHTLY)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +104,12 @@ def test_a_lab_may_write_below_its_own_folder_once() -> None:
         ("s3:PutObject", OURS.replace("octocat/compiler", "octocat/other")),
         ("s3:PutObject", OURS.replace("/results/", "/elsewhere/")),
         ("s3:PutObject", OURS.replace("device-results", "other-bucket")),
+        ("s3:PutObject", NIGHTLY),
+        ("s3:PutObject", f"{FOLDER}/example-lab"),
         ("s3:GetObject", OURS),
+        ("s3:GetObject", NIGHTLY.replace("compiler", "other")),
         ("s3:DeleteObject", OURS),
+        ("s3:DeleteObject", NIGHTLY),
         ("s3:PutObjectAcl", OURS),
         ("s3:ListBucket", BUCKET),
         ("s3:PutBucketPolicy", BUCKET),
@@ -109,16 +117,26 @@ def test_a_lab_may_write_below_its_own_folder_once() -> None:
 )
 def test_a_lab_may_do_nothing_else(action: str, resource: str) -> None:
     assert not by_lab(action, resource, s3__if_none_match="*")
+    assert not by_lab(action, resource)
+
+
+EVERYTHING = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+
+
+@pytest.mark.parametrize("key", [OURS, f"{FOLDER}/example-lab/x", f"{FOLDER}/example-lab/nightly.json"])
+def test_whatever_a_lab_may_write_nobody_may_write_over(key: str) -> None:
+    assert by_lab("s3:PutObject", key, s3__if_none_match="*")
+    assert not allowed(policy("bucket"), EVERYTHING, action="s3:PutObject", resource=key)
+    assert not allowed(policy("bucket"), EVERYTHING, action="s3:PutObject", resource=key, s3__if_match="etag")
 
 
 def test_nobody_may_write_over_a_key_or_without_encryption() -> None:
     assert not by_lab("s3:PutObject", OURS)
     assert not by_lab("s3:PutObject", OURS, s3__if_none_match="*", aws__SecureTransport="false")
-    everything = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
-    assert not allowed(policy("bucket"), everything, action="s3:PutObject", resource=OURS)
+    assert not allowed(policy("bucket"), EVERYTHING, action="s3:PutObject", resource=OURS)
 
 
-def test_the_bot_may_read_and_hear_and_not_write() -> None:
+def test_the_bot_may_read_and_hear_and_say_which_commit_to_test_and_write_nothing_else() -> None:
     bot = policy("bot")
     for action, resource in (
         ("s3:ListBucket", BUCKET),
@@ -127,6 +145,8 @@ def test_the_bot_may_read_and_hear_and_not_write() -> None:
         ("sqs:DeleteMessage", QUEUE),
     ):
         assert allowed(policy("bucket"), bot, action=action, resource=resource)
+    for how in ({"s3__if_none_match": "*"}, {"s3__if_match": "etag"}):
+        assert allowed(policy("bucket"), bot, action="s3:PutObject", resource=NIGHTLY, **how)
     for action in ("s3:PutObject", "s3:DeleteObject"):
         assert not allowed(policy("bucket"), bot, action=action, resource=OURS, s3__if_none_match="*")
 
@@ -217,6 +237,24 @@ assert sys.argv[1:3] == ["s3api", "put-object"] and given["--if-none-match"] == 
 with open(given["--body"], "rb") as file:
     boto3.client("s3").put_object(Bucket="{bucket}", Key=given["--key"], Body=file, IfNoneMatch="*")
 """
+
+
+@pytest.mark.parametrize("how", ["nightly", "nightly-curl"])
+def test_a_lab_reads_which_commit_to_test(how: str, aws_world: World) -> None:
+    aws_world.put("results/octocat/compiler/nightly.json", json.dumps({"sha": SHA}).encode())
+    text = script(how).replace("device-results", aws_world.name).replace("python3", sys.executable)
+    env = {
+        **aws_world.server.environment,
+        "PATH": os.environ["PATH"],
+        "ENDPOINT": f"{aws_world.server.url}/{aws_world.name}",
+    }
+    told = subprocess.run(["bash", "-c", text], env=env, check=True, capture_output=True, text=True)
+    assert told.stdout.strip() == (SHA if how == "nightly" else json.dumps({"sha": SHA}))
+
+
+def test_the_file_is_shown_as_the_bot_writes_it() -> None:
+    shown = json.loads(GUIDE.partition("nightly.json`.\n\n```json\n")[2].partition("```")[0])
+    assert tuple(shown) == ("repository", *FOR_LABS)
 
 
 @pytest.mark.parametrize("how", ["aws", "curl"])

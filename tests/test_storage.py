@@ -298,3 +298,56 @@ async def test_two_that_write_at_once_are_tried_again_later(script: Script, aws:
     script.answers = [fault(409, "ConditionalRequestConflict")]
     with pytest.raises(TryAgain):
         await asyncio.to_thread(Bucket(aws, "device-results").put_once, "te.xml", io.BytesIO(b"x"), sha256="00" * 32)
+
+
+# Writing over
+
+
+async def test_what_is_written_over_holds_the_new_and_is_not_to_be_cached(aws_world: World) -> None:
+    bucket = Bucket(aws_world.aws, aws_world.name)
+    assert await bucket.write_over("nightly.json", b'{"sha": 1}', content_type="application/json") is True
+    assert await bucket.write_over("nightly.json", b"{}", content_type="application/json") is True
+    there = aws_world.s3.get_object(Bucket=aws_world.name, Key="nightly.json")
+    assert there["Body"].read() == b"{}"
+    assert (there["ContentType"], there["CacheControl"]) == ("application/json", "no-cache")
+
+
+async def test_the_same_is_not_written_again(aws_world: World) -> None:
+    aws_world.put("nightly.json", b"{}")
+    bucket = Bucket(aws_world.aws, aws_world.name)
+    assert await bucket.write_over("nightly.json", b"{}", content_type="application/json") is False
+    # That of somebody else is still there.
+    assert aws_world.s3.head_object(Bucket=aws_world.name, Key="nightly.json").get("CacheControl") is None
+
+
+async def test_something_large_that_somebody_put_there_is_written_over_unread(aws_world: World) -> None:
+    aws_world.put("nightly.json", bytes(CHUNK))
+    bucket = Bucket(aws_world.aws, aws_world.name)
+    assert await bucket.write_over("nightly.json", b"{}", content_type="application/json") is True
+    assert (await bucket.read_small("nightly.json", 10)).body == b"{}"
+
+
+@pytest.mark.parametrize(
+    ("there", "header", "version", "refusal"),
+    [
+        (web.Response(body=b"old", headers={"ETag": '"e1"'}), "If-Match", '"e1"', fault(412, "PreconditionFailed")),
+        (web.Response(body=b"old", headers={"ETag": '"e1"'}), "If-Match", '"e1"', fault(404, "NoSuchKey")),
+        (fault(404, "NoSuchKey"), "If-None-Match", "*", fault(412, "PreconditionFailed")),
+        (fault(404, "NoSuchKey"), "If-None-Match", "*", fault(409, "ConditionalRequestConflict")),
+    ],
+)
+async def test_what_somebody_else_wrote_since_we_looked_is_looked_at_again_before_it_is_written_over(
+    there: web.Response, header: str, version: str, refusal: web.Response, script: Script, aws: Aws
+) -> None:
+    script.answers = [there, refusal]
+    with pytest.raises(TryAgain):
+        await Bucket(aws, "device-results").write_over("nightly.json", b"new", content_type="application/json")
+    read, written = script.requests
+    assert (read.method, written.method) == ("GET", "PUT")
+    assert written.headers[header] == version
+
+
+async def test_where_we_may_not_write_over_the_action_is_named(aws_world: World) -> None:
+    aws_world.server.forbid(aws_world.name, "s3:PutObject")
+    with pytest.raises(UserError, match="s3:PutObject is denied to these AWS credentials; allow it"):
+        await Bucket(aws_world.aws, aws_world.name).write_over("a", b"{}", content_type="application/json")

@@ -15,7 +15,7 @@ from bot.effects.issues import KeepIssue
 from bot.effects.jenkins import JenkinsBuild
 from bot.effects.last_good import ConcludeLastGood
 from bot.effects.look import AskForLook
-from bot.effects.nightly import ConcludeNightly
+from bot.effects.nightly import ConcludeNightly, PublishNightly
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import Remember
@@ -39,6 +39,7 @@ KINDS: dict[str, type[Effect]] = {
         KeepRepositoryFile,
         MoveBranch,
         PostNews,
+        PublishNightly,
         PutCheckRun,
         React,
         Remember,

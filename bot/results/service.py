@@ -7,10 +7,11 @@ handled in order, and seen in `nightjar deliveries`. The store blocks, so every 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bot.errors import UserError
 from bot.results.admission import Admissions
@@ -23,6 +24,7 @@ from bot.storage import Arrival, Source
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
+    from bot.config.results import Results
     from bot.engine.records import Records
     from bot.events import Repository
     from bot.github.client import GitHub
@@ -80,6 +82,16 @@ class ResultsService:
         return await self._files.of(github, repository, sha)
 
     # What effects do
+
+    async def publish(self, repository: str, results: Results, name: str, document: Mapping[str, Any]) -> bool:
+        """Have a JSON file beside the folders of a repository's labs say this; return whether it was written now.
+
+        Raises `TryAgain` while the bucket is away, `UserError` where it may not be written.
+        """
+        named = self.spelled(TargetKey(repository, "", "")).repository
+        bucket, key = self._watch.source_for(results.bucket), f"{results.prefix}{named}/{name}"
+        body = json.dumps(document, indent=2).encode() + b"\n"
+        return await bucket.write_over(key, body, content_type="application/json")
 
     async def ask_for_check(self, about: TargetKey, sha: str, repository_id: int, asked: str) -> bool:
         """Announce that a check is to be computed again; false if it was announced for the same wish, `asked`."""

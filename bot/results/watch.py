@@ -24,7 +24,7 @@ from bot.results.events import CHECK_DUE, check_again, check_due, check_of, run_
 from bot.results.manifest import MANIFEST, run_key
 from bot.results.model import RunKey, TargetKey
 from bot.results.state import Due
-from bot.storage import Arrival, Place, Source, pause_after
+from bot.storage import Arrival, Bucket, Place, Source, pause_after
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -75,7 +75,7 @@ class Watch:
         *,
         accept: Accept,
         github_for: Callable[[str], Awaitable[GitHub]],
-        source_for: Callable[[str], Source],
+        source_for: Callable[[str], Bucket],
         now: Callable[[], float] = time.time,
     ) -> None:
         self._watched = {

@@ -10,6 +10,7 @@ from bot.config import parse_config
 from bot.schedule import Daily
 from bot.serve import Bot, running
 from bot.timers import ONCE_MORE
+from tests.bucket import World
 from tests.conversations.branches import API as API
 from tests.conversations.branches import BranchTown
 from tests.conversations.lab import Moments
@@ -19,6 +20,9 @@ CONFIG = """
 repositories:
   octocat/compiler:
     nightly: {branch: %s, require: [%s]}
+"""
+LABS = """\
+    results: {bucket: %s, poll: 55s, labs: {example-lab: {targets: [hexagon-v73]}}}
 """
 SCHEDULE = Daily("21:00", "America/Los_Angeles")
 
@@ -54,10 +58,16 @@ async def replica_of(place: BranchTown) -> AsyncIterator[Bot]:
 
 @asynccontextmanager
 async def night_town(
-    database_url: str, *, require: Sequence[str] = (), branch: str = "nightly", **options: Any
+    database_url: str,
+    *,
+    require: Sequence[str] = (),
+    branch: str = "nightly",
+    bucket: World | None = None,
+    **options: Any,
 ) -> AsyncIterator[NightTown]:
-    """Start a town where the timer is known and not due yet."""
+    """Start a town where the timer is known and not due yet; a lab uploads to the `bucket`, where there is one."""
     config = CONFIG % (branch, ", ".join(f'"{pattern}"' for pattern in require))
+    config += LABS % bucket.name if bucket is not None else ""
     moments = Moments()
     async with town(database_url, config=config, now=moments, **options) as place:
         await place.bot.timers.tick()

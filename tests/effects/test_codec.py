@@ -16,7 +16,7 @@ from bot.effects.issues import KeepIssue
 from bot.effects.jenkins import JenkinsBuild
 from bot.effects.last_good import ConcludeLastGood
 from bot.effects.look import AskForLook
-from bot.effects.nightly import ConcludeNightly
+from bot.effects.nightly import ConcludeNightly, PublishNightly
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import Remember
@@ -46,6 +46,7 @@ EFFECTS: list[Effect] = [
     KeepIssue("alarm:main", "Main is broken", "`cpu/branch` fails.", news="**It fails**", news_key="alarm:7"),
     KeepRepositoryFile("b" * 40, "a" * 40, "c" * 40, 1_795_152_400, "help: false\n", 0),
     MoveBranch("nightly", "a" * 40),
+    PublishNightly(),
     PutCheckRun("hardware/example-lab/gpu", "a" * 40, "run-7", CONTENT, 1_795_152_400.0, True),
     PostNews("slack", "alarm:7", News("It is well", url="https://ci.example.org/7", good=True)),
     React("review", 7, "PRR_7", "eyes"),

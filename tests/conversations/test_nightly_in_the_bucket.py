@@ -1,0 +1,157 @@
+"""What labs read of the nightly branch: a file in the bucket, which the bot alone writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.bucket import World, point_to
+from tests.conversations.lab import CHECK, LabTown, junit
+from tests.conversations.nights import API, NightTown, night_town
+from tests.conversations.town import REPOSITORY
+from tests.robustness.gate import Gate, gate
+
+KEY = f"results/{REPOSITORY}/nightly.json"
+
+
+@dataclass
+class Bench:
+    """A town whose nightly branch a lab tests, and the way from the bot to the lab's bucket."""
+
+    place: NightTown
+    bucket: World
+    gate: Gate
+
+    def read(self) -> dict[str, Any]:
+        """Read the file as a lab does."""
+        read: dict[str, Any] = json.loads(self.bucket.s3.get_object(Bucket=self.bucket.name, Key=KEY)["Body"].read())
+        return read
+
+    @property
+    def asked(self) -> list[str]:
+        """Return what the bot has asked of the file, in order."""
+        return [method for method, path in self.gate.requests if KEY in path]
+
+    async def reason(self) -> str:
+        """Return why the timer stands as it does."""
+        _, _, answer = await self.place.town.ask(f"{API}/timers")
+        return str(answer["timers"][0]["reason"])
+
+
+@pytest.fixture
+async def bench(sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+    async with gate(aws_world.server) as opened:
+        point_to(opened.url, monkeypatch)
+        async with night_town(sqlite_url, bucket=aws_world) as place:
+            yield Bench(place, aws_world, opened)
+
+
+async def test_a_lab_reads_in_its_bucket_what_the_api_tells(bench: Bench) -> None:
+    place = bench.place
+    first = place.push("The first")
+    await place.night()
+    assert (bench.read()["sha"], bench.read()["previous_sha"]) == (first, None)
+    place.push("The second")
+    third = place.push("The third")
+    await place.night()
+    told = await place.told()
+    assert bench.read() == {
+        "repository": REPOSITORY,
+        "branch": "nightly",
+        "sha": third,
+        "previous_sha": first,
+        "moved_at": told["moved_at"],
+        "commits": 2,
+    }
+    assert {name: told[name] for name in bench.read() if name != "repository"} == {
+        name: value for name, value in bench.read().items() if name != "repository"
+    }
+    assert await place.town.failures() == []
+
+
+async def test_the_file_is_read_once_a_night_and_written_where_the_branch_has_moved(bench: Bench) -> None:
+    bench.place.push()
+    await bench.place.night()
+    assert bench.asked == ["GET", "PUT"]
+    await bench.place.night()
+    assert bench.asked == ["GET", "PUT", "GET"]
+    bench.place.push()
+    await bench.place.night()
+    assert bench.asked == ["GET", "PUT", "GET", "GET", "PUT"]
+
+
+async def test_a_file_that_somebody_removes_or_changes_is_right_again_after_the_next_night(bench: Bench) -> None:
+    sha = bench.place.push()
+    await bench.place.night()
+    bench.bucket.s3.delete_object(Bucket=bench.bucket.name, Key=KEY)
+    await bench.place.night()
+    assert bench.read()["sha"] == sha
+    bench.bucket.put(KEY, b'{"sha": "of somebody else"}')
+    await bench.place.night()
+    assert bench.read()["sha"] == sha
+
+
+async def test_a_lab_tests_the_commit_that_it_reads_and_the_file_is_taken_for_no_run(bench: Bench) -> None:
+    place = bench.place
+    lab = LabTown(place.town, bench.bucket, place.time)
+    place.push()
+    await place.night()
+    await lab.settle()
+    lab.upload(bench.read()["sha"], {"ops.xml": junit(test_add="passed")})
+    await lab.settle()
+    (run,) = lab.checks(bench.read()["sha"])
+    assert (run.name, run.title) == (CHECK, "First run, nothing to compare with · 1 passed")
+    _, _, listing = await place.town.ask(f"{API}/results/runs")
+    assert [one["sha"] for one in listing["runs"]] == [place.head]
+    assert await place.town.failures() == []
+
+
+async def test_a_bucket_that_refuses_keeps_nothing_else_from_being_done_and_is_told_as_the_reason(bench: Bench) -> None:
+    place, server = bench.place, bench.bucket.server
+    server.forbid(bench.bucket.name, "s3:PutObject")
+    sha = place.push()
+    await place.night()
+    assert (place.head, (await place.told())["sha"]) == (sha, sha)
+    assert place.town.repo.status(sha, "nightly") is not None
+    assert f"bucket {bench.bucket.name}: s3:PutObject is denied to these AWS credentials" in await bench.reason()
+    # Neither is an issue: it is opened and closed as ever.
+    place.town.repo.push("nightly", by="hubot", message="A stray commit")
+    place.push()
+    await place.night()
+    assert [issue.state for issue in place.issues] == ["open"]
+    server.forbid(bench.bucket.name)
+    place.town.repo.move("refs/heads/nightly", None, "octocat")
+    await place.hour()
+    assert [issue.state for issue in place.issues] == ["closed"]
+    assert bench.read()["sha"] == place.head
+
+
+async def test_where_the_branch_cannot_be_moved_the_file_says_where_it_is(bench: Bench) -> None:
+    place = bench.place
+    place.push()
+    await place.night()
+    stray = place.town.repo.push("nightly", by="hubot", message="A stray commit").sha
+    place.push()
+    await place.night()
+    assert bench.read()["sha"] == stray
+
+
+async def test_a_bucket_that_is_away_gets_the_file_when_it_is_back(bench: Bench) -> None:
+    away = bench.gate.faults.add("PUT", f"/{bench.bucket.name}/{KEY}", status=503, message="SlowDown", times=3)
+    sha = bench.place.push()
+    await bench.place.night()
+    assert away.hits == 3
+    assert bench.read()["sha"] == sha
+    assert await bench.place.town.failures() == []
+
+
+async def test_without_labs_there_is_nothing_to_write(sqlite_url: str) -> None:
+    async with night_town(sqlite_url) as place:
+        place.push()
+        await place.night()
+        (run,) = await place.runs()
+        assert [effect.kind for plan in run.plans for effect in plan.effects] == ["MoveBranch", "ConcludeNightly"]
