@@ -11,7 +11,9 @@ PATTERN = "must be a name or a pattern of *, ? and [letters], as in release/*"
 REPOSITORY = "must be a repository's owner/name, as in octocat/compiler"
 CONTEXT = "a name of up to 100 characters in one line, as in ci/slow-tests"
 ROLES = "one of author, triage, write, maintain, admin"
-FEATURES = "slow_tests, rerun, cc_reviewers, help, results, nightly, last_good, main_failures, regressions, repository_file"
+FEATURES = (
+    "slow_tests, rerun, cc_reviewers, help, results, nightly, last_good, main_failures, regressions, repository_file"
+)
 SWITCH = "it must be true, false or a mapping of keys"
 ADDRESS = "must be a web address that starts with https:// or http:// and names a host"
 LATER = "not supported by this version of Nightjar; remove it, or update to a version that has it"
