@@ -17,6 +17,7 @@ from bot.heads import note_head
 from bot.plan import Context, Handler, Plan, Router
 from bot.repository_file import config_in_force
 from bot.told import told
+from bot.wishes import note_look
 
 if TYPE_CHECKING:
     import aiohttp
@@ -69,9 +70,10 @@ class Pipeline:
         return Routing(handlers=names, reason="" if names else NO_CONCERN if on else SWITCHED_OFF)
 
     async def note(self, delivery: Delivery) -> None:
-        """Remember where a pull request's head is, as far as the payload tells it."""
+        """Remember where a pull request's head is, as far as the payload tells it, and which looks have begun."""
         try:
             await note_head(self.records, delivery)
+            await note_look(self.records, delivery)
         except PayloadError as error:
             log.warning("the payload does not tell where the head is", path=error.path, problem=str(error))
 

@@ -25,8 +25,8 @@ class Permission:
 # What reading and writing takes: https://docs.github.com/rest/authentication/permissions-required-for-github-apps
 # What hearing of an event takes: https://docs.github.com/webhooks/webhook-events-and-payloads
 NEEDS = (
-    Permission("metadata", "Metadata", "read", "people's roles; GitHub sets it by itself"),
-    Permission("pull_requests", "Pull requests", "write", "reading pull requests and reviews, asking for reviews"),
+    Permission("metadata", "Metadata", "read", "people's roles, the rules of branches; GitHub sets it by itself"),
+    Permission("pull_requests", "Pull requests", "write", "reading pull requests and reviews, asking for reviews, the merge queue"),
     Permission(
         "issues", "Issues", "write", "comments, reactions; saying why a branch cannot move, and what fails on it"
     ),
@@ -47,8 +47,9 @@ NEEDS = (
         "contents",
         "Contents",
         "write",
-        "moving the nightly and the last good branch, and writing nothing else; hearing of pushes; which commits are "
-        "on a branch, the names of files, and of what is in them `.github/nightjar.yaml` alone",
+        "merging where somebody asks for it, moving the nightly and the last good branch, and writing nothing else; "
+        "hearing of pushes; which commits are on a branch, what protects it, the names of files, and of what is in them "
+        "`.github/nightjar.yaml` and templates of pull requests alone",
     ),
     Permission(
         "members", "Members, of the organization", "read", "`cc @octo-org/hexagon`; may be left out without teams"

@@ -8,6 +8,8 @@ from handlers import (
     help,
     last_good,
     main_failures,
+    merge,
+    merge_when_green,
     news,
     nightly,
     regressions,
@@ -16,7 +18,7 @@ from handlers import (
     slow_tests,
 )
 
-COMMANDS = (*slow_tests.COMMANDS, *rerun.COMMANDS, *help.COMMANDS)
+COMMANDS = (*slow_tests.COMMANDS, *rerun.COMMANDS, *merge.COMMANDS, *help.COMMANDS)
 ROUTER = joined(
     [
         slow_tests.router,
@@ -30,5 +32,7 @@ ROUTER = joined(
         main_failures.router,
         news.router,
         repository_file.router,
+        merge.router,
+        merge_when_green.router,
     ]
 )

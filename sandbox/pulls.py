@@ -253,6 +253,12 @@ class PullRequest(Issue):
         self.repository.move(f"refs/heads/{self.base_ref}", merged.sha, user)
         return merged.sha
 
+    def retarget(self, by: By, base: str) -> None:
+        """Propose it to another branch."""
+        before = {"ref": {"from": self.base_ref}, "sha": {"from": self.base_sha}}
+        self.base_ref, self.base_sha = base, self.repository.branch(base)
+        self.announce("edited", by, {"changes": {"base": before}})
+
     @property
     def queue(self) -> list[QueueEntry] | None:
         """Return the merge queue of the base branch, None where it has none."""

@@ -78,7 +78,8 @@ def _passed(pull: PullRequest, name: str, app: int | None) -> bool:
         for status in repository.statuses(pull.head_sha)
         if status.context == name
     ]
-    reported += [(run.app.id, run.conclusion in GOOD_CONCLUSIONS) for run in repository.check_runs(pull.head_sha, name)]
+    newest = {run.app.id: run for run in sorted(repository.check_runs(pull.head_sha, name), key=lambda run: run.id)}
+    reported += [(source, run.conclusion in GOOD_CONCLUSIONS) for source, run in newest.items()]
     mine = [good for source, good in reported if app in (None, source)]
     return bool(mine) and all(mine)
 

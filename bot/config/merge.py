@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from bot.config.keys import Keys
-from bot.config.types import Pattern, Says, Shared
+from bot.config.types import Pattern, Says
 from bot.schedule import Every
 
 LOOK_AGAIN_SECONDS = 15 * 60
@@ -25,7 +25,7 @@ LabelName = Annotated[
 class Merge(Keys):
     """`@ci merge`: people with write access merge a pull request by a comment, now or when everything is green."""
 
-    required: Shared[tuple[Pattern, ...]] = Field(
+    required: tuple[Pattern, ...] = Field(
         default=(),
         description=(
             "What must be green on the head, beside what the branch's own rules require: contexts of commit statuses "
@@ -39,7 +39,7 @@ class Merge(Keys):
         description="How it is merged; the repository, and the branch's rules, must allow it.",
         examples=["squash"],
     )
-    hold_labels: Shared[tuple[LabelName, ...]] = Field(
+    hold_labels: tuple[LabelName, ...] = Field(
         default=("hold",),
         description="Labels that keep a pull request from being merged. Upper and lower case are the same.",
         examples=[["hold"]],

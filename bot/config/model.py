@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from bot.config.alarms import MainFailures, Regressions
 from bot.config.keys import Keys
 from bot.config.last_good import LastGood
+from bot.config.merge import Merge
 from bot.config.nightly import Nightly
 from bot.config.results import Results
 from bot.config.types import (
@@ -29,7 +30,7 @@ from bot.config.types import (
 from bot.schedule import Schedule
 
 LATER_KEYS = frozenset(
-    {"merge", "teams", "skip_ci", "docs", "stale_reviews"},
+    {"teams", "skip_ci", "docs", "stale_reviews"},
 )
 """Repository keys whose names are settled and whose features this version does not have: refused, never ignored."""
 
@@ -152,6 +153,11 @@ class RepositoryConfig(Keys):
         description="People are told of confirmed regressions that labs found on the nightly branch; needs `results`.",
         examples=[{"to": ["discord"]}],
     )
+    merge: Annotated[Merge | None, Section(switch=True)] = Field(
+        default=None,
+        description="`@ci merge`: people with write access merge a pull request by a comment, also when it is green.",
+        examples=[{"required": ["*/pr-head"], "method": "squash", "hold_labels": ["hold"]}],
+    )
     repository_file: bool = Field(
         default=True,
         description=(
@@ -172,7 +178,12 @@ class RepositoryConfig(Keys):
     @property
     def timers(self) -> dict[str, Schedule]:
         """Return when each of the repository's timers is due, by their names."""
-        features = {"nightly": self.nightly, "last-good": self.last_good, "main-failures": self.main_failures}
+        features = {
+            "nightly": self.nightly,
+            "last-good": self.last_good,
+            "main-failures": self.main_failures,
+            "merges": self.merge,
+        }
         return {name: feature.schedule for name, feature in features.items() if feature is not None}
 
     @property

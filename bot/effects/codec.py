@@ -13,8 +13,10 @@ from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude
 from bot.effects.issues import KeepIssue
 from bot.effects.jenkins import JenkinsBuild
+from bot.effects.labels import KeepLabel
 from bot.effects.last_good import ConcludeLastGood
 from bot.effects.look import AskForLook
+from bot.effects.merge import LeaveQueue, MergePull
 from bot.effects.nightly import ConcludeNightly, PublishNightly
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
@@ -24,6 +26,7 @@ from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.runs import TakeRun
 from bot.effects.statuses import SetStatus
 from bot.effects.tell import PostNews, Tell
+from bot.effects.wishes import EndWish, KeepWish, LookAtPull
 from bot.payload import Json
 
 KINDS: dict[str, type[Effect]] = {
@@ -34,9 +37,15 @@ KINDS: dict[str, type[Effect]] = {
         Conclude,
         ConcludeLastGood,
         ConcludeNightly,
+        EndWish,
         JenkinsBuild,
         KeepIssue,
+        KeepLabel,
         KeepRepositoryFile,
+        KeepWish,
+        LeaveQueue,
+        LookAtPull,
+        MergePull,
         MoveBranch,
         PostNews,
         PublishNightly,

@@ -12,8 +12,9 @@ REPOSITORY = "must be a repository's owner/name, as in octocat/compiler"
 CONTEXT = "a name of up to 100 characters in one line, as in ci/slow-tests"
 ROLES = "one of author, triage, write, maintain, admin"
 FEATURES = (
-    "slow_tests, rerun, cc_reviewers, help, results, nightly, last_good, main_failures, regressions, repository_file"
+    "slow_tests, rerun, cc_reviewers, help, results, nightly, last_good, main_failures, regressions, merge, repository_file"
 )
+LABEL = "the name of a label, up to 50 characters in one line, as in ready-for-merge"
 SWITCH = "it must be true, false or a mapping of keys"
 ADDRESS = "must be a web address that starts with https:// or http:// and names a host"
 LATER = "not supported by this version of Nightjar; remove it, or update to a version that has it"
@@ -46,7 +47,8 @@ def inside(line: str) -> str:
         ("Help: true", f"3:5: {{}}.Help: unknown key (did you mean help?); allowed: {FEATURES}"),
         ("frobnicate: true", f"3:5: {{}}.frobnicate: unknown key; allowed: {FEATURES}"),
         ("1: true", f"3:5: {{}}.1: unknown key; allowed: {FEATURES}"),
-        ("merge: {method: squash}", f"3:5: {{}}.merge: {LATER}"),
+        ("merge: {method: fast}", "3:21: {}.merge.method: must be one of squash, merge, rebase"),
+        (f"merge: {{label: {'a' * 51}}}", f"3:20: {{}}.merge.label: must be {LABEL}"),
         ("stale_reviews: false", f"3:5: {{}}.stale_reviews: {LATER}"),
         ("help: no", f"3:11: {{}}.help: is text; {SWITCH}; for example false"),
         ("help: 1", f"3:11: {{}}.help: is a number; {SWITCH}; for example false"),
@@ -205,7 +207,7 @@ def test_every_fault_is_told_at_once_in_the_order_of_the_file() -> None:
         "  octocat/compiler:\n"
         "    help: off\n"
         "    help: true\n"
-        "    merge: {}\n"
+        "    stale_reviews: {}\n"
         "    rerun: {jenkins: [{url: 'https://me:sesame@ci.example.org'}, {}]}\n"
         "  hubot: {x: 1}\n"
         "public_url: 7\n"
@@ -214,7 +216,7 @@ def test_every_fault_is_told_at_once_in_the_order_of_the_file() -> None:
         f"app.yaml:1:12: mentions[0]: {NAME}",
         f"app.yaml:4:11: repositories.octocat/compiler.help: is text; {SWITCH}; for example false",
         "app.yaml:5:5: repositories.octocat/compiler.help: written twice; the first is in line 4, keep one of them",
-        f"app.yaml:6:5: repositories.octocat/compiler.merge: {LATER}",
+        f"app.yaml:6:5: repositories.octocat/compiler.stale_reviews: {LATER}",
         "app.yaml:7:29: repositories.octocat/compiler.rerun.jenkins[0].url: must not hold a user name or password",
         "app.yaml:7:66: repositories.octocat/compiler.rerun.jenkins[1]: the key url is missing; "
         "it must be an https address, as in https://ci.example.org",
@@ -342,5 +344,5 @@ def test_the_sample_is_valid_and_switches_everything_on() -> None:
     usual = {"slow_tests", "rerun", "cc_reviewers", "help"}
     assert {name: repository.features for name, repository in config.repositories.items()} == {
         "octocat/hello-world": usual,
-        "octocat/compiler": usual | {"results", "nightly", "last_good", "main_failures", "regressions"},
+        "octocat/compiler": usual | {"results", "nightly", "last_good", "main_failures", "regressions", "merge"},
     }

@@ -14,8 +14,10 @@ from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude, Item
 from bot.effects.issues import KeepIssue
 from bot.effects.jenkins import JenkinsBuild
+from bot.effects.labels import KeepLabel
 from bot.effects.last_good import ConcludeLastGood
 from bot.effects.look import AskForLook
+from bot.effects.merge import LeaveQueue, MergePull
 from bot.effects.nightly import ConcludeNightly, PublishNightly
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
@@ -25,10 +27,13 @@ from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.runs import TakeRun
 from bot.effects.statuses import SetStatus
 from bot.effects.tell import PostNews, Tell
+from bot.effects.wishes import EndWish, KeepWish, LookAtPull
+from bot.events import Person
 from bot.following.decide import Lag, Step
 from bot.github.check_runs import Action, Annotation, CheckContent
 from bot.news import Item as NewsItem
 from bot.news import News
+from bot.wishes import Wish
 
 AT = "2026-11-20T05:10:00Z"
 CONTENT = CheckContent(
@@ -36,15 +41,22 @@ CONTENT = CheckContent(
 )
 STEP = Step("good", "main", "a" * 40, "b" * 40, 2, True, AT, "why", ({"sha": "a" * 40, "blockers": []},))
 ITEM = Item("`@ci rerun`", "Running again.", done=True, targets=("actions-run:7",))
+WISH = Wish("a" * 40, "main", Person(2, "hubot", False), "https://github.example/octocat/compiler/pull/1", AT, True)
 EFFECTS: list[Effect] = [
     AskForCheck("example-lab", "gpu", "a" * 40),
     AskForLook("main", "guid", 1_772_859_600.0, 180.0),
     Conclude("issue_comment", 7, "IC_7", 1, "https://github.example/octocat/compiler/pull/1", AT, (ITEM, ITEM)),
     ConcludeLastGood(STEP, Lag(3, AT), Lag(1, AT), ("*/branch",)),
     ConcludeNightly(STEP, "2026-11-19"),
+    EndWish(1, WISH, "The head moved.", "merge:1"),
     JenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
     KeepIssue("alarm:main", "Main is broken", "`cpu/branch` fails.", news="**It fails**", news_key="alarm:7"),
+    KeepLabel(1, "ready-for-merge", on=True),
     KeepRepositoryFile("b" * 40, "a" * 40, "c" * 40, 1_795_152_400, "help: false\n", 0),
+    KeepWish(1, WISH),
+    LeaveQueue(1),
+    LookAtPull(1, "a" * 40, 1_795_152_400.0),
+    MergePull(1, WISH, waited=True),
     MoveBranch("nightly", "a" * 40),
     PublishNightly(),
     PutCheckRun("hardware/example-lab/gpu", "a" * 40, "run-7", CONTENT, 1_795_152_400.0, True),
@@ -79,5 +91,5 @@ def test_every_kind_is_tried_here() -> None:
 
 
 def test_what_another_version_stored_is_refused_by_its_name() -> None:
-    with pytest.raises(ValueError, match="knows no effect MergePullRequest; one of AskForCheck, "):
-        decode({"kind": "MergePullRequest", "number": 7})
+    with pytest.raises(ValueError, match="knows no effect MergeEverything; one of AskForCheck, "):
+        decode({"kind": "MergeEverything", "number": 7})

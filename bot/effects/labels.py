@@ -1,0 +1,49 @@
+"""A label of ours on a pull request: there when something is so, and gone when it is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.effects.base import Applied, EffectContext
+from bot.github.errors import is_not_found
+from bot.payload import Payload
+
+LABELS = "/repos/{+repo}/issues/{number}/labels"
+ONE_LABEL = "/repos/{+repo}/issues/{number}/labels/{label}"
+
+SO_ALREADY, PUT_ON, TAKEN_OFF = "the label was so already", "put the label {label} on", "took the label {label} off"
+
+
+@dataclass(frozen=True, slots=True)
+class KeepLabel:
+    """Have one label be on a pull request, or not; all others are left alone.
+
+    GitHub makes a label that the repository does not have yet:
+    https://docs.github.com/rest/issues/labels#add-labels-to-an-issue
+    """
+
+    number: int
+    label: str
+    on: bool
+
+    @property
+    def target(self) -> str:
+        """The pull request and the label."""
+        return f"label:{self.number}:{self.label}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Look whether it is so, then write."""
+        where = {"repo": context.repository.full_name, "number": str(self.number)}
+        present = [Payload(label).text("name") async for label in context.github.getiter(LABELS, url_vars=where)]
+        is_on = self.label.casefold() in (name.casefold() for name in present)
+        if is_on == self.on:
+            return Applied(SO_ALREADY, changed=False)
+        if self.on:
+            await context.github.post(LABELS, url_vars=where, data={"labels": [self.label]})
+            return Applied(PUT_ON.format(label=self.label))
+        try:
+            await context.github.delete(ONE_LABEL, url_vars={**where, "label": self.label})
+        except Exception as error:
+            if not is_not_found(error):  # somebody was quicker
+                raise
+        return Applied(TAKEN_OFF.format(label=self.label))

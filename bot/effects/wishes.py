@@ -1,0 +1,110 @@
+"""What becomes of a merge that somebody wishes for and that has to wait: it is kept, looked at, ended with a word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.effects.base import Applied, EffectContext
+from bot.effects.comments import Reply
+from bot.github.markdown import code
+from bot.wishes import MOST_WAITING, Wish, next_look, numbers_in, waiting_key, watch_key, wish_key
+
+KEPT, NONE_LEFT = "the merge of {sha} waits", "no merge waits"
+ASKED, ASKED_ALREADY = "#{number} is looked at", "#{number} is looked at soon in any case"
+SETTLE_SECONDS = 0.5
+"""How long a look waits for more of the same: one moment often ends a check run, its workflow and a status."""
+NOTHING_TO_TELL = "there is nothing to tell"
+OFF = "The merge of {sha} that {by} [asked for]({url}) is off. {why}"
+"""`why` is whole sentences, perhaps with a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeepWish:
+    """Keep what somebody wishes for a pull request, in place of what was kept; None: nothing any more."""
+
+    number: int
+    wish: Wish | None = None
+
+    @property
+    def target(self) -> str:
+        """The pull request: of two words in one comment the later stands."""
+        return f"merge-wish:{self.number}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Write it down, and among those that the timer looks at."""
+        await _keep(context, self.number, self.wish)
+        return Applied(KEPT.format(sha=self.wish.sha[:7]) if self.wish else NONE_LEFT)
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtPull:
+    """Have a pull request looked at, whether it can be merged; with a `watch`, now and whenever that commit changes.
+
+    The look after the note of it sees what happened before it was written down, and was no hint yet. `told_at`, in
+    seconds since 1970, is when something told that it may have changed; None: look at once.
+    """
+
+    number: int
+    watch: str = ""
+    told_at: float | None = None
+
+    @property
+    def target(self) -> str:
+        """The pull request."""
+        return f"merge-look:{self.number}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Announce the next look that has not begun; whoever did so before has asked for the same."""
+        if self.watch:
+            key = watch_key(context.repository.id, self.watch)
+            numbers = await numbers_in(context.records, key)
+            if self.number not in numbers:
+                await context.records.put(key, {"numbers": [*numbers, self.number]})
+        look = await next_look(context.records, context.repository, self.number)
+        not_before = self.told_at + SETTLE_SECONDS if self.told_at is not None else None
+        new = await context.announce(*look, not_before=not_before)
+        return Applied((ASKED if new else ASKED_ALREADY).format(number=self.number), changed=new)
+
+
+@dataclass(frozen=True, slots=True)
+class EndWish:
+    """Say that a merge which was waited for will not be, and why; then forget it.
+
+    Without a `why` it is applied when the merge was tried, and says why that failed, if it did. `merging` is the target
+    of that effect.
+    """
+
+    number: int
+    wish: Wish
+    why: str = ""
+    merging: str = ""
+
+    @property
+    def target(self) -> str:
+        """The pull request."""
+        return f"merge-end:{self.number}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Answer first, once, then forget: a crash in between finds the answer."""
+        failed = [one.text for one in await context.siblings() if one.failed and one.target == self.merging]
+        why = self.why or " ".join(failed)
+        if not why:
+            return Applied(NOTHING_TO_TELL, changed=False)
+        sha, by = code(self.wish.sha[:7]), code(self.wish.by.login)
+        text = OFF.format(sha=sha, by=by, url=self.wish.url, why=why)
+        await Reply(self.number, text, since=self.wish.asked_at).apply(context)
+        await _keep(context, self.number, None)
+        return Applied(NONE_LEFT)
+
+
+async def _keep(context: EffectContext, number: int, wish: Wish | None) -> None:
+    repository_id = context.repository.id
+    await context.records.put(wish_key(repository_id, number), wish.as_record() if wish else {})
+    # Two pull requests that write it in the same instant lose one of the two: then no timer looks at that, and only
+    # what events tell is left of its being looked at.
+    key = waiting_key(repository_id)
+    numbers = await numbers_in(context.records, key)
+    others = [one for one in numbers if one != number]
+    waits = [*others, number][-MOST_WAITING:] if wish and not wish.queued else others
+    if waits != numbers:
+        await context.records.put(key, {"numbers": waits})

@@ -1,0 +1,54 @@
+"""A town where pull requests are merged by comments, and what people see of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from sandbox import PullRequest
+from tests.conversations.town import Town, town
+
+CONFIG = """
+repositories:
+  octocat/compiler:
+    merge: {%s}
+"""
+KEYS = 'required: ["*/pr-head"]'
+CPU = "cpu/pr-head"
+BODY = "Saves a pass.\n\ncc @octocat"
+
+
+@asynccontextmanager
+async def merge_town(database_url: str, keys: str = KEYS, **options: Any) -> AsyncIterator[Town]:
+    """Start a town where `@ci merge` is on; `keys` are those below `merge`."""
+    async with town(database_url, config=CONFIG % keys, **options) as place:
+        yield place
+
+
+def report(here: Town, pull: PullRequest, state: str = "success", context: str = CPU) -> None:
+    """Let CI report on the head, with a link."""
+    here.repo.set_status("octocat", pull.head_sha, context, state, target_url="https://ci.example.org/job/1")
+
+
+def approve(pull: PullRequest, by: str = "octocat") -> None:
+    """Let somebody approve the head."""
+    pull.review(by, "Looks good.", "APPROVED")
+
+
+def ready(here: Town, author: str = "hubot", **values: Any) -> PullRequest:
+    """Open a pull request that is green and approved."""
+    pull = here.repo.open_pull_request(author, "Faster", BODY, **values)
+    report(here, pull)
+    approve(pull)
+    return pull
+
+
+async def says(here: Town, pull: PullRequest, text: str, by: str = "octocat") -> str:
+    """Let somebody comment, and return the bot's reactions and what it answered, without the link at its top."""
+    # Nobody reads a push in the second in which it happens.
+    here.github.clock.advance(seconds=1)
+    comment = pull.comment(by, text)
+    await here.quiet()
+    known = [answer.split("\n\n", 1)[-1] for answer in here.answers(pull) if f"issuecomment-{comment.id})" in answer]
+    return "\n".join([" ".join(pull.reactions(comment)), *known])

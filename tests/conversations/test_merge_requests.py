@@ -1,0 +1,98 @@
+"""What a merge costs: every request to GitHub, counted; the tables of `benchmarks/README.md` come from here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from sandbox import PullRequest
+from tests.conversations.merges import KEYS, approve, merge_town, report
+from tests.conversations.test_requests import CHECKS, COMMENT, COMMENTS, PULL, REACT, REPO, REVIEWS, ROLE, cost
+from tests.conversations.test_requests import STATUSES as COMBINED
+from tests.conversations.town import Town
+
+RULES, BRANCH = f"GET {REPO}/rules/branches/{{branch}}", f"GET {REPO}/branches/{{branch}}"
+COMMITS, MERGE = f"GET {REPO}/pulls/{{pull_number}}/commits", f"PUT {REPO}/pulls/{{pull_number}}/merge"
+LABELS, LABEL = f"GET {REPO}/issues/{{issue_number}}/labels", f"POST {REPO}/issues/{{issue_number}}/labels"
+FACTS = "POST /graphql"
+STATUS = f"POST {REPO}/statuses/{{sha}}"
+
+LOOK = Counter({PULL: 1, RULES: 1, BRANCH: 1, COMBINED: 1, CHECKS: 1, REVIEWS: 1, ROLE: 1})
+"""With one person who approved or requested changes; each further one costs one more."""
+COMMAND = Counter({PULL: 1, ROLE: 1, REACT: 2})
+MERGED = LOOK + Counter({FACTS: 1, COMMITS: 1, MERGE: 1})
+AFTERWARDS = Counter({COMBINED: 1, STATUS: 1})
+"""The push to the base branch gets the status of the slow tests, as every push does."""
+PUSHED = AFTERWARDS + Counter({f"GET {REPO}/contents/{{path}}": 1})
+"""What any push to a pull request costs: that status, and a look whether it has another `.github/nightjar.yaml`."""
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Town]:
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db") as place:
+        yield place
+
+
+@pytest.fixture
+async def labelled(tmp_path: Path) -> AsyncIterator[Town]:
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", f"{KEYS}, label: ready-for-merge") as place:
+        yield place
+
+
+def opened(here: Town) -> PullRequest:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    report(here, pull, "pending")
+    return pull
+
+
+async def test_a_merge_looks_twice_and_a_refusal_once(here: Town) -> None:
+    pull = opened(here)
+    refused = await cost(here, lambda: pull.comment("octocat", "@ci merge"))
+    assert refused == COMMAND + LOOK - Counter({ROLE: 1}) + Counter({COMMENTS: 1, COMMENT: 1})
+    report(here, pull)
+    approve(pull, by="octocat")
+    merged = await cost(here, lambda: pull.comment("octocat", "@ci merge"))
+    assert pull.merged_at
+    # The role of who asks is remembered for less than a minute.
+    assert merged == COMMAND - Counter({ROLE: 1}) + LOOK + MERGED + AFTERWARDS
+
+
+async def test_waiting_costs_a_look_where_something_happened_that_somebody_waits_for_and_nothing_elsewhere(
+    here: Town,
+) -> None:
+    pull, other = opened(here), opened(here)
+    approve(pull, by="octocat")
+    asked = await cost(here, lambda: pull.comment("octocat", "@ci merge when green"))
+    assert asked == COMMAND + LOOK + LOOK + Counter({COMMENTS: 1, COMMENT: 1})
+    assert await cost(here, lambda: report(here, other)) == {}
+    assert await cost(here, lambda: report(here, pull, "failure")) == {}
+    assert await cost(here, lambda: report(here, pull, context="docs")) == LOOK
+    assert await cost(here, lambda: pull.label("hubot", "docs")) == {}
+    green = await cost(here, lambda: report(here, pull))
+    assert pull.merged_at
+    # The role of who asked is looked up once more, beside that of who approved.
+    assert green == LOOK + Counter({ROLE: 1}) + MERGED + AFTERWARDS
+
+
+async def test_a_push_ends_the_waiting_without_a_look(here: Town) -> None:
+    pull = opened(here)
+    pull.comment("octocat", "@ci merge when green")
+    pushed = await cost(here, pull.push)
+    assert pushed == Counter({COMMENTS: 1, COMMENT: 1}) + PUSHED
+    assert await cost(here, pull.push) == PUSHED
+
+
+async def test_the_label_costs_a_look_for_what_matters_and_two_requests_where_it_changes(labelled: Town) -> None:
+    pull = opened(labelled)
+    await cost(labelled, lambda: None)
+    assert await cost(labelled, lambda: report(labelled, pull)) == {}
+    approved = await cost(labelled, lambda: approve(pull))
+    # Once for the approval, and once more after it was noted that its checks are watched from now on.
+    assert approved == LOOK + LOOK + Counter({LABELS: 1, LABEL: 1})
+    assert await cost(labelled, lambda: report(labelled, pull, context="docs")) == LOOK
+    assert await cost(labelled, lambda: pull.review("reader", "Hm.")) == {}
+    pushed = await cost(labelled, pull.push)
+    assert pushed == PUSHED + Counter({LABELS: 1, f"DELETE {REPO}/issues/{{issue_number}}/labels/{{name}}": 1})

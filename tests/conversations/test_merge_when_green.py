@@ -1,0 +1,333 @@
+"""`@ci merge when green`: what is waited for, what ends the waiting, and who is told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from sandbox import PullRequest
+from sandbox.rules import Rules
+from tests.conversations.lab import Moments
+from tests.conversations.merges import BODY, approve, merge_town, ready, report, says
+from tests.conversations.town import Town
+
+WHEN_GREEN = "@ci merge when green"
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Town]:
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db") as place:
+        yield place
+
+
+def short(pull: PullRequest) -> str:
+    return f"`{pull.head_sha[:7]}`"
+
+
+async def waiting(here: Town, *, by: str = "octocat", approved: bool = True, **values: object) -> PullRequest:
+    """Open a pull request for whose green somebody waits."""
+    pull = here.repo.open_pull_request("hubot", "Faster", BODY, **values)  # type: ignore[arg-type]
+    if approved:
+        approve(pull)
+    report(here, pull, "pending")
+    assert (await says(here, pull, WHEN_GREEN, by)).startswith("eyes +1\n")
+    return pull
+
+
+def word(here: Town, pull: PullRequest) -> str:
+    """Return what the bot wrote last, and see that it wrote no more than that after its answer."""
+    _, *more = here.answers(pull)
+    return "\n".join(more)
+
+
+async def test_it_waits_for_checks_and_approval_and_merges_when_both_are_there(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", BODY)
+    report(here, pull, "pending")
+    said = await says(here, pull, WHEN_GREEN)
+    assert said.splitlines() == [
+        "eyes +1",
+        f"- `@ci merge when green`: I merge {short(pull)} as soon as this is over:",
+        f"  - [`cpu/pr-head`](<https://ci.example.org/job/1>) has not ended on {short(pull)} yet.",
+        f"  - Nobody with write access other than the author has approved {short(pull)}.",
+        "  ",
+        "  A push calls it off, and so does `@ci cancel`.",
+    ]
+    report(here, pull)
+    await here.quiet()
+    assert pull.state == "open"
+    approve(pull)
+    await here.quiet()
+    assert str(pull.merged_by) == "@nightjar[bot]"
+    assert here.repo.git.commits[here.repo.branch("main")].message == "Faster (#1)\n\nSaves a pass.\n\ncc octocat"
+    assert word(here, pull) == ""
+
+
+async def test_what_is_ready_already_is_merged_at_once(here: Town) -> None:
+    pull = ready(here)
+    assert await says(here, pull, "@ci merge when ready") == "eyes +1"
+    assert pull.merged_at
+
+
+@pytest.mark.parametrize("fork", [False, True])
+async def test_check_runs_make_it_green_also_those_of_forks(here: Town, fork: bool) -> None:
+    """The check runs of a fork's commit name no pull request."""
+    here.repo.rules["main"] = Rules(required={"unit": None})
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=fork)
+    report(here, pull)
+    approve(pull)
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", jobs={"unit": None})
+    assert (await says(here, pull, WHEN_GREEN)).startswith("eyes +1\n")
+    run.finish("success")
+    await here.quiet()
+    assert pull.merged_at
+
+
+async def test_a_failure_is_waited_out_for_it_may_be_run_again(here: Town) -> None:
+    pull = await waiting(here)
+    report(here, pull, "failure")
+    await here.quiet()
+    assert word(here, pull) == ""
+    report(here, pull, "pending")
+    report(here, pull)
+    await here.quiet()
+    assert pull.merged_at
+
+
+async def test_rerun_and_merge_may_be_asked_for_together(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    here.repo.rules["main"] = Rules(required={"unit": None})
+    report(here, pull)
+    approve(pull)
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure"})
+    assert (await says(here, pull, f"@ci rerun\n{WHEN_GREEN}")).startswith("eyes +1\n")
+    run.finish("success")
+    await here.quiet()
+    assert pull.merged_at
+
+
+# What ends it
+
+
+async def test_a_push_calls_it_off_and_says_so_once(here: Town) -> None:
+    pull = await waiting(here)
+    old = pull.head_sha
+    pull.push()
+    pull.push()
+    report(here, pull)
+    approve(pull)
+    await here.quiet()
+    assert pull.state == "open"
+    (told,) = here.answers(pull)[1:]
+    comment = pull.comments_by("octocat")[-1]
+    url = f"{here.github.url}/octocat/compiler/pull/1#issuecomment-{comment.id}"
+    assert f"The merge of `{old[:7]}` that `octocat` [asked for]({url}) is off. The head moved to `" in told
+    assert told.endswith("`: look at what was pushed, and ask again if it is to be merged.")
+
+
+@pytest.mark.parametrize(
+    ("happens", "why"),
+    [
+        (lambda pull: pull.label("reader", "hold"), "- It has the label `hold`: somebody has to take that off first."),
+        (lambda pull: pull.convert_to_draft("hubot"), "- It is a draft: mark it as ready for review first."),
+        (lambda pull: pull.review("octocat", "No.", "CHANGES_REQUESTED"), "- `octocat` [requests changes]("),
+        (lambda pull: pull.retarget("hubot", "release"), "It is to be merged into `release` now, not into `main`"),
+    ],
+)
+async def test_what_would_have_been_refused_ends_the_waiting(
+    here: Town, happens: Callable[[PullRequest], object], why: str
+) -> None:
+    here.repo.push("release", by="octocat")
+    pull = await waiting(here)
+    happens(pull)
+    await here.quiet()
+    assert "is off." in word(here, pull)
+    assert why in word(here, pull)
+    report(here, pull)
+    pull.labels.clear()
+    pull.draft = False
+    await here.quiet()
+    assert pull.state == "open", "it has to be asked for again"
+
+
+async def test_conflicts_that_came_from_the_base_are_told_when_it_is_green(here: Town) -> None:
+    pull = await waiting(here, files={"README.md": "mine\n"})
+    here.repo.push("main", {"README.md": "theirs\n"}, by="octocat")
+    report(here, pull)
+    await here.quiet()
+    assert "- It has conflicts with `main`" in word(here, pull)
+
+
+@pytest.mark.parametrize("how", ["closed", "merged"])
+async def test_somebody_who_closes_or_merges_by_hand_needs_no_word(here: Town, how: str) -> None:
+    pull = await waiting(here)
+    if how == "closed":
+        pull.close("hubot")
+        pull.reopen("hubot")
+    else:
+        pull.merge("octocat")
+    report(here, pull)
+    await here.quiet()
+    assert word(here, pull) == ""
+    assert (pull.state == "open") is (how == "closed")
+
+
+async def test_who_lost_their_access_since_merges_nothing(here: Town) -> None:
+    pull = await waiting(here, by="hubot", approved=False)
+    here.repo.set_role("hubot", "triage")
+    approve(pull)
+    report(here, pull)
+    await here.quiet()
+    assert pull.state == "open"
+    assert word(here, pull).endswith("`hubot` may not merge here any more; somebody who may can ask again.")
+
+
+async def test_what_github_refuses_in_the_end_is_told(here: Town) -> None:
+    pull = await waiting(here)
+    here.repo.merge_methods = ("rebase",)
+    report(here, pull)
+    await here.quiet()
+    assert "it says `Squash merges are not allowed on this repository.`." in word(here, pull)
+    report(here, pull)
+    await here.quiet()
+    assert len(here.answers(pull)) == 2
+
+
+# Cancelling
+
+
+@pytest.mark.parametrize("who", ["octocat", "hubot"])
+async def test_people_who_may_write_and_the_author_call_it_off(here: Town, who: str) -> None:
+    pull = await waiting(here)
+    said = await says(here, pull, "@ci cancel", who)
+    assert said == f"eyes +1\n- `@ci cancel`: The merge of {short(pull)} that `octocat` asked for is called off."
+    report(here, pull)
+    await here.quiet()
+    assert pull.state == "open"
+
+
+async def test_nobody_else_does(here: Town) -> None:
+    """TVM's bot took `cancel` from anybody, anywhere in any comment."""
+    pull = await waiting(here)
+    pull.comment("reader", "I would not @ci cancel this.")
+    assert (await says(here, pull, "@ci cancel", "triager")).startswith("eyes confused")
+    report(here, pull)
+    await here.quiet()
+    assert pull.merged_at
+
+
+async def test_the_last_word_of_one_comment_stands(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await says(here, pull, f"{WHEN_GREEN}\n@ci stop merge")
+    report(here, pull)
+    approve(pull)
+    await here.quiet()
+    assert pull.state == "open"
+    assert "No merge is waiting here" in await says(here, pull, "@ci cancel")
+
+
+async def test_a_merge_that_was_given_up_is_not_made_by_a_replay(here: Town) -> None:
+    """People were told that it is off, and may have pushed, cancelled, or asked again since."""
+    pull = await waiting(here)
+    here.repo.merge_methods = ("rebase",)
+    report(here, pull)
+    await here.quiet()
+    (failed,) = await here.bot.engine.journal.recent(limit=50, failed=True)
+    here.repo.merge_methods = ("squash",)
+    again = await here.bot.engine.replay(failed.guid)
+    assert again.state == "done"
+    await here.quiet()
+    assert pull.state == "open"
+    assert "is off." in word(here, pull)
+
+
+# What is refused at once
+
+
+async def test_what_somebody_has_to_do_first_is_not_waited_for_and_all_of_it_is_told(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", draft=True)
+    pull.label("hubot", "hold")
+    said = await says(here, pull, WHEN_GREEN)
+    assert said.splitlines() == [
+        "eyes confused",
+        "- 😕 `@ci merge when green`: I do not wait for this, for somebody has to do something first:",
+        "  - It is a draft: mark it as ready for review first.",
+        "  - It has the label `hold`: somebody has to take that off first.",
+        f"  - Nothing on {short(pull)} is named `*/pr-head` yet; `merge: required:` in app.yaml requires it. "
+        "If it never comes, it is required there in vain.",
+        f"  - Nobody with write access other than the author has approved {short(pull)}.",
+        "  ",
+        "  Ask again after that.",
+    ]
+    pull.unlabel("hubot", "hold")
+    pull.ready_for_review("hubot")
+    report(here, pull)
+    approve(pull)
+    await here.quiet()
+    assert pull.state == "open"
+
+
+# Nothing is lost
+
+
+async def test_what_no_event_has_told_of_is_seen_by_the_timer(tmp_path: Path) -> None:
+    moments = Moments()
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", now=moments) as here:
+        await here.bot.timers.tick()
+        pull = await waiting(here)
+        here.github.webhooks.lose("status")
+        report(here, pull)
+        await here.quiet()
+        assert pull.state == "open"
+        moments.ahead += 15 * 60
+        await here.bot.timers.tick()
+        await here.quiet()
+        assert pull.merged_at
+        here.github.requests.clear()
+        moments.ahead += 15 * 60
+        await here.bot.timers.tick()
+        await here.quiet()
+        assert here.github.requests.records == [], "where nothing waits nobody is asked"
+
+
+async def test_what_happens_while_the_command_is_worked_out_is_not_lost(here: Town) -> None:
+    """Green between our look and the note that somebody waits: the look after the note sees it."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    approve(pull)
+    report(here, pull, "pending")
+    await here.quiet()
+    held = here.github.faults.pause(
+        "POST", "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions", when="before"
+    )
+    pull.comment("octocat", WHEN_GREEN)
+    await held.reached.wait()
+    report(here, pull)
+    await here.github.delivered()
+    held.resume()
+    await here.quiet()
+    assert pull.merged_at
+
+
+async def test_it_waits_in_the_merge_queue_too_and_leaves_it_when_called_off(here: Town) -> None:
+    here.repo.rules["main"] = Rules(queue=True)
+    pull = await waiting(here)
+    report(here, pull)
+    await here.quiet()
+    assert pull.queued is not None
+    assert (await says(here, pull, "@ci cancel")).startswith("eyes +1")
+    assert pull.queued is None
+
+
+async def test_two_pull_requests_of_one_commit_are_waited_for_one_by_one(here: Town) -> None:
+    here.repo.push("release", by="octocat", onto=here.repo.branch("main"))
+    first = here.repo.open_pull_request("hubot", "Faster", branch="faster")
+    second = here.repo.open_pull_request("hubot", "Faster", branch="faster", base="release")
+    assert first.head_sha == second.head_sha
+    for pull in (first, second):
+        approve(pull)
+        assert (await says(here, pull, WHEN_GREEN)).startswith("eyes +1\n")
+    report(here, first)
+    await here.quiet()
+    assert first.merged_at
+    assert second.merged_at

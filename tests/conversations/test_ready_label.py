@@ -1,0 +1,129 @@
+"""The label on pull requests that could be merged as they are: put on, taken off, and true in between."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from sandbox import PullRequest
+from tests.conversations.merges import KEYS, approve, merge_town, ready, report, says
+from tests.conversations.town import BOT, Town
+
+LABEL = "ready-for-merge"
+WITH_LABEL = f"{KEYS}, label: {LABEL}"
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Town]:
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", WITH_LABEL) as place:
+        yield place
+
+
+def labels(pull: PullRequest) -> list[str]:
+    return [label.name for label in pull.labels]
+
+
+def deeds(here: Town) -> Counter[str]:
+    """Return how often the bot put labels on and took them off."""
+    told = [d for d in here.github.webhooks.deliveries if d.event == "pull_request" and "label" in d.body]
+    return Counter(str(d.action) for d in told if d.body["sender"]["login"] == BOT)
+
+
+async def test_it_comes_when_everything_is_there_and_goes_with_a_push(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    pull.label("hubot", "docs")
+    report(here, pull, "pending")
+    approve(pull)
+    await here.quiet()
+    assert labels(pull) == ["docs"]
+    report(here, pull)
+    await here.quiet()
+    assert labels(pull) == ["docs", LABEL]
+    pull.push()
+    await here.quiet()
+    assert labels(pull) == ["docs"]
+    report(here, pull)
+    approve(pull)
+    await here.quiet()
+    assert labels(pull) == ["docs", LABEL]
+    assert deeds(here) == {"labeled": 2, "unlabeled": 1}
+    assert here.answers(pull) == []
+
+
+async def test_it_goes_with_whatever_comes_in_the_way_and_comes_back(here: Town) -> None:
+    pull = ready(here)
+    await here.quiet()
+    assert labels(pull) == [LABEL]
+    steps: list[tuple[Callable[[], object], list[str]]] = [
+        (lambda: report(here, pull, "pending"), []),
+        (lambda: report(here, pull), [LABEL]),
+        (lambda: report(here, pull, "failure", "gpu/pr-head"), []),
+        (lambda: report(here, pull, "success", "gpu/pr-head"), [LABEL]),
+        (lambda: pull.label("reader", "hold"), ["hold"]),
+        (lambda: pull.unlabel("reader", "hold"), [LABEL]),
+        (lambda: pull.convert_to_draft("hubot"), []),
+        (lambda: pull.ready_for_review("hubot"), [LABEL]),
+        (lambda: pull.review("octocat", "Wait.", "CHANGES_REQUESTED"), []),
+        (lambda: pull.dismiss_review("octocat", pull.reviews[-1]), []),
+        (lambda: approve(pull), [LABEL]),
+        (lambda: pull.close("hubot"), []),
+        (lambda: pull.reopen("hubot"), [LABEL]),
+    ]
+    for happens, expected in steps:
+        happens()
+        await here.quiet()
+        assert labels(pull) == expected
+
+
+async def test_whoever_else_puts_it_on_or_takes_it_off_is_corrected_once(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    pull.label("hubot", LABEL.upper())
+    await here.quiet()
+    assert labels(pull) == []
+    report(here, pull)
+    approve(pull)
+    await here.quiet()
+    here.github.clock.advance(seconds=1)
+    pull.unlabel("octocat", LABEL)
+    await here.quiet()
+    assert labels(pull) == [LABEL.upper()], "a label has one way of being written, that of who wrote it first"
+    assert deeds(here) == {"labeled": 2, "unlabeled": 1}
+
+
+async def test_it_goes_when_the_pull_request_is_merged(here: Town) -> None:
+    pull = ready(here)
+    assert (await says(here, pull, "@ci merge")).startswith("eyes +1")
+    assert (pull.state, labels(pull)) == ("closed", [])
+
+
+async def test_the_checks_of_what_nobody_has_approved_cost_nothing(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    here.github.requests.clear()
+    report(here, pull, "pending")
+    report(here, pull)
+    here.repo.add_workflow_run(pull.head_sha, "CI", "success", {str(n): "success" for n in range(9)})
+    pull.label("hubot", "docs")
+    pull.review("reader", "Hm.")
+    await here.quiet()
+    assert here.github.requests.records == []
+
+
+async def test_a_burst_of_checks_is_looked_at_once_or_twice(here: Town) -> None:
+    """Whatever is told before a look begins is seen by it, so that nothing else has to be asked for."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    report(here, pull, "pending")
+    approve(pull)
+    await here.quiet()
+    here.github.requests.clear()
+    here.github.webhooks.hold()
+    for n in range(40):
+        report(here, pull, context=f"{n}/pr-head")
+    report(here, pull)
+    here.github.webhooks.release()
+    await here.quiet()
+    assert labels(pull) == [LABEL]
+    assert here.github.requests.count("GET", "/repos/{owner}/{repo}/pulls/{pull_number}") <= 4
