@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from bot.engine.service import Engine
+from bot.heads import repository_key
 from bot.repository_file_sweep import LOOKED
+from bot.timers import TIMER_DUE
 from sandbox import App, GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from sandbox.jenkins import JenkinsSandbox
@@ -61,11 +63,22 @@ class Place:
     def configure(self, names: Sequence[str], **keys: Any) -> None:
         """Write app.yaml for these repositories; `keys` are those of each, beside the Jenkins server."""
         results = {"results": self.results} if self.results else {}
-        # Due half a day from now, so that only those conversations run it that ask for it.
+        # Due half a day from now, and never: only those conversations run them that ask for it.
         nightly = {"at": f"{(time.gmtime().tm_hour + 12) % 24:02}:00", "timezone": "UTC"}
-        each = {"rerun": {"jenkins": [{"url": self.jenkins.url}]}, "nightly": nightly, **results, **keys}
+        timers = {"nightly": nightly, "last_good": {"every": "10000d", "require": ["cpu"]}}
+        each = {"rerun": {"jenkins": [{"url": self.jenkins.url}]}, **timers, **results, **keys}
         text = json.dumps({"repositories": dict.fromkeys(names, each)})
         (self.folder / "app.yaml").write_text(text)
+
+    async def run_timer(self, repository: Repository, name: str, moment: str) -> None:
+        """Have a timer run, once for each `moment`."""
+        known = {"id": repository.id}
+        async with self.beside() as engine:
+            await engine.records.put(repository_key(repository.full_name), known)
+            about = {**known, "full_name": repository.full_name}
+            body = {"action": name, "repository": about, "timer": {"at": int(time.time())}}
+            lock = f"timer:{repository.id}:{name}"
+            await engine.accept(f"{lock}:{moment}", TIMER_DUE, json.dumps(body), lock)
 
     async def start(self) -> None:
         """Start the bot, and have GitHub send webhooks to it."""

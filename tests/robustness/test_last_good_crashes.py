@@ -1,0 +1,40 @@
+"""SIGKILL while it is looked for the last good commit, and while its branch moves: it moves once."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.robustness.conversation import Conversation
+from tests.robustness.crashes import watch
+from tests.robustness.test_crashes import IN_LAST_GOOD, killed_and_started_again
+
+BRANCH = "refs/heads/last-successful"
+
+
+class LastGoodMoves(Conversation):
+    """The last good branch moves on, by a timer that somebody runs."""
+
+    async def hold(self) -> None:
+        """Let a commit be good that the branch does not have."""
+        push = partial(self.repository.push, "main", by="hubot")
+        self.repository.move(BRANCH, push().sha, "octocat")
+        good = push().sha
+        self.repository.set_status("hubot", good, "cpu", "success")
+        await self.place.run_timer(self.repository, "last-good", "once")
+        await self.until(lambda: self.repository.refs[BRANCH] == good)
+
+    def seen(self) -> dict[str, Any]:
+        """Return where the branch is, and how often anything was done."""
+        at_the_head = self.repository.refs[BRANCH] == self.repository.branch("main")
+        return {"at the head": at_the_head, "issues": len(self.repository.issues), "deeds": dict(self.deeds)}
+
+
+async def test_a_kill_around_any_request_of_a_look_loses_and_doubles_nothing(tmp_path: Path, sqlite_url: str) -> None:
+    (tmp_path / "undisturbed").mkdir()
+    undisturbed = await watch(tmp_path / "undisturbed", [LastGoodMoves])
+    assert undisturbed.kinds > IN_LAST_GOOD
+    points = [*undisturbed.around_writes, *undisturbed.at_reads]
+    assert len(points) > 10
+    await killed_and_started_again(tmp_path, sqlite_url, undisturbed, points)
