@@ -1,0 +1,50 @@
+"""Answers that cost something: asked for once however many want them at a time, and kept for a while."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+from cachetools import TLRUCache
+
+from bot.github.auth import SingleFlight
+
+MOST = 1_000
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Remembered(Generic[K, V]):
+    """Keep each answer for as many seconds as `lasts` says of it, and an error for `error_seconds`; in this process."""
+
+    def __init__(
+        self, lasts: Callable[[V], float], error_seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._kept: TLRUCache[K, V | Exception] = TLRUCache(
+            MOST,
+            ttu=lambda _, kept, now: now + (error_seconds if isinstance(kept, Exception) else lasts(kept)),
+            timer=clock,
+        )
+        self._flights: SingleFlight[K, V] = SingleFlight()
+
+    async def get(self, key: K, make: Callable[[], Awaitable[V]]) -> V:
+        """Return what is kept, or else what `make` gives; raises the error that it raised."""
+        kept = self._kept.get(key)
+        if isinstance(kept, Exception):
+            raise kept.with_traceback(None)
+        return kept if kept is not None else await self._flights.do(key, lambda: self._make(key, make))
+
+    def forget(self, key: K) -> None:
+        """Ask anew next time."""
+        self._kept.pop(key, None)
+
+    async def _make(self, key: K, make: Callable[[], Awaitable[V]]) -> V:
+        try:
+            made = await make()
+        except Exception as error:
+            self._kept[key] = error
+            raise
+        self._kept[key] = made
+        return made

@@ -1,0 +1,204 @@
+"""What CI should do, as tables: each vector of the scripts that did it before, and where we differ on purpose."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.config.ci_decisions import RebuildDocker, SkipCi
+from bot.decisions import Files, Unknown, has_tag, needs_files, rebuild_docker, run_everything, skip_ci
+
+GLOBS = (
+    "*.md",
+    ".github/*",
+    ".asf.yaml",
+    ".gitignore",
+    "LICENSE",
+    "NOTICE",
+    "KEYS",
+    "tests/lint/*",
+    ".pre-commit-config.yaml",
+)
+BY_GLOBS = SkipCi(globs=GLOBS, docs=())
+BY_DOCS = SkipCi()
+EVERYTHING = SkipCi(globs=GLOBS)
+
+
+def files(*names: str) -> Files:
+    return Files(names, len(names))
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        # As the predecessor's script had it.
+        ("[skip ci] Revert", True),
+        ("Revert [skip ci]", True),
+        ("[ci][skip ci] Revert", True),
+        ("[ skip ci ] Revert", True),
+        ("[skip-ci] Revert", False),
+        ("[ci, skip ci] Revert", False),
+        ("skip ci", False),
+        ("[no skip ci] Revert", False),
+        ("[[skip ci]] Revert", False),
+        ("[skip\nci]", False),
+        ("[]", False),
+        ("", False),
+        # More tolerant than it on purpose.
+        ("[Skip CI] Revert", True),
+        ("[skip  ci] Revert", True),
+        ("[skip\u00a0ci] Revert", True),
+        # Neither half of a tag is one.
+        ("[skip ci Revert", False),
+        ("skip ci] Revert", False),
+        ("[skip] [ci] Revert", False),
+    ],
+)
+def test_a_title_skips_ci_by_a_tag_of_its_own(title: str, expected: bool) -> None:
+    """TVM #11714, #11671: anywhere in the title, and as a tag alone."""
+    assert has_tag(title, "skip ci") is expected
+    assert skip_ci(SkipCi(), title, files("src/x.cc")).value is expected
+
+
+def test_a_title_does_not_count_where_no_tag_is_set() -> None:
+    assert not has_tag("[] [skip ci]", "")
+    verdict = skip_ci(SkipCi(title_tag="", docs=()), "[skip ci] []", files("src/x.cc"))
+    assert not verdict.value
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["README.md"], True),
+        (["a/b/c.md"], True),
+        (["LICENSE", "a/b/c.md", ".github/workflows/main.yml", "tests/lint/a/b.sh"], True),
+        (["README.MD"], False),
+        (["docs/LICENSE"], False),
+        (["sub/.gitignore"], False),
+        (["README.md", "src/x.cc"], False),
+        (["src/x.md.cc"], False),
+        ([], False),
+    ],
+)
+def test_globs_skip_ci_where_all_files_match(names: list[str], expected: bool) -> None:
+    """`*` crosses folders and case differs, as before; no changed file at all never skips (TVM #9221)."""
+    assert skip_ci(BY_GLOBS, "Fix it", files(*names)).value is expected
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["docs/index.rst"], True),
+        (["docs/a/b/index.rst", "docs/conf.py"], True),
+        (["docs/index.rst", "src/x.cc"], False),
+        # The predecessor took any path with docs/ somewhere in it.
+        (["apps/foo/docs/x.c"], False),
+        (["mydocs/x.rst"], False),
+        (["docs"], False),
+        (["Docs/x.rst"], False),
+        ([], False),
+    ],
+)
+def test_documentation_alone_skips_ci(names: list[str], expected: bool) -> None:
+    """TVM #9221: without changed files everything runs. `docs/` is a folder at the top and no part of a name."""
+    verdict = skip_ci(BY_DOCS, "Fix it", files(*names))
+    assert verdict.value is expected
+    assert expected == verdict.reason.endswith("documentation alone.")
+
+
+def test_files_that_do_not_matter_and_documentation_may_come_together() -> None:
+    verdict = skip_ci(EVERYTHING, "Fix it", files("README.md", "docs/index.rst"))
+    assert (verdict.value, verdict.reason) == (
+        True,
+        "CI is skipped: 2 files are changed, of which none matters to it.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["docker/Dockerfile.ci_gpu"], True),
+        (["docker/install/ubuntu_install_python.sh"], True),
+        (["src/x.cc", "docker/Dockerfile.ci_cpu"], True),
+        (["src/x.cc"], False),
+        ([], False),
+        (["docker/bash.sh", "docker/with_the_same_user"], False),
+        # These built images anew: the first two by mistake, the others by `docker/` anywhere in the name.
+        (["docker/README.md"], False),
+        (["docker/clear-stale-images.sh", "docker/lint.sh"], False),
+        (["tests/docker/x.py"], False),
+        (["src/docker/x.cc", "mydocker/x"], False),
+    ],
+)
+def test_images_are_built_where_what_they_are_made_of_is_changed(names: list[str], expected: bool) -> None:
+    scripts = tuple(f"docker/{name}" for name in ("bash.sh", "with_the_same_user", "lint.sh", "clear-stale-images.sh"))
+    config = RebuildDocker(ignore=("*.md", *scripts))
+    assert rebuild_docker(config, files(*names)).value is expected
+
+
+def test_without_further_settings_text_in_the_folder_of_images_builds_none() -> None:
+    assert not rebuild_docker(RebuildDocker(), files("docker/README.md", "tests/docker/x.py")).value
+    assert rebuild_docker(RebuildDocker(), files("docker/README.md", "docker/bash.sh")).value
+
+
+def test_a_double_star_is_no_other_star() -> None:
+    assert rebuild_docker(RebuildDocker(paths=("docker/**",)), files("docker/install/x.sh")).value
+
+
+def test_a_renamed_file_counts_by_both_of_its_names() -> None:
+    moved = Files(("docs/codegen.md", "src/codegen.cc"), 1)
+    assert skip_ci(EVERYTHING, "Move it", moved).reason == "CI runs: src/codegen.cc matters to it."
+    assert rebuild_docker(RebuildDocker(), Files(("tools/x.sh", "docker/x.sh"), 1)).value
+    renamed = Files(("docs/new.rst", "docs/old.rst"), 1)
+    assert skip_ci(EVERYTHING, "Move it", renamed).reason == "CI is skipped: 1 file is changed, documentation alone."
+
+
+def test_what_could_not_be_found_out_runs_and_says_that_this_is_a_fallback() -> None:
+    """TVM #10457: an error that looked like an answer went unnoticed for days."""
+    unknown = Unknown("GitHub could not be asked")
+    assert skip_ci(EVERYTHING, "Fix it", unknown).reason == "Fallback: GitHub could not be asked, so CI runs."
+    assert not skip_ci(EVERYTHING, "Fix it", unknown).value
+    assert rebuild_docker(RebuildDocker(), unknown).value
+    decision = run_everything("GitHub could not be asked", "0d1a26e")
+    assert decision.sha == "0d1a26e"
+    assert {name: one.value for name, one in decision.verdicts.items()} == {
+        "run_slow_tests": True,
+        "skip_ci": False,
+        "rebuild_docker": True,
+    }
+    assert all(one.reason.startswith("Fallback: GitHub could not be asked, so ") for one in decision.verdicts.values())
+
+
+def test_the_title_alone_decides_where_the_files_are_not_known() -> None:
+    assert skip_ci(EVERYTHING, "[skip ci] Revert", Unknown("GitHub could not be asked")).value
+
+
+def test_what_is_not_switched_on_skips_nothing_and_builds_everything() -> None:
+    assert skip_ci(None, "[skip ci]", files("docs/x.rst")).value is False
+    assert rebuild_docker(None, files("src/x.cc")).value is True
+    assert "app.yaml does not switch skip_ci on" in skip_ci(None, "", files()).reason
+
+
+@pytest.mark.parametrize(
+    ("skip", "docker", "title", "expected"),
+    [
+        (None, None, "Fix it", False),
+        (SkipCi(), None, "Fix it", True),
+        (SkipCi(), None, "[skip ci] Fix it", False),
+        (SkipCi(docs=()), None, "Fix it", False),
+        (SkipCi(docs=(), globs=("*.md",)), None, "Fix it", True),
+        (SkipCi(docs=()), RebuildDocker(), "[skip ci] Fix it", True),
+        (None, RebuildDocker(), "Fix it", True),
+    ],
+)
+def test_files_are_asked_for_where_they_decide(
+    skip: SkipCi | None, docker: RebuildDocker | None, title: str, expected: bool
+) -> None:
+    assert needs_files(skip, docker, title) is expected
+
+
+def test_names_of_files_can_do_nothing_but_be_read() -> None:
+    name = "src/\x1b[31m\u202e" + "x" * 500 + "/codegen.cc"
+    reason = skip_ci(BY_DOCS, "Fix it", files(name)).reason
+    assert len(reason) <= 140
+    assert reason.isprintable()
+    assert "x/codegen.cc matters" in reason

@@ -1,0 +1,58 @@
+"""Answers that cost something are asked for once, and no longer than they last."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bot.errors import TryAgain
+from bot.remembered import Remembered
+
+
+class Source:
+    """Something that is asked, and counts how often."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.now = 0.0
+        self.broken = False
+        self.remembered: Remembered[str, int] = Remembered(lambda answer: 100 * answer, 10, lambda: self.now)
+
+    async def _answer(self) -> int:
+        self.asked += 1
+        await asyncio.sleep(0)
+        if self.broken:
+            raise TryAgain("not now")
+        return self.asked
+
+    async def get(self, key: str = "a") -> int:
+        return await self.remembered.get(key, self._answer)
+
+
+async def test_those_who_ask_at_a_time_share_one_answer() -> None:
+    source = Source()
+    assert await asyncio.gather(*(source.get() for _ in range(30))) == [1] * 30
+    assert await source.get("b") == 2
+
+
+async def test_an_answer_lasts_as_long_as_it_says() -> None:
+    source = Source()
+    assert await source.get() == 1
+    source.now = 99
+    assert await source.get() == 1
+    source.now = 100
+    assert await source.get() == 2
+    source.now = 299
+    assert await source.get() == 2
+
+
+async def test_an_error_is_kept_for_a_moment_only() -> None:
+    source = Source()
+    source.broken = True
+    for _ in range(3):
+        with pytest.raises(TryAgain):
+            await source.get()
+    assert source.asked == 1
+    source.now, source.broken = 10, False
+    assert await source.get() == 2
