@@ -10,16 +10,19 @@ from functools import partial
 from typing import Any, ClassVar
 
 from bot.config.shared import PATH
+from bot.effects.refs import CANNOT
 from bot.heads import repository_key
 from bot.repository_file_report import NAME as CONFIG
 from bot.timers import TIMER_DUE
 from sandbox import PullRequest, Repository
 from sandbox.conversation import Comment
+from sandbox.issues import Issue
 from sandbox.jenkins import JenkinsJob
 from sandbox.workflows import WorkflowRun
 from tests.robustness.place import BOT, PATIENCE, Place, plain
 
 SLOW_TESTS = "ci/slow-tests"
+BRANCH = "nightly"
 STICKY = "GitHub did not let me ask"
 
 
@@ -27,6 +30,8 @@ class Conversation:
     """People talking with the bot on a pull request, in a repository of their own."""
 
     BODY: ClassVar[str] = ""
+    REFUSED: ClassVar[str] = ""
+    """Words of the failures that it is about; no other may be there in the end."""
 
     def __init__(self, place: Place, repository: Repository) -> None:
         self.place = place
@@ -150,14 +155,36 @@ CONVERSATIONS: tuple[type[Conversation], ...] = (Reviewers, SlowTests, Rerun)
 
 
 class NightlyMoves(Conversation):
-    """The nightly branch is made, and moves on, by a timer that somebody runs."""
+    """The nightly branch is made and moves on, cannot be moved, and can again, by a timer that somebody runs."""
+
+    REFUSED = CANNOT.format(branch="nightly")
 
     async def hold(self) -> None:
-        """Let two nights pass."""
-        for night in ("first", "second"):
-            sha = self.repository.push("main", by="hubot", message=f"Before the {night} night").sha
-            await self._run(night)
-            await self.until(partial(self.repository.status, sha, "nightly"))
+        """Let four nights pass: before the third somebody pushes to the branch, before the fourth it is deleted."""
+        await self._moves("first")
+        await self._moves("second")
+        self.repository.push(BRANCH, by="hubot", message="A stray commit")
+        await self._night("third")
+        await self.until(lambda: [issue.state for issue in self._issues()] == ["open"])
+        await self._told()
+        self.repository.move(f"refs/heads/{BRANCH}", None, "octocat")
+        await self._moves("fourth")
+        await self.until(lambda: [issue.state for issue in self._issues()] == ["closed"])
+
+    async def _moves(self, night: str) -> None:
+        sha = await self._night(night)
+        await self.until(partial(self.repository.status, sha, "nightly"))
+        await self._told()
+
+    async def _told(self) -> None:
+        """Wait until labs, if there are any, can read where the branch is."""
+        if self.place.bucket is not None:
+            await self.until(lambda: self._file().get("sha") == self._head)
+
+    async def _night(self, night: str) -> str:
+        sha = self.repository.push("main", by="hubot", message=f"Before the {night} night").sha
+        await self._run(night)
+        return sha
 
     async def _run(self, night: str) -> None:
         name, known = self.repository.full_name, {"id": self.repository.id}
@@ -170,11 +197,26 @@ class NightlyMoves(Conversation):
     def seen(self) -> dict[str, Any]:
         """Return where the branch is, and how often anything was done."""
         repository = self.repository
-        head = repository.refs.get("refs/heads/nightly")
         commits = repository.git.ancestry(repository.branch("main"))
         return {
-            "at the head": head == repository.branch("main"),
+            "at the head": self._head == repository.branch("main"),
             "statuses": [sorted(s.context for s in repository.all_statuses(commit.sha)) for commit in commits],
-            "issues": len(repository.issues),
+            "issues": [(issue.title, issue.state) for issue in self._issues()],
             "deeds": dict(self.deeds),
+            "what labs read": self._file().get("sha") == self._head,
         }
+
+    @property
+    def _head(self) -> str | None:
+        return self.repository.refs.get(f"refs/heads/{BRANCH}")
+
+    def _issues(self) -> list[Issue]:
+        return [issue for issue in self.repository.issues.values() if issue.user.login == BOT]
+
+    def _file(self) -> dict[str, Any]:
+        """Return what the bot has written into the bucket; nothing where it has not, or there is no bucket."""
+        key, bucket = f"results/{self.repository.full_name}/nightly.json", self.place.bucket
+        if bucket is None or key not in bucket.keys(key):
+            return {}
+        read: dict[str, Any] = json.loads(bucket.s3.get_object(Bucket=bucket.name, Key=key)["Body"].read())
+        return read

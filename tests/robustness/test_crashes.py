@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,6 +24,9 @@ IN_ALARMS = {"AskForLook"}
 IN_LAST_GOOD = {"ConcludeLastGood"}
 """Effects of the last good branch: tests/robustness/test_last_good_crashes.py kills the bot around them."""
 
+AT_ONCE = 40
+"""Requests that one kill hits: fewer than jobs run at once, for each job that is held takes the place of another."""
+
 
 def test_the_conversations_take_every_kind_of_effect(undisturbed: Undisturbed, undisturbed_nights: Undisturbed) -> None:
     """A new effect has to be brought into a conversation: then kills hit it as well."""
@@ -30,10 +35,18 @@ def test_the_conversations_take_every_kind_of_effect(undisturbed: Undisturbed, u
 
 
 async def killed_and_started_again(
-    folder: Path, database_url: str, undisturbed: Undisturbed, points: Sequence[Point], bucket: World | None = None
+    folder: Path, undisturbed: Undisturbed, points: Sequence[Point], bucket: World | None = None
 ) -> None:
-    """Kill the bot once at all these points, start it again, and find what an undisturbed run comes to."""
-    async with place(folder, database_url, bucket=bucket) as here:
+    """Kill the bot at each of these points, start it again, and find what an undisturbed run comes to."""
+    kills = math.ceil(len(points) / AT_ONCE)
+    for number in range(kills):
+        place_of_its_own = folder / str(number)
+        await asyncio.to_thread(place_of_its_own.mkdir)
+        await _killed_once(place_of_its_own, undisturbed, points[number::kills], bucket)
+
+
+async def _killed_once(folder: Path, undisturbed: Undisturbed, points: Sequence[Point], bucket: World | None) -> None:
+    async with place(folder, f"sqlite:///{folder}/nightjar.db", bucket=bucket) as here:
         crash = Crash(here, points)
         await here.start()
         await crash.come_to_the_points()
@@ -45,15 +58,15 @@ async def killed_and_started_again(
 
 
 async def test_a_kill_before_or_after_any_write_loses_and_doubles_nothing(
-    undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
+    undisturbed: Undisturbed, tmp_path: Path
 ) -> None:
-    await killed_and_started_again(tmp_path, sqlite_url, undisturbed, undisturbed.around_writes)
+    await killed_and_started_again(tmp_path, undisturbed, undisturbed.around_writes)
 
 
 async def test_a_kill_while_planning_or_between_plan_and_effects_loses_and_doubles_nothing(
-    undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
+    undisturbed: Undisturbed, tmp_path: Path
 ) -> None:
-    await killed_and_started_again(tmp_path, sqlite_url, undisturbed, undisturbed.at_reads)
+    await killed_and_started_again(tmp_path, undisturbed, undisturbed.at_reads)
 
 
 async def test_another_replica_takes_over_where_one_was_killed_for_good(

@@ -31,10 +31,10 @@ class LastGoodMoves(Conversation):
         return {"at the head": at_the_head, "issues": len(self.repository.issues), "deeds": dict(self.deeds)}
 
 
-async def test_a_kill_around_any_request_of_a_look_loses_and_doubles_nothing(tmp_path: Path, sqlite_url: str) -> None:
+async def test_a_kill_around_any_request_of_a_look_loses_and_doubles_nothing(tmp_path: Path) -> None:
     (tmp_path / "undisturbed").mkdir()
     undisturbed = await watch(tmp_path / "undisturbed", [LastGoodMoves])
     assert undisturbed.kinds > IN_LAST_GOOD
     points = [*undisturbed.around_writes, *undisturbed.at_reads]
     assert len(points) > 10
-    await killed_and_started_again(tmp_path, sqlite_url, undisturbed, points)
+    await killed_and_started_again(tmp_path, undisturbed, points)
