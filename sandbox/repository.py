@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .apps import App
+from .artifacts import Artifact
 from .checks import CheckRun, CheckSuite, Status
 from .git import NO_COMMIT, Commit, GitStore
 from .issues import By, Issue, Label
@@ -68,6 +69,11 @@ class Repository:
     def pulls(self) -> list[PullRequest]:
         """Return every pull request, oldest first."""
         return [issue for issue in self.issues.values() if isinstance(issue, PullRequest)]
+
+    @property
+    def artifacts(self) -> list[Artifact]:
+        """Return what workflow runs have uploaded, oldest first."""
+        return [artifact for run in self.workflow_runs for artifact in run.artifacts]
 
     def __repr__(self) -> str:
         return f"<repository {self.full_name}>"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from aiohttp import web
 from multidict import CIMultiDict
 
-from . import graphql, openapi, page
+from . import artifacts, graphql, openapi, page
 from .apps import App, Token
 from .errors import BAD_CREDENTIALS, REQUIRES_AUTHENTICATION, ApiError, not_accessible
 from .faults import Fault, When
@@ -46,6 +46,7 @@ class Server:
             application.router.add_route(route.method, route.aiohttp_path, self._api(route))
         application.router.add_route("POST", "/graphql", self._graphql)
         page.add_routes(application, self._github, self._unknown)
+        artifacts.add_routes(application, self._github)
         application.router.add_route("*", "/{rest:.*}", self._unknown)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await runner.setup()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from .artifacts import Artifact, zipped
 from .checks import CheckRun
 from .errors import ApiError
 from .users import User, node_id
@@ -73,6 +74,7 @@ class WorkflowRun:
     head_repository: Repository | None = None
     """A fork, where the commit comes from one."""
     jobs: list[Job] = field(default_factory=list)
+    artifacts: list[Artifact] = field(default_factory=list)
 
     @property
     def node_id(self) -> str:
@@ -123,6 +125,14 @@ class WorkflowRun:
         for old in again:
             self.add_job(old.name)
         github.events.workflow_run("requested", by, self)
+
+    def upload(self, name: str, files: Mapping[str, bytes | str], *, content: bytes | None = None) -> Artifact:
+        """Upload an artifact: a zip archive of these files, or of any `content`."""
+        github = self.repository.github
+        archive = zipped(files) if content is None else content
+        made = Artifact(github.new_id(), self, name, archive, github.clock.now())
+        self.artifacts.append(made)
+        return made
 
     def add_job(self, name: str) -> Job:
         """Add a queued job to the present attempt."""

@@ -7,18 +7,20 @@ import re
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+from typing import Any, BinaryIO, Protocol
 from urllib.parse import urlsplit
 
 import aiohttp
 import structlog
-from gidgethub import sansio
+from gidgethub import RedirectionException, sansio
 from gidgethub.abc import ITERABLE_KEY, JSON_CONTENT_TYPE, JSON_UTF_8_CHARSET, GitHubAPI
 from uritemplate.variable import VariableValue
 
 from bot.github.auth import Credentials
 from bot.github.cache import AnswerCache, revalidated
+from bot.github.download import fetch
 from bot.github.errors import NOT_JSON, Answer, RateLimited, TooManyPages, Unavailable, WriteRefused, error_of
 from bot.github.governor import SHORT_WAIT, Governor, Timing, is_sweeping
 from bot.github.graphql import data_of, graphql_url, is_mutation
@@ -31,6 +33,7 @@ TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)  # seconds; GitHub its
 TRIES = 3
 BACKOFF = 0.2  # seconds before the second try, doubled and with jitter before each further one
 ABSOLUTE = "(address from a payload)"
+NO_REDIRECTION = "the answer is no redirection to the file"
 
 # What must not be sent twice though its method says it may: a repeat adds the annotations of a check run again, or is
 # refused because the first one worked. The effects that do these look first, so they are told instead.
@@ -83,6 +86,8 @@ class _Call:
     route: str
     write: bool
     repeatable: bool
+    follow: bool = True
+    """Whether a GET goes where GitHub redirects it to."""
 
     @classmethod
     def rest(cls, method: str, url: str) -> _Call:
@@ -174,6 +179,23 @@ class GitHub(GitHubAPI):
         with _calling(_Call(_Call.rest("POST", url).route, write=False, repeatable=True)):
             answered, _, _ = await self._decoded("POST", url, url_vars, data, sansio.accept_format())
         return answered
+
+    async def download(self, url: str, url_vars: UrlVars, file: BinaryIO, *, limit: int) -> None:
+        """Write the file that GitHub redirects a GET to into `file`, `limit` bytes at most.
+
+        Raises `TooLong`, and what every other call may raise.
+        """
+        headers = sansio.create_headers(self.requester)
+        with _calling(replace(_Call.rest("GET", url), follow=False)):
+            try:
+                await self._request("GET", sansio.format_url(url, url_vars, base_url=self.base_url), headers)
+            except RedirectionException as redirection:
+                if redirection.status_code != HTTPStatus.FOUND:  # the repository has moved, not the file
+                    raise
+                where = redirection.headers.get("location", "")
+            else:
+                raise Unavailable(f"GET {_CALL.get().route}: {NO_REDIRECTION}")
+        await fetch(self._wire.session, where, file, limit=limit)
 
     async def _make_request(
         self,
@@ -268,7 +290,7 @@ class GitHub(GitHubAPI):
         started = wire.timing.clock()
         status = 0
         # A redirected write would arrive as a GET (301, 302); aiohttp keeps credentials from other origins.
-        follow = method == "GET"
+        follow = method == "GET" and _CALL.get().follow
         try:
             async with wire.session.request(
                 method, url, headers=headers, data=body, timeout=wire.timeout, allow_redirects=follow

@@ -5,7 +5,9 @@ https://docs.github.com/rest/actions/workflow-runs
 
 from __future__ import annotations
 
-from sandbox.errors import not_found
+from collections.abc import Sequence
+
+from sandbox.errors import ApiError, not_found
 from sandbox.routing import Answer, Call, route
 from sandbox.views import checks
 from sandbox.workflows import Job, WorkflowRun
@@ -18,7 +20,12 @@ RUN = f"{REPO}/actions/runs/{{run_id}}"
 @route("GET", f"{REPO}/actions/runs", "actions")
 def list_runs(call: Call) -> Answer:
     """List workflow runs, newest first."""
-    query, found = call.query, list(reversed(call.repository.workflow_runs))
+    return call.page(_asked_for(call, call.repository.workflow_runs), checks.workflow_run, "workflow_runs")
+
+
+def _asked_for(call: Call, runs: Sequence[WorkflowRun]) -> list[WorkflowRun]:
+    """Return those of some runs that the query asks for, newest first."""
+    query, found = call.query, list(reversed(runs))
     for name, attribute in (("head_sha", "head_sha"), ("event", "event"), ("branch", "head_branch")):
         if name in query:
             found = [run for run in found if getattr(run, attribute) == query[name]]
@@ -26,7 +33,37 @@ def list_runs(call: Call) -> Answer:
         found = [run for run in found if run.suite_id == query["check_suite_id"]]
     if "status" in query:
         found = [run for run in found if query["status"] in {run.status, run.conclusion}]
-    return call.page(found, checks.workflow_run, "workflow_runs")
+    return found
+
+
+@route("GET", f"{REPO}/actions/workflows/{{workflow_id}}/runs", "actions")
+def list_runs_of_workflow(call: Call) -> Answer:
+    """List the runs of one workflow, named by its number or its file, newest first."""
+    named = str(call.path["workflow_id"])
+    runs = [
+        run for run in call.repository.workflow_runs if named in (str(run.workflow_id), run.path.rpartition("/")[2])
+    ]
+    if not runs:
+        raise not_found()
+    return call.page(_asked_for(call, runs), checks.workflow_run, "workflow_runs")
+
+
+@route("GET", f"{RUN}/artifacts", "actions")
+def list_artifacts(call: Call) -> Answer:
+    """List what a run has uploaded, in all of its attempts."""
+    found = [one for one in _run(call).artifacts if call.query.get("name") in (None, one.name)]
+    return call.page(list(reversed(found)), checks.artifact, "artifacts")
+
+
+@route("GET", f"{REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}", "actions")
+def download_artifact(call: Call) -> Answer:
+    """Send whoever asks to where the archive is."""
+    found = next((one for one in call.repository.artifacts if one.id == call.path["artifact_id"]), None)
+    if found is None or call.path["archive_format"] != "zip":
+        raise not_found()
+    if found.expired:
+        raise ApiError(410, "Artifact has expired")
+    return Answer("", 302, headers={"Location": found.link()})
 
 
 @route("GET", RUN, "actions")

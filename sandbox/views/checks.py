@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
+from sandbox.artifacts import Artifact
 from sandbox.checks import CheckRun, CheckSuite, Status
 from sandbox.clock import iso, iso_or_none
 from sandbox.repository import Repository
@@ -201,6 +202,32 @@ def workflow(found: WorkflowRun) -> Json:
         "badge_url": f"{repositories.page(found.repository)}/workflows/{quote(found.name)}/badge.svg",
         "created_at": moment,
         "updated_at": moment,
+    }
+
+
+def artifact(found: Artifact) -> Json:
+    """Return an `artifact`."""
+    run = found.run
+    base = repositories.url(run.repository)
+    return {
+        "id": found.id,
+        "node_id": found.node_id,
+        "name": found.name,
+        "size_in_bytes": len(found.content),
+        "url": f"{base}/actions/artifacts/{found.id}",
+        "archive_download_url": f"{base}/actions/artifacts/{found.id}/zip",
+        "expired": found.expired,
+        "created_at": iso(found.created_at),
+        "expires_at": iso(found.expires_at),
+        "updated_at": iso(found.created_at),
+        "digest": found.digest,
+        "workflow_run": {
+            "id": run.id,
+            "repository_id": run.repository.id,
+            "head_repository_id": run.repository.id,
+            "head_branch": run.head_branch,
+            "head_sha": run.head_sha,
+        },
     }
 
 

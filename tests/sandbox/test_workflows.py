@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+
 from sandbox import GitHubSandbox, PullRequest, Repository
 
-from .conftest import Client
+from .conftest import REPO, Client
 
 
 async def test_only_what_failed_is_run_again(client: Client, repo: Repository, pull: PullRequest) -> None:
@@ -51,3 +54,57 @@ async def test_jobs_are_check_runs_of_github_actions(client: Client, repo: Repos
         ("build", "success", "github-actions"),
         ("test", "failure", "github-actions"),
     }
+
+
+async def test_artifacts_are_listed_and_downloaded_from_a_store_of_their_own(
+    client: Client, github: GitHubSandbox, repo: Repository
+) -> None:
+    run = repo.add_workflow_run(repo.branch("main"), "CI")
+    made = [run.upload(name, {"a.xml": f"<{name}/>"}) for name in ("cpu", "gpu")]
+    run.upload("old", {}).expired = True
+    run.finish("success")
+    listed = (await client.get(f"actions/runs/{run.id}/artifacts")).json
+    assert [(one["name"], one["expired"]) for one in listed["artifacts"]] == [
+        ("old", True),
+        ("gpu", False),
+        ("cpu", False),
+    ]
+    assert (await client.get(f"actions/runs/{run.id}/artifacts?name=cpu")).json["total_count"] == 1
+    ours = {"Authorization": f"Bearer {client.token}"}
+    archive = f"{REPO}/actions/artifacts/{made[0].id}/zip"
+    async with client.session.get(archive, headers=ours, allow_redirects=False) as answer:
+        assert answer.status == 302
+    async with client.session.get(answer.headers["Location"]) as download:
+        assert zipfile.ZipFile(io.BytesIO(await download.read())).read("a.xml") == b"<cpu/>"
+    github.clock.advance(seconds=61)
+    async with client.session.get(answer.headers["Location"]) as download:
+        assert download.status == 403
+    gone = (await client.get(f"actions/artifacts/{run.artifacts[2].id}/zip")).status
+    assert (gone, (await client.get("actions/artifacts/1/zip")).status) == (410, 404)
+    assert not github.violations
+
+
+async def test_credentials_that_are_sent_to_the_store_are_noticed(
+    client: Client, github: GitHubSandbox, repo: Repository
+) -> None:
+    artifact = repo.add_workflow_run(repo.branch("main"), "CI").upload("cpu", {})
+    async with client.session.get(artifact.link(), headers={"Authorization": "token x"}) as answer:
+        await answer.read()
+    assert [violation.problem for violation in github.violations] == ["credentials were sent to another server"]
+
+
+async def test_the_runs_of_one_workflow_are_found(client: Client, repo: Repository, pull: PullRequest) -> None:
+    good = repo.add_workflow_run(repo.branch("main"), "CI", "success", event="push")
+    repo.add_workflow_run(repo.branch("main"), "Docs", "success", event="push")
+    bad = repo.add_workflow_run(pull.head_sha, "CI", "failure")
+
+    async def found(query: str) -> list[int]:
+        answer = await client.get(f"actions/workflows/{good.workflow_id}/runs{query}")
+        return [run["id"] for run in answer.json["workflow_runs"]]
+
+    assert await found("") == [bad.id, good.id]
+    assert await found("?status=success") == [good.id]
+    assert await found("?branch=main") == [good.id]
+    assert await found(f"?head_sha={pull.head_sha}") == [bad.id]
+    assert (await client.get("actions/workflows/ci.yml/runs")).json["total_count"] == 2
+    assert (await client.get("actions/workflows/other.yml/runs")).status == 404
