@@ -9,6 +9,7 @@ from dataclasses import dataclass
 MARKER = "<!-- nightjar:sticky -->"
 SIZE_LIMIT = 65_536
 """Characters of a comment that GitHub takes."""
+UNFOLDED = "\n\n</details>"
 CUT = "\n\n*(cut: this section was longer than a comment can hold)*"
 
 _SECTION = re.compile(
@@ -77,5 +78,9 @@ def _cut(text: str, limit: int) -> str:
     """Cut at the end of a line if there is one: half a line of code would let loose what it kept harmless."""
     if len(text) <= limit:
         return text
-    kept = text[: limit - len(CUT)]
-    return (kept[: kept.rfind("\n")] if "\n" in kept else kept) + CUT
+    kept = text[: limit - len(CUT) - len(UNFOLDED)]
+    kept = kept[: kept.rfind("\n")] if "\n" in kept else kept
+    lines = kept.splitlines()
+    # What is folded away and never ended would take the sections behind it along; ours are not inside of each other.
+    opened = sum(line.startswith("<details>") for line in lines) > lines.count("</details>")
+    return kept + (UNFOLDED if opened else "") + CUT

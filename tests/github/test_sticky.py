@@ -84,6 +84,16 @@ def test_what_is_cut_ends_with_a_whole_line() -> None:
     assert kept.endswith(f"`{CUT}")
 
 
+def test_what_is_folded_away_ends_where_it_is_cut() -> None:
+    """It would take everything behind it along."""
+    rows = "\n".join(f"- `</details> {number}`" for number in range(10_000))
+    text = f"<details><summary>Skipped</summary>\n\n- `x`\n\n</details>\n\n<details><summary>More</summary>\n\n{rows}"
+    (kept,) = sections_of(render({"skipped-tests": text})).values()
+    assert kept.endswith(f"`\n\n</details>{CUT}")
+    before = sections_of(render({"skipped-tests": text[: text.index("<details><summary>More")] + rows}))
+    assert before["skipped-tests"].endswith(f"`{CUT}")
+
+
 def test_line_ends_of_windows_are_written_as_they_are_read_again() -> None:
     kept = with_section({}, "docs", "built\r\r\nhere")
     assert sections_of(render(kept)) == kept == {"docs": "built\nhere"}
