@@ -10,7 +10,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from gidgethub import HTTPException
+
 from bot.events import Delivery, PullRequest, Repository
+from bot.github.errors import is_not_found
 from bot.payload import Payload
 
 if TYPE_CHECKING:
@@ -150,6 +153,27 @@ async def pulls_with_head(records: Records, repository_id: int, sha: str) -> lis
 
 def _numbers(record: Mapping[str, Any] | None) -> list[int]:
     return [int(number) for number in (record or {}).get("numbers", ())]
+
+
+async def confirmed_head(
+    records: Records, github: GitHub, repository: Repository, number: int, sha: str
+) -> Head | None:
+    """Return what is known of a pull request if this is its head, asking GitHub where our own record does not say so.
+
+    Raises what asking GitHub raises.
+    """
+    known = await head_of(records, repository.id, number)
+    if known is not None and known.sha == sha:
+        return known
+    where = {"repo": repository.full_name, "number": str(number)}
+    try:
+        pull = PullRequest.of(Payload(await github.getitem("/repos/{+repo}/pulls/{number}", url_vars=where)))
+    except HTTPException as error:
+        if is_not_found(error):
+            return None
+        raise
+    # Where GitHub knows of a push that its webhook has not told of yet, that one waits for those who ask here.
+    return Head.of(pull) if pull.head_sha == sha else None
 
 
 async def repository_id_of(records: Records, full_name: str) -> int | None:

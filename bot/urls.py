@@ -11,6 +11,8 @@ NO_CREDENTIALS = "must not hold a user name or password"
 NO_QUERY = "must end with its path: no ? and no #"
 NOT_ENCRYPTED = "must start with https://, for a password is sent to it (http:// only for this machine itself)"
 
+NOT_HTTPS = "must start with https://"
+
 _WRITABLE = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 """What a URL may hold as it is (RFC 3986, section 2); a backslash, which browsers read as `/`, is not part of it."""
 
@@ -52,6 +54,16 @@ def linkable(text: str) -> str:
     except ValueError:
         return ""
     return url if parts.username is None and parts.password is None and len(url) <= LONGEST_LINK else ""
+
+
+def encrypted_link(text: str) -> str:
+    """Return an https address that people are sent to, which may have a query and a fragment; else raise ValueError."""
+    parts = _split(text)
+    if parts.username is not None or parts.password is not None:
+        raise ValueError(NO_CREDENTIALS)
+    if parts.scheme != "https":
+        raise ValueError(NOT_HTTPS)
+    return text
 
 
 def _split(text: str) -> SplitResult:

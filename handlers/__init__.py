@@ -3,6 +3,7 @@
 from bot.plan import joined
 from handlers import (
     cc_reviewers,
+    docs_link,
     hardware_results,
     hardware_runs,
     help,
@@ -15,6 +16,9 @@ from handlers import (
     regressions,
     repository_file,
     rerun,
+    runtime,
+    sections,
+    skipped_tests,
     slow_tests,
 )
 
@@ -34,5 +38,9 @@ ROUTER = joined(
         repository_file.router,
         merge.router,
         merge_when_green.router,
+        docs_link.router,
+        skipped_tests.router,
+        runtime.router,
+        sections.router,
     ]
 )

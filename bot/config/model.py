@@ -10,6 +10,8 @@ from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from bot.config.alarms import MainFailures, Regressions
+from bot.config.ci_tests import Runtime, SkippedTests
+from bot.config.docs_link import DocsLink
 from bot.config.keys import Keys
 from bot.config.last_good import LastGood
 from bot.config.merge import Merge
@@ -30,7 +32,7 @@ from bot.config.types import (
 from bot.schedule import Schedule
 
 LATER_KEYS = frozenset(
-    {"teams", "skip_ci", "docs", "stale_reviews"},
+    {"teams", "skip_ci", "stale_reviews"},
 )
 """Repository keys whose names are settled and whose features this version does not have: refused, never ignored."""
 
@@ -157,6 +159,21 @@ class RepositoryConfig(Keys):
         default=None,
         description="`@ci merge`: people with write access merge a pull request by a comment, also when it is green.",
         examples=[{"required": ["*/pr-head"], "method": "squash", "hold_labels": ["hold"]}],
+    )
+    docs: Annotated[DocsLink | None, Section(switch=True)] = Field(
+        default=None,
+        description="The sticky comment links the docs that CI built of a pull request's head.",
+        examples=[{"context": "docs/pr-head", "link": "https://docs.example.org/PR-{number}/{build}/index.html"}],
+    )
+    skipped_tests: Annotated[SkippedTests | None, Section(switch=True)] = Field(
+        default=None,
+        description="The sticky comment tells which tests are skipped that ran at the merge base.",
+        examples=[{"workflow": "CI", "artifacts": ["test-results-*"], "required": "ci/required_tests.json"}],
+    )
+    runtime: Annotated[Runtime | None, Section(switch=True)] = Field(
+        default=None,
+        description="The sticky comment tells of suites that take much longer than at the base, and of slow new tests.",
+        examples=[{"workflow": "CI", "artifacts": ["test-results-*"]}],
     )
     repository_file: bool = Field(
         default=True,

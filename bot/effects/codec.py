@@ -24,6 +24,7 @@ from bot.effects.remember import Remember
 from bot.effects.repository_file import KeepRepositoryFile
 from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.runs import TakeRun
+from bot.effects.sections import AskForSection, HandOverSection, MarkOutOfDate, ShowSection
 from bot.effects.statuses import SetStatus
 from bot.effects.tell import PostNews, Tell
 from bot.effects.wishes import EndWish, KeepWish, LookAtPull
@@ -34,10 +35,12 @@ KINDS: dict[str, type[Effect]] = {
     for kind in (
         AskForCheck,
         AskForLook,
+        AskForSection,
         Conclude,
         ConcludeLastGood,
         ConcludeNightly,
         EndWish,
+        HandOverSection,
         JenkinsBuild,
         KeepIssue,
         KeepLabel,
@@ -46,6 +49,7 @@ KINDS: dict[str, type[Effect]] = {
         LeaveQueue,
         LookAtPull,
         MergePull,
+        MarkOutOfDate,
         MoveBranch,
         PostNews,
         PublishNightly,
@@ -57,6 +61,7 @@ KINDS: dict[str, type[Effect]] = {
         RerunJob,
         RerunWorkflow,
         SetStatus,
+        ShowSection,
         TakeRun,
         Tell,
         TellOfReviewers,

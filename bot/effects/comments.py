@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
 from bot.effects.base import Applied, EffectContext
@@ -17,6 +17,9 @@ REPLY_LIMIT = sticky.SIZE_LIMIT - 100
 
 ANSWERED = "answered"
 """What `Reply` says of an answer that it has just written; of any other, an earlier try has written one."""
+
+Change = Callable[[Mapping[str, str]], Mapping[str, str]]
+"""Makes other sections out of those that there are, by their names."""
 
 ISSUE_COMMENTS = "/repos/{+repo}/issues/{number}/comments"
 ONE_COMMENT = "/repos/{+repo}/issues/comments/{id}"
@@ -44,20 +47,11 @@ class UpsertSection:
 
         Raises `TryAgain` when the comment is deleted at this very moment.
         """
-        repo = context.repository.full_name
-        mine = [c async for c in _comments(context, self.number) if sticky.is_sticky(c, context.me.user_id)]
-        mine.sort(key=lambda comment: comment.id)
-        wanted = sticky.render(sticky.with_section(sticky.merged(mine), self.section, self.text))
-        extra = mine[1:] if wanted else mine
-        if wanted and not mine:
-            where = {"repo": repo, "number": str(self.number)}
-            await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": wanted})
-        elif wanted and mine[0].body != wanted:
-            await _edit(context, mine[0].id, wanted)
-        elif not extra:
+        changed = await change_sections(
+            context, self.number, lambda present: sticky.with_section(present, self.section, self.text)
+        )
+        if not changed:
             return Applied(f"section {self.section} said so already", changed=False)
-        for twin in extra:
-            await _delete(context, twin.id)
         return Applied(f"section {self.section} {'written' if self.text else 'taken away'}")
 
 
@@ -95,6 +89,30 @@ class Reply:
         where = {"repo": repo, "number": str(self.number)}
         await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": body})
         return Applied(ANSWERED)
+
+
+async def change_sections(context: EffectContext, number: int, change: Change) -> bool:
+    """Let the sections of a pull request's sticky comment be what `change` makes of them; return whether they were not.
+
+    All of it is one write, with one more for each twin that goes. Raises `TryAgain` when the comment is deleted at this
+    very moment.
+    """
+    repo = context.repository.full_name
+    mine = [c async for c in _comments(context, number) if sticky.is_sticky(c, context.me.user_id)]
+    mine.sort(key=lambda comment: comment.id)
+    wanted = sticky.render(change(sticky.merged(mine)))
+    extra = mine[1:] if wanted else mine
+    written = True
+    if wanted and not mine:
+        where = {"repo": repo, "number": str(number)}
+        await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": wanted})
+    elif wanted and mine[0].body != wanted:
+        await _edit(context, mine[0].id, wanted)
+    else:
+        written = False
+    for twin in extra:
+        await _delete(context, twin.id)
+    return written or bool(extra)
 
 
 async def _comments(context: EffectContext, number: int, since: str = "") -> AsyncIterator[sticky.Comment]:

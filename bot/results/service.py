@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from bot.ci.artifacts import Artifacts
 from bot.errors import UserError
 from bot.results.admission import Admissions
 from bot.results.files import FileLists
@@ -44,6 +45,7 @@ class ResultsService:
         self._store = store
         self._watch = watch
         self._files = FileLists()
+        self.artifacts = Artifacts(self._files)
         self._intake = Intake(store, Admissions(records, now), self._files, now)
 
     # What handlers ask
@@ -76,6 +78,10 @@ class ResultsService:
     async def seen(self, about: TargetKey, suite: str, sha: str) -> Mapping[str, Seen]:
         """Return the verdict of every test of a suite at a commit."""
         return await asyncio.to_thread(self._store.seen, about, suite, sha)
+
+    async def durations(self, about: TargetKey, suite: str, sha: str) -> Mapping[str, float]:
+        """Return how many seconds each test of a suite took at a commit, as far as its runs told it."""
+        return await asyncio.to_thread(self._store.durations, about, suite, sha)
 
     async def files(self, github: GitHub, repository: str, sha: str) -> frozenset[str]:
         """Return the paths of all files at a commit."""

@@ -16,6 +16,7 @@ from bot.results import (
     blobs,
     checks,
     compare,
+    durations,
     history,
     identity,
     merge,
@@ -317,6 +318,11 @@ class ResultsStore:
                 return {}
             told = runs.told(connection, target, sha, suite)
             return self._verdicts(connection, found, [one for one in told if one[1].state is RunState.STORED])[0]
+
+    def durations(self, about: TargetKey, suite: str, sha: str) -> dict[str, float]:
+        """Return how many seconds each test of a suite took at a commit, as far as its runs told it."""
+        with self._database.reading() as connection:
+            return durations.of_suite(connection, self._known, about, suite, sha)
 
     def changed(self, about: TargetKey, suite: str, before: str, after: str) -> dict[str, Change]:
         """Return the tests that ended otherwise at one commit than at another, with how they ended at each."""

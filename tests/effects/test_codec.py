@@ -25,6 +25,7 @@ from bot.effects.remember import Remember
 from bot.effects.repository_file import KeepRepositoryFile
 from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.runs import TakeRun
+from bot.effects.sections import AskForSection, HandOverSection, MarkOutOfDate, ShowSection
 from bot.effects.statuses import SetStatus
 from bot.effects.tell import PostNews, Tell
 from bot.effects.wishes import EndWish, KeepWish, LookAtPull
@@ -45,10 +46,12 @@ WISH = Wish("a" * 40, "main", Person(2, "hubot", False), "https://github.example
 EFFECTS: list[Effect] = [
     AskForCheck("example-lab", "gpu", "a" * 40),
     AskForLook("main", "guid", 1_772_859_600.0, 180.0),
+    AskForSection("runtime", 1, "a" * 40, {"over": True, "id": 7}),
     Conclude("issue_comment", 7, "IC_7", 1, "https://github.example/octocat/compiler/pull/1", AT, (ITEM, ITEM)),
     ConcludeLastGood(STEP, Lag(3, AT), Lag(1, AT), ("*/branch",)),
     ConcludeNightly(STEP, "2026-11-19"),
     EndWish(1, WISH, "The head moved.", "merge:1"),
+    HandOverSection("docs-link", 1, "a" * 40, "**Docs:** built.", 1_795_152_400.0),
     JenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
     KeepIssue("alarm:main", "Main is broken", "`cpu/branch` fails.", news="**It fails**", news_key="alarm:7"),
     KeepLabel(1, "ready-for-merge", on=True),
@@ -57,6 +60,7 @@ EFFECTS: list[Effect] = [
     LeaveQueue(1),
     LookAtPull(1, "a" * 40, 1_795_152_400.0),
     MergePull(1, WISH, waited=True),
+    MarkOutOfDate(1, ("docs-link", "runtime")),
     MoveBranch("nightly", "a" * 40),
     PublishNightly(),
     PutCheckRun("hardware/example-lab/gpu", "a" * 40, "run-7", CONTENT, 1_795_152_400.0, True),
@@ -68,6 +72,7 @@ EFFECTS: list[Effect] = [
     RerunJob(9, 7, 2, "unit"),
     RerunWorkflow(7, 2, True, "CI"),
     SetStatus("a" * 40, "ci/slow-tests", "success", "On", record="slow-tests:5#1", recorded={"on": True}),
+    ShowSection("docs-link", 1, "a" * 40, "**Docs:** built.", 1_795_152_400.0),
     TakeRun("device-results", "results/octocat/compiler/example-lab/gpu/manifest.json", "v1"),
     Tell(
         "discord",

@@ -1,0 +1,189 @@
+"""What a workflow run tested: JUnit files in artifacts of GitHub Actions, each artifact one suite.
+
+The code of a pull request writes them: they are read within limits and believed no further than advice goes.
+https://docs.github.com/rest/actions/artifacts
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+from cachetools import LRUCache
+
+from bot.ci.outcomes import Suite
+from bot.ci.zips import read_zip
+from bot.config.types import matches
+from bot.github.download import TooLong
+from bot.github.errors import is_not_found
+from bot.github.markdown import code, truncate
+from bot.payload import Payload
+from bot.results import formats
+from bot.results.collect import Columns, collect, merge, read_names, split
+from bot.results.columns import SEEN, duration
+from bot.results.identity import Resolver
+from bot.results.limits import Refused
+
+if TYPE_CHECKING:
+    from bot.github.client import GitHub
+    from bot.results.files import FileLists
+
+ARTIFACTS = "/repos/{+repo}/actions/runs/{run}/artifacts"
+ARCHIVE = "/repos/{+repo}/actions/artifacts/{id}/zip"
+
+MOST_ARTIFACTS = 20
+"""Artifacts of a run that are read, two requests for each."""
+MOST_LISTED = 500
+"""Artifacts of a run that are looked at, a hundred a request."""
+MAX_ARTIFACT_BYTES = 64 << 20
+MOST_REMEMBERED = 400_000
+"""Tests of runs that a process keeps at hand; they take about 100 MB. A run of the base serves many pull requests."""
+REPORTS = (".xml", ".xml.gz")
+"""How the names of files end that are read as JUnit."""
+SHOWN = 200
+"""Characters of a name or a reason that are shown."""
+
+UNREADABLE = "The artifact {name} could not be read: {why}."
+TOO_LARGE = f"it has more than {MAX_ARTIFACT_BYTES >> 20} MiB"
+GONE = "it is gone"
+NO_REPORTS = f"it holds no file that ends with {REPORTS[0]}"
+LEFT_OUT = f"Of {{count}} artifacts that match, the first {MOST_ARTIFACTS} were read."
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowRun:
+    """One attempt of a run: its commit, and its page."""
+
+    id: int
+    attempt: int
+    sha: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """The suites of a run by the names of their artifacts.
+
+    `unread` are artifacts that match and could not be read at all, `troubles` says why, in sentences of Markdown.
+    """
+
+    suites: Mapping[str, Suite]
+    unread: frozenset[str] = frozenset()
+    troubles: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Return how much it is to be kept."""
+        return 1 + sum(len(suite.seen) for suite in self.suites.values())
+
+
+class Artifacts:
+    """Reads the reports of workflow runs, and remembers the last few runs."""
+
+    def __init__(self, files: FileLists) -> None:
+        self._files = files
+        self._known: LRUCache[tuple[str, WorkflowRun, tuple[str, ...]], Reports] = LRUCache(
+            MOST_REMEMBERED, getsizeof=lambda reports: reports.size
+        )
+
+    async def of_run(self, github: GitHub, repository: str, run: WorkflowRun, patterns: Sequence[str]) -> Reports:
+        """Return what the artifacts of a run hold whose names match; what one lacks never keeps another from counting.
+
+        Raises `TryAgain`, and GitHub's refusals.
+        """
+        key = (repository, run, tuple(patterns))
+        known = self._known.get(key)
+        if known is None:
+            known = await self._read(github, repository, run, patterns)
+            if known.size <= MOST_REMEMBERED:
+                self._known[key] = known
+        return known
+
+    async def _read(self, github: GitHub, repository: str, run: WorkflowRun, patterns: Sequence[str]) -> Reports:
+        found = await _listed(github, repository, run, patterns)
+        listed = await self._files.of(github, repository, run.sha) if found else frozenset()
+        suites: dict[str, Suite] = {}
+        unread = {artifact.string("name") for artifact in found}
+        troubles = [LEFT_OUT.format(count=len(found))] if len(found) > MOST_ARTIFACTS else []
+        for artifact in found[:MOST_ARTIFACTS]:
+            name = artifact.string("name")
+            try:
+                suites[name], wrong = await _suite(github, repository, artifact, listed)
+            except Refused as refused:
+                wrong = (str(refused),)
+            else:
+                unread.remove(name)
+            troubles += [UNREADABLE.format(name=_code(name), why=_code(why)) for why in wrong]
+        return Reports(suites, frozenset(unread), tuple(troubles))
+
+
+async def _listed(github: GitHub, repository: str, run: WorkflowRun, patterns: Sequence[str]) -> list[Payload]:
+    """Return the artifacts whose names match, sorted by name; of several attempts at one name the newest."""
+    newest: dict[str, Payload] = {}
+    looked_at = 0
+    url_vars = {"repo": repository, "run": str(run.id)}
+    async with aclosing(github.getiter(ARTIFACTS, url_vars=url_vars, iterable_key="artifacts")) as artifacts:
+        async for item in artifacts:
+            artifact = Payload(item, "artifact")
+            name = artifact.string("name")
+            if matches(patterns, name) and not artifact.flag("expired"):
+                known = newest.setdefault(name, artifact)
+                newest[name] = max(known, artifact, key=lambda one: one.integer("id"))
+            looked_at += 1
+            if looked_at == MOST_LISTED:
+                break
+    return [newest[name] for name in sorted(newest)]
+
+
+async def _suite(
+    github: GitHub, repository: str, artifact: Payload, listed: frozenset[str]
+) -> tuple[Suite, tuple[str, ...]]:
+    """Return the tests of an artifact, and why files of it could not be read. Raises `Refused` for the whole of it."""
+    if artifact.integer("size_in_bytes") > MAX_ARTIFACT_BYTES:
+        raise Refused(TOO_LARGE)
+    with tempfile.TemporaryFile() as file:
+        try:
+            where = {"repo": repository, "id": str(artifact.integer("id"))}
+            await github.download(ARCHIVE, where, file, limit=MAX_ARTIFACT_BYTES)
+        except TooLong:
+            raise Refused(TOO_LARGE) from None
+        except Exception as error:
+            if is_not_found(error):
+                raise Refused(GONE) from None
+            raise
+        return await asyncio.to_thread(parsed, file, listed)
+
+
+def parsed(file: BinaryIO, listed: frozenset[str]) -> tuple[Suite, tuple[str, ...]]:
+    """Return the tests of an archive of JUnit files, and why some of those could not be read.
+
+    `listed` are the files of the repository at the commit. Raises `Refused` where nothing of it can be used.
+    """
+    resolve = Resolver(listed).resolve
+
+    def read(name: str, stream: BinaryIO) -> Columns | str:
+        try:
+            return collect(formats.read(stream, name, "junit"), resolve)
+        except Refused as refused:
+            return str(refused)
+
+    reports = list(read_zip(file, lambda name: name.lower().endswith(REPORTS), read))
+    if not reports:
+        raise Refused(NO_REPORTS)
+    wrong = tuple(report for report in reports if isinstance(report, str))
+    columns = merge(report for report in reports if not isinstance(report, str))
+    seen, seconds = {}, {}
+    for test, packed in zip(read_names(columns.names), columns.tests.values(), strict=True):
+        status, timed = split(packed)
+        seen[test] = SEEN[status]
+        if (took := duration(timed)) is not None:
+            seconds[test] = took
+    return Suite(seen, seconds, complete=not wrong), wrong
+
+
+def _code(text: str) -> str:
+    return code(truncate(text, SHOWN))

@@ -1,0 +1,70 @@
+"""What CI tested at a commit and at the one that it is compared with, wherever the results were read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from bot.results.model import Seen, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """One suite's tests by their IDs: how each ended, and the seconds of those that were timed.
+
+    `complete`: nothing more of it is expected. Where something is, what is missing may still come.
+    """
+
+    seen: Mapping[str, Seen]
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    complete: bool = True
+
+    def ran(self, test: str) -> bool:
+        """Tell whether a test ran: one that is not there did not, and neither did a skipped one."""
+        return test in self.seen and self.seen[test].status is not Status.SKIPPED
+
+    def skipped(self, test: str) -> bool:
+        """Tell whether a test was skipped, by itself or with the whole of its file."""
+        if test in self.seen:
+            return self.seen[test].status is Status.SKIPPED
+        return any(place in self.seen and self.seen[place].status is Status.SKIPPED for place in places(test))
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A suite at an earlier commit; `url` is that commit's page, or that of the run which tested it."""
+
+    sha: str
+    url: str
+    suite: Suite
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """The suites of a pull request's head, each with its base where there is one.
+
+    `at` is when CI had tested it, in seconds since 1970. `over`: no further suite is expected; `vanished` are then
+    those that the base has and the head lacks. `troubles` say what could not be read or found, in Markdown.
+    """
+
+    sha: str
+    at: float
+    suites: Mapping[str, Suite]
+    bases: Mapping[str, Base] = field(default_factory=dict)
+    vanished: tuple[str, ...] = ()
+    troubles: tuple[str, ...] = ()
+    over: bool = True
+
+
+def places(test: str) -> Iterator[str]:
+    """Yield the file that a test's ID begins with; where that is dotted, also what is above it, for classes are in it.
+
+    A file that is skipped as a whole is told under its own ID alone.
+    """
+    place, separator, _ = test.partition("::")
+    if not separator:
+        return
+    yield place
+    while "/" not in place and "." in place:
+        place = place.rpartition(".")[0]
+        yield place

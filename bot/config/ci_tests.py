@@ -1,0 +1,88 @@
+"""The keys below `skipped_tests` and `runtime`: where the results of CI's tests are, and what is told of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+
+from bot.config.keys import Keys
+from bot.config.results import LabName
+from bot.config.types import Duration, Pattern, Says, StatusContext, WholeNumber
+
+ONE_SOURCE = (
+    "must say where CI's results are: `lab` and `target` (uploaded to the bucket of `results`), or `workflow` and "
+    "`artifacts` (of GitHub Actions), not both"
+)
+
+LEADS_ELSEWHERE = "must not have a part that is empty, . or .."
+
+
+def _plain_path(path: str) -> str:
+    """Return a path each part of which names something; raise ValueError for any other."""
+    if {"", ".", ".."} & set(path.split("/")):
+        raise ValueError(LEADS_ELSEWHERE)
+    return path
+
+
+RepositoryPath = Annotated[
+    str,
+    StringConstraints(max_length=255, pattern=r"^[A-Za-z0-9_.+@/-]+$"),
+    AfterValidator(_plain_path),
+    Says("the path of a file in the repository, as in ci/required_tests.json"),
+]
+
+
+class _OfTests(Keys):
+    """Where the results of CI's tests are: in the bucket, as those of a lab, or in artifacts of a workflow."""
+
+    lab: LabName | None = Field(
+        default=None,
+        description="The lab of `results` as which CI uploads results of pull requests and of the base branch.",
+        examples=["ci"],
+    )
+    target: LabName | None = Field(default=None, description="The target of that lab.", examples=["linux"])
+    workflow: StatusContext | None = Field(
+        default=None,
+        description="The name of the workflow of GitHub Actions that runs the tests.",
+        examples=["CI"],
+    )
+    artifacts: tuple[Pattern, ...] = Field(
+        default=(),
+        description="The artifacts of that workflow that hold JUnit files (`*.xml`); each is a suite.",
+        examples=[["test-results-*"]],
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        """Raise ValueError unless one place is named, and named in full."""
+        uploads, runs = (self.lab, self.target), (self.workflow, self.artifacts or None)
+        if not ((all(uploads) and not any(runs)) or (all(runs) and not any(uploads))):
+            raise ValueError(ONE_SOURCE)
+        return self
+
+
+class SkippedTests(_OfTests):
+    """Tests that ran at the merge base and are skipped at a pull request's head, and the other way round."""
+
+    required: RepositoryPath | None = Field(
+        default=None,
+        description=(
+            "A file in the repository, `{suite: [test ID, …]}` as JSON, of tests that must not be skipped. It is read "
+            "on the base branch: no pull request can exempt itself."
+        ),
+        examples=["ci/required_tests.json"],
+    )
+
+
+class Runtime(_OfTests):
+    """How long the tests of a pull request's head take, where that differs much from the base."""
+
+    change: WholeNumber = Field(
+        default=30,
+        description="By how many percent a suite's total has to differ from the base's to be told.",
+        examples=[30],
+    )
+    slow: Duration = Field(
+        default="10s", description="How long a new test has to take to be told as slow.", examples=["10s"]
+    )

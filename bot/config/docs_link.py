@@ -1,0 +1,56 @@
+"""The keys below `docs`: which status tells that a pull request's docs were built, and where they are then."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from bot.config.keys import Keys
+from bot.config.types import Says, StatusContext
+from bot.urls import encrypted_link
+
+PLACEHOLDERS = ("number", "build", "sha")
+"""What a link may hold between braces: the pull request, the build that the status's address names, the head."""
+
+UNKNOWN_PLACEHOLDER = "must not hold {written}; what is filled in: {known}"
+IN_THE_HOST = "must not hold {written} in the host: what CI says must not choose which server people are sent to"
+_BRACES = re.compile(r"\{[^{}]*\}|[{}]")
+_HOST = re.compile(r"[a-z]+://[^/?#]*", re.IGNORECASE)
+
+
+def _fillable(link: str) -> str:
+    """Return a link in which placeholders can be filled in; raise ValueError for any other."""
+    known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+    for found in _BRACES.finditer(link):
+        if found[0].strip("{}") not in PLACEHOLDERS or len(found[0]) == 1:
+            raise ValueError(UNKNOWN_PLACEHOLDER.format(written=found[0], known=known))
+        if (host := _HOST.match(link)) and found.start() < host.end():
+            raise ValueError(IN_THE_HOST.format(written=found[0]))
+    encrypted_link(_BRACES.sub("0", link))
+    return link
+
+
+Link = Annotated[
+    str,
+    StringConstraints(max_length=1000),
+    AfterValidator(_fillable),
+    Says("an https address, as in https://docs.example.org/PR-{number}/{build}/index.html"),
+]
+
+
+class DocsLink(Keys):
+    """A link to the docs that CI built of a pull request's head, in the sticky comment."""
+
+    context: StatusContext = Field(
+        description="Context of the commit status whose success tells that the docs were built.",
+        examples=["docs/pr-head"],
+    )
+    link: Link = Field(
+        description=(
+            "Where the docs are then; `{number}` (the pull request), `{build}` (read out of the status's target URL, "
+            "`…PR-NUMBER/BUILD…`) and `{sha}` are filled in."
+        ),
+        examples=["https://docs.example.org/PR-{number}/{build}/index.html"],
+    )

@@ -1,0 +1,155 @@
+"""Sections of the sticky comment that tell of a commit: asked for, written, and marked when a push outdates them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bot.effects.base import Applied, EffectContext
+from bot.effects.comments import change_sections
+from bot.github import sticky
+from bot.heads import confirmed_head, head_of
+from bot.sections import Shown, Told, announce_due, announce_text, marked, shown_key
+
+ASKED = "section {section} of {sha} is asked for"
+HANDED_OVER = "section {section} of {sha} is to be written"
+MOVED = "section {section}: {sha} is not the head of #{number} any more"
+NEWER = "section {section} says something newer already"
+SAME = "section {section} said so already"
+WRITTEN, TAKEN_AWAY = "section {section} written", "section {section} taken away"
+MARKED = "marked as out of date or current again: {sections}"
+NOTHING_TO_MARK = "no section had to be marked"
+
+
+@dataclass(frozen=True, slots=True)
+class AskForSection:
+    """Have a section of a pull request's sticky comment computed, in order with itself alone.
+
+    `about` is what its handler wants to know then, as small JSON values.
+    """
+
+    section: str
+    number: int
+    sha: str
+    about: Mapping[str, Any]
+
+    @property
+    def target(self) -> str:
+        """The pull request's section."""
+        return f"ask:{self.number}:{self.section}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Announce it, once for each intent."""
+        asked = _digest(context.intent)
+        wish = announce_due(context.repository, self.section, self.number, self.sha, self.about, asked)
+        new = await context.announce(*wish)
+        return Applied(ASKED.format(section=self.section, sha=self.sha[:7]), changed=new)
+
+
+@dataclass(frozen=True, slots=True)
+class HandOverSection:
+    """Have a section's text written, in order with everything else of its pull request; see `ShowSection`."""
+
+    section: str
+    number: int
+    sha: str
+    text: str
+    as_of: float
+
+    @property
+    def target(self) -> str:
+        """The pull request's section."""
+        return f"hand-over:{self.number}:{self.section}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Announce it, once for each text that an intent has led to."""
+        told = Told(self.section, self.number, self.sha, self.text, self.as_of)
+        new = await context.announce(
+            *announce_text(context.repository, told, _digest(f"{context.intent}\0{self.text}"))
+        )
+        return Applied(HANDED_OVER.format(section=self.section, sha=self.sha[:7]), changed=new)
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSection:
+    """Make a section say this of a commit, if that is the head still; an empty text takes the section away.
+
+    `as_of` is when its plan began, in seconds since 1970: what a late retry brings replaces nothing that is newer.
+    """
+
+    section: str
+    number: int
+    sha: str
+    text: str
+    as_of: float
+
+    @property
+    def target(self) -> str:
+        """The pull request's section."""
+        return f"section:{self.number}:{self.section}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Compare with what we know that it says, and ask GitHub only where that differs."""
+        key = shown_key(context.repository.id, self.number, self.section)
+        before = Shown.read(await context.records.get(key))
+        told = {"section": self.section, "sha": self.sha[:7], "number": self.number}
+        if await confirmed_head(context.records, context.github, context.repository, self.number, self.sha) is None:
+            return Applied(MOVED.format(**told), changed=False)
+        if before is not None and before.as_of > self.as_of:
+            return Applied(NEWER.format(**told), changed=False)
+        after = Shown(self.sha, self.as_of, _digest(self.text))
+        known = Shown("", 0.0, "") if before is None else before
+        if (known.digest, known.head) == (after.digest, "") and (known.sha == self.sha or not self.text):
+            return Applied(SAME.format(**told), changed=False)
+        await change_sections(
+            context, self.number, lambda present: sticky.with_section(present, self.section, self.text)
+        )
+        await context.records.put(key, after.as_record())
+        return Applied((WRITTEN if self.text else TAKEN_AWAY).format(**told))
+
+
+@dataclass(frozen=True, slots=True)
+class MarkOutOfDate:
+    """Say in each of these sections whether it tells of another commit than the head, all in one write.
+
+    Where no section needs a mark that it has not, nothing is asked of GitHub.
+    """
+
+    number: int
+    sections: tuple[str, ...]
+
+    @property
+    def target(self) -> str:
+        """The pull request."""
+        return f"out-of-date:{self.number}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Mark what our own record of heads asks for at this moment, which may be newer than the plan."""
+        head = await head_of(context.records, context.repository.id, self.number)
+        known = {
+            section: Shown.read(await context.records.get(shown_key(context.repository.id, self.number, section)))
+            for section in self.sections
+        }
+        wrong = {
+            section: replace(shown, head=shown.mark(head.sha))
+            for section, shown in known.items()
+            if shown is not None and head is not None and shown.head != shown.mark(head.sha)
+        }
+        if not wrong:
+            return Applied(NOTHING_TO_MARK, changed=False)
+        changed = await change_sections(context, self.number, lambda present: _marked(present, wrong))
+        for section, shown in wrong.items():
+            await context.records.put(shown_key(context.repository.id, self.number, section), shown.as_record())
+        return Applied(MARKED.format(sections=", ".join(wrong)), changed=changed)
+
+
+def _marked(present: Mapping[str, str], wrong: Mapping[str, Shown]) -> Mapping[str, str]:
+    for section, shown in wrong.items():
+        present = sticky.with_section(present, section, marked(present.get(section, ""), shown.sha, shown.head))
+    return present
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24] if text else ""

@@ -1,0 +1,101 @@
+"""When CI has built the docs of a pull request's head, the sticky comment links them.
+
+The link is made from the status's target URL (`…/PR-12/3/…`), whose number counts only if the status's commit is that
+pull request's head. The predecessor asked GitHub about every status of every commit, crashed on an address without
+`PR-`, and could not edit what it had written (TVM #12902, #11909).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+from bot.config.docs_link import DocsLink
+from bot.effects.sections import HandOverSection
+from bot.heads import confirmed_head, pulls_with_head
+from bot.payload import Payload
+from bot.plan import NOTHING, Context, Plan, Router
+from bot.sections import moment, seconds_since_1970, short
+from bot.urls import linkable
+
+NAME = "docs-link"
+FEATURE = "docs"
+SUCCESS = "success"
+
+BUILT = "**Docs:** [built for commit {sha}]({url}), {at}."
+TROUBLE = "**Docs:** they were built for commit {sha}, and I cannot link them: {why}"
+NO_BUILD = "the target URL names no build of a pull request, as …/PR-12/3/… does"
+NO_HEAD = "{sha} is not the head of #{number}"
+
+_BUILD = re.compile(r"/PR-([1-9][0-9]{0,9})/([0-9]{1,10})(?:/|$)")
+
+router = Router()
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What a status's target URL says: a build of the job of a pull request."""
+
+    number: int
+    build: str
+
+
+def build_of(target_url: str) -> Build | None:
+    """Read the build out of a target URL, which may be anything; None where there is none in its path."""
+    try:
+        path = urlsplit(target_url).path
+    except ValueError:
+        return None
+    found = _BUILD.search(path)
+    return Build(int(found[1]), found[2]) if found else None
+
+
+def link(config: DocsLink, number: int, build: str, sha: str) -> str:
+    """Return where the docs of a build are."""
+    values = {"number": str(number), "build": build, "sha": sha}
+    return linkable(re.sub(r"\{(\w+)\}", lambda name: quote(values[name[1]], safe=""), config.link))
+
+
+async def tell_of_failure(context: Context, told: str) -> Plan:
+    """Show in the section that there are docs, and why they are not linked."""
+    config, status = context.config.docs, context.delivery.payload
+    if config is None or not _tells_of_docs(config, status):
+        return NOTHING
+    at, numbers = status.text("updated_at"), await _numbers(context)
+    text = TROUBLE.format(sha=short(status.string("sha")), why=told)
+    effects = [HandOverSection(NAME, n, status.string("sha"), text, seconds_since_1970(at)) for n in numbers]
+    return Plan(tuple(effects), why="the docs could not be linked")
+
+
+@router.on("status", name=NAME, feature=FEATURE, on_failure=tell_of_failure)
+async def show(context: Context) -> Plan:
+    """Link the docs that a status tells of, for the pull requests whose head they are of."""
+    config, status = context.config.docs, context.delivery.payload
+    if config is None or not _tells_of_docs(config, status):
+        return NOTHING
+    sha, build = status.string("sha"), build_of(status.text("target_url"))
+    if build is None and "{build}" in config.link:
+        return Plan(why=NO_BUILD)
+    at, effects = status.text("updated_at"), []
+    for number in await _numbers(context):
+        if await confirmed_head(context.records, context.github, context.repository, number, sha) is None:
+            return Plan(why=NO_HEAD.format(sha=sha, number=number))
+        url = link(config, number, build.build if build else "", sha)
+        text = BUILT.format(sha=short(sha), url=url, at=moment(at))
+        # What a status says is as old as the status, in whichever order they come.
+        effects.append(HandOverSection(NAME, number, sha, text, seconds_since_1970(at)))
+    return Plan(tuple(effects), why=f"docs of {sha} are built")
+
+
+def _tells_of_docs(config: DocsLink, status: Payload) -> bool:
+    return (status.text("context"), status.text("state")) == (config.context, SUCCESS)
+
+
+async def _numbers(context: Context) -> list[int]:
+    """Return the pull requests that a status may be about: the one its address names, or those with its commit."""
+    status = context.delivery.payload
+    build = build_of(status.text("target_url"))
+    if build is not None:
+        return [build.number]
+    return await pulls_with_head(context.records, context.repository.id, status.string("sha"))

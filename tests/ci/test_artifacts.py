@@ -1,0 +1,175 @@
+"""What the artifacts of a workflow run hold, however many, large or broken they are."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.ci import artifacts
+from bot.ci.artifacts import LEFT_OUT, MOST_ARTIFACTS, Artifacts, Reports, WorkflowRun, parsed
+from bot.errors import TryAgain
+from bot.github.client import GitHub
+from bot.results.files import FileLists
+from bot.results.limits import Refused
+from bot.results.model import Status
+from sandbox import workflows
+from sandbox.artifacts import zipped
+from tests.handlers.driver import FULL_NAME, World, a_world
+
+FILE = "tests/test_ops.py"
+ADD, MUL = f"{FILE}::test_add", f"{FILE}::test_mul"
+LIST = "/repos/{owner}/{repo}/actions/runs/{run_id}/artifacts"
+ZIP = "/repos/{owner}/{repo}/actions/artifacts/{artifact_id}/{archive_format}"
+TREE = "/repos/{owner}/{repo}/git/trees/{tree_sha}"
+
+
+def junit(**cases: str) -> str:
+    """Return a JUnit file of pytest's: `add="passed 1.5"`, a status and perhaps seconds."""
+    written = []
+    for name, case in cases.items():
+        status, _, seconds = case.partition(" ")
+        inner = '<skipped type="pytest.skip" message="no device">x</skipped>' if status == "skipped" else ""
+        written.append(
+            f'<testcase classname="tests.test_ops" name="test_{name}" time="{seconds or 0}">{inner}</testcase>'
+        )
+    return f'<?xml version="1.0"?><testsuites><testsuite name="pytest">{"".join(written)}</testsuite></testsuites>'
+
+
+def archive(**files: str) -> io.BytesIO:
+    return io.BytesIO(zipped({f"{name}.xml": text for name, text in files.items()}))
+
+
+def test_the_tests_of_an_archive_have_the_ids_that_the_repository_gives_them() -> None:
+    suite, wrong = parsed(archive(a=junit(add="passed 1.5", mul="skipped")), frozenset({FILE}))
+    assert {test: seen.status for test, seen in suite.seen.items()} == {ADD: Status.PASSED, MUL: Status.SKIPPED}
+    assert suite.seconds[ADD] == pytest.approx(1.5, rel=0.03)
+    assert (suite.complete, wrong) == (True, ())
+
+
+def test_several_files_are_one_suite_and_a_test_that_ran_in_one_of_them_ran() -> None:
+    files = archive(shard_1=junit(add="skipped", mul="passed 2"), shard_2=junit(add="passed 1"))
+    suite, _ = parsed(files, frozenset({FILE}))
+    assert {test: seen.status for test, seen in suite.seen.items()} == {ADD: Status.PASSED, MUL: Status.PASSED}
+
+
+def test_a_file_that_cannot_be_read_keeps_no_other_from_counting() -> None:
+    """A process that died leaves a file that ends too early."""
+    suite, wrong = parsed(archive(good=junit(add="passed"), torn=junit(mul="passed")[:-40]), frozenset({FILE}))
+    assert list(suite.seen) == [ADD]
+    assert not suite.complete
+    assert [why.partition(":")[0] for why in wrong] == ["torn.xml"]
+
+
+def test_other_files_are_passed_over() -> None:
+    files = io.BytesIO(zipped({"report.html": "<html/>", "log.txt": "x", "sub/a.xml": junit(add="passed")}))
+    assert list(parsed(files, frozenset({FILE}))[0].seen) == [ADD]
+    with pytest.raises(Refused, match=r"no file that ends with \.xml"):
+        parsed(io.BytesIO(zipped({"report.html": "<html/>"})), frozenset())
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with a_world(tmp_path) as world:
+        world.repository.push("main", {FILE: "def test_add(): ...\n"}, by="octocat")
+        yield world
+
+
+async def client(world: World) -> GitHub:
+    app = world.pipeline.app
+    return app.installation(await app.installation_for(FULL_NAME), dry_run=True)
+
+
+def a_run(world: World) -> workflows.WorkflowRun:
+    return world.repository.add_workflow_run(world.repository.branch("main"), "CI", event="push")
+
+
+async def read(world: World, run: workflows.WorkflowRun, *patterns: str, reader: Artifacts | None = None) -> Reports:
+    known = WorkflowRun(run.id, run.attempt, run.head_sha, "")
+    return await (reader or Artifacts(FileLists())).of_run(await client(world), FULL_NAME, known, patterns or ("*",))
+
+
+async def test_each_artifact_is_a_suite(world: World) -> None:
+    run = a_run(world)
+    run.upload("tests-cpu", {"a.xml": junit(add="passed")})
+    run.upload("tests-gpu", {"a.xml": junit(add="skipped")})
+    run.upload("wheel", {"a.whl": "x"})
+    reports = await read(world, run, "tests-*")
+    assert {name: suite.ran(ADD) for name, suite in reports.suites.items()} == {"tests-cpu": True, "tests-gpu": False}
+    assert (reports.unread, reports.troubles) == (frozenset(), ())
+
+
+async def test_of_several_attempts_the_last_counts_and_what_is_expired_does_not(world: World) -> None:
+    run = a_run(world)
+    run.upload("tests", {"a.xml": junit(add="skipped")})
+    run.upload("tests", {"a.xml": junit(add="passed")})
+    run.upload("old", {"a.xml": junit(add="passed")}).expired = True
+    reports = await read(world, run)
+    assert list(reports.suites) == ["tests"]
+    assert reports.suites["tests"].ran(ADD)
+
+
+async def test_without_artifacts_nothing_more_is_asked(world: World) -> None:
+    run = a_run(world)
+    run.upload("wheel", {})
+    world.github.requests.clear()
+    assert await read(world, run, "tests-*") == Reports({})
+    assert [r.route for r in world.github.requests.records if r.token == "installation"] == [LIST]
+
+
+async def test_one_that_cannot_be_read_is_told_and_the_others_count(world: World) -> None:
+    """TVM #12824: one trouble took everything else down."""
+    run = a_run(world)
+    run.upload("good", {"a.xml": junit(add="passed")})
+    run.upload("bad", {}, content=b"no archive")
+    run.upload("empty", {})
+    run.upload("`@hubot`", {"a.xml": "<html>"})
+    large = run.upload("large", {"a.xml": junit(add="passed")})
+    large.content += b"\0" * artifacts.MAX_ARTIFACT_BYTES
+    reports = await read(world, run)
+    assert list(reports.suites) == ["`@hubot`", "good"]
+    assert reports.unread == {"bad", "empty", "large"}
+    told = "\n".join(reports.troubles)
+    assert "The artifact `bad` could not be read: `it is no zip archive, or a part of one`." in told
+    assert "The artifact `large` could not be read: `it has more than 64 MiB`." in told
+    assert "The artifact `` `@hubot` `` could not be read: `a.xml" in told
+
+
+async def test_one_that_has_just_expired_is_told(world: World) -> None:
+    run = a_run(world)
+    run.upload("tests", {"a.xml": junit(add="passed")})
+    world.github.faults.add("GET", ZIP, status=410, message="Artifact has expired", times=1)
+    assert (await read(world, run)).troubles == ("The artifact `tests` could not be read: `it is gone`.",)
+
+
+async def test_while_github_is_away_it_is_tried_again_later(world: World) -> None:
+    run = a_run(world)
+    run.upload("tests", {"a.xml": junit(add="passed")})
+    world.github.faults.add("GET", ZIP, status=502, times=3)
+    with pytest.raises(TryAgain):
+        await read(world, run)
+
+
+async def test_of_very_many_the_first_are_read_and_that_is_told(world: World) -> None:
+    run = a_run(world)
+    for number in range(MOST_ARTIFACTS + 2):
+        run.upload(f"tests-{number:02}", {"a.xml": junit(add="passed")})
+    world.github.requests.clear()
+    reports = await read(world, run)
+    assert len(reports.suites) == MOST_ARTIFACTS
+    assert reports.troubles == (LEFT_OUT.format(count=MOST_ARTIFACTS + 2),)
+    assert world.github.requests.count("GET", ZIP) == MOST_ARTIFACTS
+
+
+async def test_a_run_is_read_once_for_all_who_ask(world: World) -> None:
+    """Two sections tell of one run, and one run of the base branch serves many pull requests."""
+    run, reader = a_run(world), Artifacts(FileLists())
+    run.upload("tests", {"a.xml": junit(add="passed")})
+    first = await read(world, run, reader=reader)
+    world.github.requests.clear()
+    assert await read(world, run, reader=reader) is first
+    assert [r for r in world.github.requests.records if r.token == "installation"] == []
+    run.attempt += 1
+    assert await read(world, run, reader=reader) is not first

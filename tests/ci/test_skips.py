@@ -1,0 +1,143 @@
+"""Which tests are told as skipped, and which required ones as not run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bot.ci.outcomes import Base, Outcomes, Suite
+from bot.ci.skips import NotRun, Skips, not_run, read_required, skips
+from bot.errors import UserError
+from bot.results.model import Seen, Status
+
+ADD, MUL, DIV = "tests/test_ops.py::test_add", "tests/test_ops.py::test_mul", "tests/test_ops.py::test_div"
+FILE = "tests/test_ops.py"
+
+
+def suite(*, complete: bool = True, **statuses: str) -> Suite:
+    """Return a suite of tests of one file: `add="passed"`."""
+    seen = {f"{FILE}::test_{name}": Seen(Status(status)) for name, status in statuses.items()}
+    return Suite(seen, complete=complete)
+
+
+def of(suite: Suite, test: str, status: str) -> Suite:
+    """Return a suite with one more test, or file, of any ID."""
+    return Suite({**suite.seen, test: Seen(Status(status))}, complete=suite.complete)
+
+
+SKIPS: dict[str, tuple[Suite, Suite, Skips]] = {
+    "nothing differs": (suite(add="passed", mul="skipped"), suite(add="failed", mul="skipped"), Skips()),
+    "newly skipped": (suite(add="skipped"), suite(add="passed"), Skips(newly=(ADD,))),
+    "one that failed ran too": (suite(add="skipped"), suite(add="errored"), Skips(newly=(ADD,))),
+    "an expected failure ran too": (suite(add="skipped"), suite(add="xfailed"), Skips(newly=(ADD,))),
+    "the other way round": (suite(add="failed"), suite(add="skipped"), Skips(again=(ADD,))),
+    "both, sorted": (
+        suite(mul="skipped", add="skipped", div="passed"),
+        suite(mul="passed", add="passed", div="skipped"),
+        Skips(newly=(ADD, MUL), again=(DIV,)),
+    ),
+    "a test that the base does not have did not run there": (suite(add="skipped"), suite(mul="passed"), Skips()),
+    "a test that is gone is not skipped": (suite(add="passed"), suite(add="passed", mul="passed"), Skips()),
+    "a suite that the base tested nothing of": (suite(add="skipped"), suite(), Skips()),
+    "a suite of which everything is skipped": (
+        suite(add="skipped", mul="skipped"),
+        suite(add="passed", mul="passed"),
+        Skips(newly=(ADD, MUL)),
+    ),
+    "a file that is skipped as a whole": (
+        of(suite(), FILE, "skipped"),
+        suite(add="passed", mul="skipped"),
+        Skips(newly=(ADD,)),
+    ),
+    "a file that was skipped as a whole": (suite(add="passed"), of(suite(), FILE, "skipped"), Skips(again=(ADD,))),
+    "a module that is skipped, where nobody knows the files": (
+        of(suite(), "tests.test_ops", "skipped"),
+        of(suite(), "tests.test_ops.TestAdd::test_ints", "passed"),
+        Skips(newly=("tests.test_ops.TestAdd::test_ints",)),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SKIPS)
+def test_what_ran_at_the_base_and_is_skipped_here(what: str) -> None:
+    """TVM took a test that `main` does not have for one that ran there."""
+    here, base, expected = SKIPS[what]
+    assert skips(here, base) == expected
+
+
+def test_nothing_differs_is_false() -> None:
+    assert [bool(found) for found in (Skips(), Skips(newly=(ADD,)), Skips(again=(ADD,)))] == [False, True, True]
+
+
+def outcomes(*, over: bool = True, **suites: Suite) -> Outcomes:
+    return Outcomes("a" * 40, 0.0, suites, {"other": Base("b" * 40, "", suite())}, over=over)
+
+
+REQUIRED: dict[str, tuple[list[str], Suite, list[NotRun]]] = {
+    "it ran": ([ADD], suite(add="failed"), []),
+    "it was skipped": ([ADD], suite(add="skipped"), [NotRun("ops", ADD, there=True)]),
+    "it is not there": ([ADD], suite(mul="passed"), [NotRun("ops", ADD)]),
+    "it may still come": ([ADD], suite(mul="passed", complete=False), []),
+    "it was skipped, whatever may still come": (
+        [ADD],
+        suite(add="skipped", complete=False),
+        [NotRun("ops", ADD, there=True)],
+    ),
+    "its file was skipped": ([ADD], of(suite(), FILE, "skipped"), [NotRun("ops", ADD, there=True)]),
+    "without parameters: one of them ran": (
+        [ADD],
+        of(of(suite(), f"{ADD}[cpu]", "passed"), f"{ADD}[gpu]", "skipped"),
+        [],
+    ),
+    "without parameters: all were skipped": (
+        [ADD],
+        of(of(suite(), f"{ADD}[cpu]", "skipped"), f"{ADD}[a::b]", "skipped"),
+        [NotRun("ops", ADD, there=True)],
+    ),
+    "with parameters that did not run": (
+        [f"{ADD}[gpu]"],
+        of(suite(), f"{ADD}[cpu]", "passed"),
+        [NotRun("ops", f"{ADD}[gpu]")],
+    ),
+    "a file of which one test ran": ([FILE], suite(add="passed", mul="skipped"), []),
+    "a file of which no test ran": ([FILE], suite(add="skipped"), [NotRun("ops", FILE, there=True)]),
+    "a longer name is another test": ([ADD], of(suite(), f"{ADD}_more", "passed"), [NotRun("ops", ADD)]),
+}
+
+
+@pytest.mark.parametrize("what", REQUIRED)
+def test_required_tests_that_did_not_run(what: str) -> None:
+    wanted, here, expected = REQUIRED[what]
+    assert not_run({"ops": tuple(wanted)}, outcomes(ops=here)) == expected
+
+
+def test_a_required_suite_without_results_is_told_once_it_is_no_longer_expected() -> None:
+    """TVM crashed with a KeyError on a suite that one of the two did not have."""
+    assert not_run({"ops": (ADD, MUL)}, outcomes(other=suite())) == [NotRun("ops", "")]
+    assert not_run({"ops": (ADD, MUL)}, outcomes(other=suite(), over=False)) == []
+
+
+def test_the_file_of_required_tests_is_one_object_of_lists() -> None:
+    raw = json.dumps({"ops": [ADD, MUL, ADD], "none": []}).encode()
+    assert read_required(raw) == {"ops": (ADD, MUL), "none": ()}
+
+
+@pytest.mark.parametrize(
+    ("raw", "complaint"),
+    [
+        (b"", "it is no JSON"),
+        (b"{", "it is no JSON"),
+        (b"\xff", "it is no JSON"),
+        (b"[" * 100_000, "it is no JSON"),
+        (b"[]", "one object of lists"),
+        (b'{"ops": "test_add"}', "one object of lists"),
+        (b'{"ops": [1]}', "one object of lists"),
+        (b"{}", "it lists no test"),
+        (b'{"ops": []}', "it lists no test"),
+    ],
+)
+def test_anything_else_is_said_and_never_an_empty_list(raw: bytes, complaint: str) -> None:
+    """TVM #13368: the list had been empty in production, and nobody was told."""
+    with pytest.raises(UserError, match=complaint):
+        read_required(raw)

@@ -1,0 +1,106 @@
+"""Archives that anybody may have made: what they hold is read, within limits, and nothing else happens."""
+
+from __future__ import annotations
+
+import io
+import struct
+from typing import BinaryIO
+
+import pytest
+
+from bot.ci.zips import MOST_DIRECTORY_BYTES, MOST_FILES, read_zip
+from bot.results.limits import RATIO_FREE_BYTES, Refused, TooMuch
+from sandbox.artifacts import zipped
+
+
+def read(content: bytes, ending: str = ".xml") -> dict[str, bytes]:
+    """Read all of an archive's files whose names end so."""
+    pairs = read_zip(io.BytesIO(content), lambda name: name.endswith(ending), lambda name, file: (name, file.read()))
+    return dict(pairs)
+
+
+def test_the_files_that_are_wanted_are_read_by_their_names() -> None:
+    files = {"z.xml": "<z/>", "deep/er/a.xml": "<a/>", "notes.txt": "no", "../out.xml": "<out/>", "folder.xml/": ""}
+    assert list(read(zipped(files)).items()) == [
+        ("../out.xml", b"<out/>"),
+        ("deep/er/a.xml", b"<a/>"),
+        ("z.xml", b"<z/>"),
+    ]
+
+
+def test_an_empty_archive_holds_nothing() -> None:
+    assert read(zipped({})) == {}
+
+
+GOOD = zipped({"a.xml": "<a/>" * 1000})
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"PK", b"no archive", GOOD[:-30], GOOD[50:], b"\0" * 100 + GOOD[-22:]],
+    ids=["empty", "short", "text", "cut off", "without its beginning", "a list of files that is not there"],
+)
+def test_what_is_no_archive_is_refused(content: bytes) -> None:
+    with pytest.raises(Refused):
+        read(content)
+
+
+def test_a_broken_file_is_refused_by_name() -> None:
+    content = bytearray(zipped({"a.xml": bytes(range(256)) * 100}))
+    content[60] ^= 0xFF
+    with pytest.raises(Refused, match=r"a\.xml cannot be inflated"):
+        read(bytes(content))
+
+
+def test_an_encrypted_file_is_refused() -> None:
+    content = bytearray(zipped({"a.xml": "<a/>"}))
+    content[6] |= 1
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    with pytest.raises(Refused, match="encrypted"):
+        read(bytes(content))
+
+
+def test_a_bomb_ends_early() -> None:
+    """A thousandfold ratio is no report."""
+    with pytest.raises(TooMuch, match="200 times its size"):
+        read(zipped({"a.xml": b"\0" * (RATIO_FREE_BYTES + 1)}))
+
+
+def test_all_files_together_have_one_limit() -> None:
+    taken = 0
+
+    def count(name: str, file: BinaryIO) -> None:
+        nonlocal taken
+        while piece := file.read(300):
+            taken += len(piece)
+
+    archive = zipped({f"{number}.xml": bytes(range(250)) * 2 for number in range(10)})
+    assert len(list(read_zip(io.BytesIO(archive), lambda name: True, count, limit=5_000))) == 10
+    taken = 0
+    with pytest.raises(TooMuch, match="more than 4,999 bytes together"):
+        list(read_zip(io.BytesIO(archive), lambda name: True, count, limit=4_999))
+    assert taken <= 4_999
+
+
+def test_what_an_archive_says_of_its_sizes_is_not_believed() -> None:
+    """The list at its end says that the file is empty: then nothing of it is taken for whole."""
+    content = bytearray(zipped({"a.xml": "<a/>" * 10}))
+    struct.pack_into("<L", content, content.index(b"PK\x01\x02") + 24, 0)
+    with pytest.raises(Refused):
+        read(bytes(content))
+
+
+def test_too_many_files_are_refused() -> None:
+    with pytest.raises(TooMuch, match="more than 2,000 files"):
+        read(zipped({f"{number}.txt": "" for number in range(MOST_FILES + 1)}))
+
+
+def test_a_list_of_files_that_would_fill_the_memory_is_not_read() -> None:
+    content = bytearray(GOOD)
+    struct.pack_into("<L", content, len(content) - 10, MOST_DIRECTORY_BYTES + 1)
+    with pytest.raises(TooMuch, match="its list of files"):
+        read(bytes(content))
+    # Nor one that only the longer form of the record tells of.
+    end, longer = GOOD[-22:], b"PK\x06\x07" + b"\0" * 16
+    with pytest.raises(TooMuch, match="its list of files"):
+        read(GOOD[:-22] + longer + end)

@@ -1,0 +1,118 @@
+"""What may stand below `docs`, `skipped_tests` and `runtime`, and what is said of anything else."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.config import Config, ConfigError, parse_config
+from bot.config.ci_tests import LEADS_ELSEWHERE, ONE_SOURCE
+from bot.urls import NO_CREDENTIALS, NOT_AN_ADDRESS, NOT_HTTPS
+
+DOCS, SKIPPED, RUNTIME = ("repositories.octocat/compiler." + key for key in ("docs", "skipped_tests", "runtime"))
+FILLED_IN = "what is filled in: {number}, {build}, {sha}"
+LINK = "https://docs.example.org/PR-{number}/{build}/index.html"
+
+
+def loaded(line: str) -> Config:
+    return parse_config(f"repositories:\n  octocat/compiler:\n    {line}\n".encode(), "app.yaml")
+
+
+def fault(line: str) -> str:
+    """Return what is wrong with a key, without where it stands."""
+    with pytest.raises(ConfigError) as caught:
+        loaded(line)
+    return str(caught.value).partition(": ")[2]
+
+
+def docs(link: str) -> str:
+    return f'docs: {{context: docs/pr-head, link: "{link}"}}'
+
+
+@pytest.mark.parametrize("link", [LINK, "https://docs.example.org/{sha}?a=1#{number}", "https://[::1]:8443/{build}"])
+def test_a_link_is_an_https_address_with_placeholders(link: str) -> None:
+    config = loaded(docs(link)).repositories["octocat/compiler"].docs
+    assert config is not None
+    assert (config.context, config.link) == ("docs/pr-head", link)
+
+
+@pytest.mark.parametrize(
+    ("link", "problem"),
+    [
+        ("https://docs.example.org/{pr}", f"must not hold {{pr}}; {FILLED_IN}"),
+        ("https://docs.example.org/{}", f"must not hold {{}}; {FILLED_IN}"),
+        ("https://docs.example.org/{{sha}}", f"must not hold {{; {FILLED_IN}"),
+        ("https://docs.example.org/{sha", f"must not hold {{; {FILLED_IN}"),
+        ("https://docs.example.org/sha}", f"must not hold }}; {FILLED_IN}"),
+        ("https://{sha}.example.org/", "must not hold {sha} in the host: what CI says must not choose which server"),
+        ("https://docs.example.org:{number}/", "must not hold {number} in the host"),
+        ("http://docs.example.org/{sha}", NOT_HTTPS),
+        ("https://octocat:sesame@docs.example.org/", NO_CREDENTIALS),
+        ("docs.example.org/{sha}", NOT_AN_ADDRESS),
+        ("javascript:alert(1)", NOT_AN_ADDRESS),
+        ("https://docs.example.org/<{sha}>", NOT_AN_ADDRESS),
+        ("https://docs.example.org/a b", NOT_AN_ADDRESS),
+    ],
+)
+def test_any_other_link_is_a_fault_of_app_yaml(link: str, problem: str) -> None:
+    said = fault(docs(link))
+    assert said.startswith(f"{DOCS}.link: {problem}")
+    assert "sesame" not in said
+
+
+def test_the_docs_need_a_context_and_a_link() -> None:
+    assert f"{DOCS}: the key link is missing" in fault("docs: {context: docs/pr-head}")
+    assert "the key context is missing" in fault("docs:")
+
+
+@pytest.mark.parametrize("key", ["skipped_tests", "runtime"])
+@pytest.mark.parametrize("source", ["lab: ci, target: linux", 'workflow: CI, artifacts: ["test-results-*"]'])
+def test_the_results_are_in_one_of_two_places(key: str, source: str) -> None:
+    assert loaded(f"{key}: {{{source}}}").repositories["octocat/compiler"].features > {key}
+
+
+@pytest.mark.parametrize(
+    "keys",
+    ["", "lab: ci", "target: linux", "workflow: CI", 'artifacts: ["*"]', "workflow: CI, artifacts: []",
+     'lab: ci, target: linux, workflow: CI, artifacts: ["*"]', "lab: ci, target: linux, workflow: CI",
+     'lab: ci, artifacts: ["*"]', 'lab: ci, workflow: CI, artifacts: ["*"]'],
+)  # fmt: skip
+def test_anything_else_is_a_fault_that_says_what_is_needed(keys: str) -> None:
+    for key, place in (("skipped_tests", SKIPPED), ("runtime", RUNTIME)):
+        assert fault(f"{key}: {{{keys}}}").endswith(f"{place}: {ONE_SOURCE}")
+
+
+def test_true_names_no_place() -> None:
+    assert fault("runtime: true").endswith(f"{RUNTIME}: {ONE_SOURCE}")
+
+
+@pytest.mark.parametrize("path", ["ci/required_tests.json", "required.json", ".github/required-tests.json", "a/..b/c"])
+def test_required_tests_are_in_a_file(path: str) -> None:
+    config = loaded(f"skipped_tests: {{lab: ci, target: linux, required: {path}}}").repositories["octocat/compiler"]
+    assert config.skipped_tests is not None
+    assert config.skipped_tests.required == path
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("../other.json", LEADS_ELSEWHERE),
+        ("ci/./a.json", LEADS_ELSEWHERE),
+        ("/etc/passwd", LEADS_ELSEWHERE),
+        ("ci//a.json", LEADS_ELSEWHERE),
+        ("ci/", LEADS_ELSEWHERE),
+        ("a?ref=x", "must be the path of a file"),
+        ("a%2e", "must be the path of a file"),
+        ("a b", "must be the path of a file"),
+    ],
+)
+def test_a_path_that_leads_elsewhere_is_a_fault(path: str, problem: str) -> None:
+    said = fault(f'skipped_tests: {{lab: ci, target: linux, required: "{path}"}}')
+    assert said.startswith(f"{SKIPPED}.required: {problem}")
+
+
+def test_what_is_told_of_runtime_can_be_set() -> None:
+    config = loaded("runtime: {lab: ci, target: linux}").repositories["octocat/compiler"].runtime
+    assert config is not None
+    assert (config.change, config.slow) == (30, "10s")
+    assert "must be a whole number from 1" in fault("runtime: {lab: ci, target: linux, change: 0}")
+    assert "must be a time such as" in fault("runtime: {lab: ci, target: linux, slow: fast}")

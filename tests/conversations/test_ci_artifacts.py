@@ -1,0 +1,343 @@
+"""CI's tests in artifacts of GitHub Actions: people read what is skipped and what is slow where they look anyway."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from bot.github import sticky
+from sandbox import PullRequest
+from sandbox.workflows import WorkflowRun
+from tests.ci.test_artifacts import junit
+from tests.conversations.town import BOT, REPOSITORY, Town, town
+
+CONFIG = f"""
+repositories:
+  {REPOSITORY}:
+    slow_tests: false
+    repository_file: false
+    skipped_tests: {{workflow: CI, artifacts: ["tests-*"], required: ci/required.json}}
+"""
+BOTH = f'{CONFIG}    runtime: {{workflow: CI, artifacts: ["tests-*"]}}\n'
+REPO = "/repos/{owner}/{repo}"
+PULL = f"GET {REPO}/pulls/{{pull_number}}"
+COMMENTS, COMMENT = f"GET {REPO}/issues/{{issue_number}}/comments", f"POST {REPO}/issues/{{issue_number}}/comments"
+EDIT = f"PATCH {REPO}/issues/comments/{{comment_id}}"
+LIST, ZIP = (
+    f"GET {REPO}/actions/runs/{{run_id}}/artifacts",
+    f"GET {REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}",
+)
+RUNS, ANCESTORS = f"GET {REPO}/actions/workflows/{{workflow_id}}/runs", f"GET {REPO}/commits"
+TREE, COMPARE, FILE = (
+    f"GET {REPO}/git/trees/{{tree_sha}}",
+    f"GET {REPO}/compare/{{basehead}}",
+    f"GET {REPO}/contents/{{path}}",
+)
+HEAD_READ, BASE_READ = {LIST: 1, ZIP: 1, TREE: 1}, {COMPARE: 1, RUNS: 1, LIST: 1, ZIP: 1, TREE: 1}
+BOTH_READ = dict(Counter(HEAD_READ) + Counter(BASE_READ))
+WRITTEN, EDITED = {COMMENTS: 1, COMMENT: 1}, {COMMENTS: 1, EDIT: 1}
+TEST_FILE, ADD, MUL = "tests/test_ops.py", "tests/test_ops.py::test_add", "tests/test_ops.py::test_mul"
+REQUIRED = {TEST_FILE: "def test_add(): ...\n", "ci/required.json": json.dumps({"tests-cpu": [ADD]})}
+ALL_PASS = {"tests-cpu": junit(add="passed 1", mul="passed 2")}
+ADD_SKIPPED = {"tests-cpu": junit(add="skipped", mul="passed 2")}
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Town]:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=CONFIG) as place:
+        place.repo.push("main", REQUIRED, by="octocat")
+        yield place
+
+
+@pytest.fixture
+async def both(tmp_path: Path) -> AsyncIterator[Town]:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=BOTH) as place:
+        place.repo.push("main", REQUIRED, by="octocat")
+        yield place
+
+
+def ran(
+    here: Town, sha: str, artifacts: Mapping[str, str], conclusion: str = "success", *, event: str = "pull_request"
+) -> WorkflowRun:
+    """Let CI run on a commit, upload artifacts, and end."""
+    run = here.repo.add_workflow_run(sha, "CI", event=event)
+    for name, text in artifacts.items():
+        run.upload(name, {"junit.xml": text})
+    run.finish(conclusion)
+    return run
+
+
+def on_main(here: Town, artifacts: Mapping[str, str], conclusion: str = "success") -> str:
+    sha = here.repo.branch("main")
+    ran(here, sha, artifacts, conclusion, event="push")
+    return sha
+
+
+def sections(pull: PullRequest) -> dict[str, str]:
+    comments = pull.comments_by(BOT)
+    assert len(comments) <= 1
+    return sticky.sections_of(comments[0].body) if comments else {}
+
+
+def section(pull: PullRequest) -> str:
+    return sections(pull)["skipped-tests"]
+
+
+async def cost(here: Town) -> dict[str, int]:
+    """Return the requests that were made since the last time."""
+    await here.quiet()
+    made = Counter(f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation")
+    here.github.requests.clear()
+    return dict(made)
+
+
+async def opened(here: Town, *, fork: bool = False) -> PullRequest:
+    pull = here.repo.open_pull_request("hubot", "Faster", fork=fork)
+    await cost(here)
+    return pull
+
+
+async def test_a_test_that_ran_at_the_merge_base_and_is_skipped_here_is_told(here: Town) -> None:
+    base = on_main(here, ALL_PASS)
+    pull = await opened(here)
+    ran(here, pull.head_sha, ADD_SKIPPED)
+    await here.quiet()
+    said = section(pull)
+    assert f"at `{pull.head_sha[:7]}` ({here.github.clock.now():%Y-%m-%d %H:%M} UTC)" in said
+    assert (
+        f"1 test is newly skipped, compared with [`{base[:7]}`]({here.github.url}/octocat/compiler/actions/runs/"
+        in said
+    )
+    assert f"Newly skipped:\n- `{ADD}`" in said
+    assert f"`tests-cpu`: `{ADD}`: skipped" in said
+    assert "**1 required test did not run**: those that `ci/required.json` on `main` lists have to." in said
+
+
+async def test_where_nothing_differs_that_is_said_in_a_line(here: Town) -> None:
+    on_main(here, ALL_PASS)
+    pull = await opened(here)
+    ran(here, pull.head_sha, ALL_PASS, "failure")
+    await here.quiet()
+    assert section(pull).startswith("**Skipped tests:** nothing differs from [`")
+    assert "\n" not in section(pull)
+
+
+async def test_a_push_outdates_the_section_until_ci_has_ended_again(here: Town) -> None:
+    on_main(here, ALL_PASS)
+    pull = await opened(here)
+    ran(here, pull.head_sha, ADD_SKIPPED)
+    await here.quiet()
+    old = pull.head_sha[:7]
+    pull.push()
+    await here.quiet()
+    assert section(pull).startswith(f"> **Out of date:** this is of `{old}`; the head is `{pull.head_sha[:7]}` now.\n")
+    ran(here, pull.head_sha, ALL_PASS)
+    await here.quiet()
+    assert section(pull).startswith("**Skipped tests:** nothing differs")
+
+
+async def test_the_base_is_the_nearest_ancestor_on_which_the_workflow_ended_well(here: Town) -> None:
+    """TVM compared with whatever `main` was, and told that `main` had failed where it had."""
+    good = on_main(here, ALL_PASS)
+    here.repo.push("main", by="octocat")
+    on_main(here, ADD_SKIPPED, "failure")
+    here.repo.push("main", by="octocat")
+    pull = await opened(here)
+    here.repo.push("main", by="octocat")
+    on_main(here, ADD_SKIPPED)
+    ran(here, pull.head_sha, ADD_SKIPPED)
+    await here.quiet()
+    assert f"1 test is newly skipped, compared with [`{good[:7]}`]" in section(pull)
+
+
+async def test_without_a_good_run_of_the_base_that_is_said(here: Town) -> None:
+    base = on_main(here, ALL_PASS, "failure")
+    pull = await opened(here)
+    ran(here, pull.head_sha, ALL_PASS)
+    await here.quiet()
+    assert (
+        f"There is nothing to compare with: no run of `CI` on `main` ended well at the merge base `{base[:7]}`, nor at "
+        "an earlier commit among its newest 100." in section(pull)
+    )
+    assert "`tests-cpu`: no earlier results on the base branch to compare with." in section(pull)
+
+
+async def test_a_base_whose_artifacts_have_expired_is_said(here: Town) -> None:
+    base = on_main(here, ALL_PASS)
+    here.repo.workflow_runs[-1].artifacts[0].expired = True
+    pull = await opened(here)
+    ran(here, pull.head_sha, ALL_PASS)
+    await here.quiet()
+    assert f"at `{base[:7]}` has no artifact left that matches and can be read." in section(pull)
+
+
+async def test_a_run_that_uploaded_nothing_is_said(here: Town) -> None:
+    pull = await opened(here)
+    ran(here, pull.head_sha, {"wheel": ""}, "failure")
+    await here.quiet()
+    assert "- The run of `CI` has no artifact that matches `tests-*`." in section(pull)
+
+
+async def test_a_suite_that_is_gone_and_one_that_is_new(here: Town) -> None:
+    """TVM crashed with a KeyError on a suite that `main` did not have."""
+    on_main(here, {**ALL_PASS, "tests-gpu": junit(add="passed")})
+    pull = await opened(here)
+    ran(here, pull.head_sha, {**ALL_PASS, "tests-arm": junit(add="skipped")})
+    await here.quiet()
+    said = section(pull)
+    assert "- `tests-gpu`: **no results**, and it was tested at the base." in said
+    assert "- `tests-arm`: no earlier results on the base branch to compare with." in said
+    assert "Newly skipped" not in said
+
+
+async def test_required_tests_are_read_on_the_base_branch(here: Town) -> None:
+    """No pull request may exempt itself."""
+    on_main(here, ALL_PASS)
+    pull = here.repo.open_pull_request("hubot", "Faster", files={"ci/required.json": "{}"})
+    await here.quiet()
+    ran(here, pull.head_sha, ADD_SKIPPED)
+    await here.quiet()
+    assert "**1 required test did not run**" in section(pull)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, "it is not there"),
+        ("{", "it is no JSON: "),
+        ("{}", "it lists no test"),
+        ("[]", "it has to be one object"),
+    ],
+)
+async def test_a_list_of_required_tests_that_is_no_list_is_said(here: Town, content: str | None, why: str) -> None:
+    """TVM #13368: the file was deleted a day after it was added, and nobody was ever told of a required test."""
+    here.repo.push("main", {"ci/required.json": content}, by="octocat")
+    on_main(here, ALL_PASS)
+    pull = await opened(here)
+    ran(here, pull.head_sha, ALL_PASS)
+    await here.quiet()
+    assert f"- Which tests are required is not known: `ci/required.json` on `main`: `{why}" in section(pull)
+
+
+async def test_a_forks_pull_request_is_found_by_its_head(here: Town) -> None:
+    """Of a fork's run GitHub names no pull request."""
+    on_main(here, ALL_PASS)
+    pull = await opened(here, fork=True)
+    run = ran(here, pull.head_sha, ADD_SKIPPED)
+    await here.quiet()
+    assert run.repository is here.repo
+    assert "1 test is newly skipped" in section(pull)
+
+
+async def test_a_run_of_a_pull_request_from_a_branch_called_main_is_no_base(here: Town) -> None:
+    """Its code is the pull request's own, and may say anything of itself."""
+    pull = await opened(here)
+    ran(here, here.repo.branch("main"), ALL_PASS)  # an event of a pull request, on the very merge base
+    ran(here, pull.head_sha, ADD_SKIPPED)
+    await here.quiet()
+    assert "There is nothing to compare with" in section(pull)
+
+
+async def test_the_section_of_an_older_head_is_not_written_over_the_newer(here: Town) -> None:
+    on_main(here, ALL_PASS)
+    pull = await opened(here)
+    slow = here.repo.add_workflow_run(pull.head_sha, "CI")
+    slow.upload("tests-cpu", {"a.xml": ALL_PASS["tests-cpu"]})
+    pull.push()
+    ran(here, pull.head_sha, ADD_SKIPPED)
+    await here.quiet()
+    before = section(pull)
+    await cost(here)
+    slow.finish("success")
+    assert await cost(here) == {}
+    assert section(pull) == before
+
+
+async def test_what_cannot_be_found_out_is_said_and_taken_back_by_the_next_run(here: Town) -> None:
+    on_main(here, ALL_PASS)
+    pull = await opened(here)
+    here.github.faults.add(
+        "GET", LIST.removeprefix("GET "), status=403, message="Resource not accessible by integration", times=1
+    )
+    ran(here, pull.head_sha, ALL_PASS)
+    await here.quiet()
+    assert section(pull).startswith(
+        f"**Skipped tests:** what is skipped at `{pull.head_sha[:7]}` could not be found out: GitHub does not let me"
+    )
+    ran(here, pull.head_sha, ALL_PASS)
+    await here.quiet()
+    assert section(pull).startswith("**Skipped tests:** nothing differs")
+
+
+async def test_one_section_that_fails_keeps_no_other_from_being_told(both: Town) -> None:
+    """TVM #12824: where one section failed, the whole comment did."""
+    on_main(both, ALL_PASS)
+    pull = await opened(both)
+    both.github.faults.add("GET", FILE.removeprefix("GET "), status=403, message="Not accessible", times=1)
+    ran(both, pull.head_sha, {"tests-cpu": junit(add="passed 1", mul="passed 2000")})
+    await both.quiet()
+    assert sections(pull)["skipped-tests"].startswith("**Skipped tests:** what is skipped at")
+    assert "`tests-cpu`: +" in sections(pull)["runtime"]
+
+
+async def test_what_takes_longer_is_told_and_taken_away_when_it_no_longer_does(both: Town) -> None:
+    base = on_main(both, {"tests-cpu": junit(add="passed 100")})
+    pull = await opened(both)
+    ran(both, pull.head_sha, {"tests-cpu": junit(add="passed 100", mul="passed 100")})
+    await both.quiet()
+    said = sections(pull)["runtime"]
+    assert f"**Runtime of tests** at `{pull.head_sha[:7]}`" in said
+    assert f"1 → 2 tests), compared with [`{base[:7]}`]" in said
+    assert f"Slow new tests:\n- `{MUL}`, " in said
+    pull.push()
+    ran(both, pull.head_sha, {"tests-cpu": junit(add="passed 100", mul="passed 1")})
+    await both.quiet()
+    assert list(sections(pull)) == ["skipped-tests"]
+
+
+# Requests
+
+
+async def test_a_run_is_asked_about_once_and_told_in_one_write(here: Town) -> None:
+    on_main(here, ALL_PASS)
+    pull = await opened(here)
+    ran(here, pull.head_sha, ADD_SKIPPED)
+    assert await cost(here) == BOTH_READ | {FILE: 1} | WRITTEN
+    # The base has been read.
+    ran(here, pull.head_sha, ALL_PASS)
+    assert await cost(here) == {LIST: 1, ZIP: 1, COMPARE: 1, RUNS: 1, FILE: 1} | EDITED
+
+
+async def test_an_earlier_base_takes_a_look_at_the_commits(here: Town) -> None:
+    on_main(here, ALL_PASS)
+    for _ in range(20):
+        here.repo.push("main", by="octocat")
+    pull = await opened(here)
+    ran(here, pull.head_sha, ADD_SKIPPED)
+    assert await cost(here) == BOTH_READ | {RUNS: 2, ANCESTORS: 1, FILE: 1} | WRITTEN
+
+
+async def test_two_sections_read_a_run_once(both: Town) -> None:
+    on_main(both, ALL_PASS)
+    pull = await opened(both)
+    ran(both, pull.head_sha, {"tests-cpu": junit(add="skipped", mul="passed 2000")})
+    made = await cost(both)
+    assert list(sections(pull)) in (["skipped-tests", "runtime"], ["runtime", "skipped-tests"])
+    assert (made[LIST], made[ZIP], made[TREE]) == (2, 2, 2)
+    assert made == {**made, COMPARE: 2, RUNS: 2, FILE: 1, COMMENTS: 2, COMMENT: 1, EDIT: 1}
+
+
+async def test_runs_that_are_not_of_the_tests_cost_nothing(here: Town) -> None:
+    """Other workflows, runs that only begin, those of branches, and those in which no test has run."""
+    pull = await opened(here)
+    here.repo.add_workflow_run(pull.head_sha, "Lint", "failure")
+    here.repo.add_workflow_run(pull.head_sha, "CI", "cancelled")
+    here.repo.add_workflow_run(pull.head_sha, "CI", "skipped")
+    here.repo.add_workflow_run(pull.head_sha, "CI")
+    on_main(here, ALL_PASS)
+    assert await cost(here) == {}
+    assert pull.comments == []

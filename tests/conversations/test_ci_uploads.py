@@ -1,0 +1,135 @@
+"""CI uploads its tests' results to the bucket as a lab of its own: people read what is skipped and what is slow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.github import sticky
+from sandbox import PullRequest
+from tests.bucket import World
+from tests.ci.test_artifacts import junit
+from tests.conversations.lab import LAB, TARGET, TEST_FILE, LabTown, lab_town
+from tests.conversations.town import BOT
+
+SOURCE = f"{{lab: {LAB}, target: {TARGET}}}"
+FEATURES = f"""slow_tests: false
+    repository_file: false
+    skipped_tests: {SOURCE}
+    runtime: {SOURCE}"""
+REPO = "/repos/{owner}/{repo}"
+ANCESTORS = f"GET {REPO}/commits"
+COMMENTS, COMMENT = f"GET {REPO}/issues/{{issue_number}}/comments", f"POST {REPO}/issues/{{issue_number}}/comments"
+EDIT = f"PATCH {REPO}/issues/comments/{{comment_id}}"
+ADD, MUL = f"{TEST_FILE}::test_add", f"{TEST_FILE}::test_mul"
+
+
+@pytest.fixture
+async def place(tmp_path: Path, aws_world: World) -> AsyncIterator[LabTown]:
+    async with lab_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world, features=FEATURES) as place:
+        yield place
+
+
+def uploaded(place: LabTown, sha: str, pull: PullRequest | None = None, *, suite: str = "ops", **cases: str) -> None:
+    claims: dict[str, Any] = {"pull_request": pull.number} if pull else {}
+    place.upload(sha, {"junit.xml": junit(**cases).encode()}, suite=suite, **claims)
+
+
+async def based(place: LabTown, **cases: str) -> tuple[str, PullRequest]:
+    """Test a commit of the nightly branch, and open a pull request that begins there."""
+    night = place.night()
+    uploaded(place, night, None, **cases)
+    await place.settle()
+    place.town.repo.push("main", onto=night, by="octocat")
+    place.town.github.clock.advance(seconds=20)
+    pull = place.town.repo.open_pull_request("octocat")
+    await place.town.quiet()
+    return night, pull
+
+
+def sections(pull: PullRequest) -> dict[str, str]:
+    comments = pull.comments_by(BOT)
+    assert len(comments) <= 1
+    return sticky.sections_of(comments[0].body) if comments else {}
+
+
+async def test_what_is_skipped_and_what_takes_longer_than_at_the_nearest_tested_ancestor(place: LabTown) -> None:
+    night, pull = await based(place, add="passed 100", mul="skipped")
+    uploaded(place, pull.head_sha, pull, add="skipped", mul="passed 20", big="passed 300")
+    await place.settle()
+    link = f"[`{night[:7]}`]({place.town.github.url}/octocat/compiler/commit/{night})"
+    skipped, runtime = sections(pull)["skipped-tests"], sections(pull)["runtime"]
+    assert f"- `ops`: 1 test is newly skipped and 1 test runs again, compared with {link}." in skipped
+    assert f"Newly skipped:\n- `{ADD}`\n\nRunning again:\n- `{MUL}`" in skipped
+    assert f"at `{pull.head_sha[:7]}` (" in skipped
+    assert f"2 → 3 tests), compared with {link}." in runtime
+    assert f"Slow new tests:\n- `{TEST_FILE}::test_big`" in runtime
+
+
+async def test_a_push_marks_both_sections_in_one_write(place: LabTown) -> None:
+    _, pull = await based(place, add="passed 100")
+    uploaded(place, pull.head_sha, pull, add="passed 300")
+    await place.settle()
+    place.town.github.requests.clear()
+    pull.push()
+    await place.town.quiet()
+    said = sections(pull)
+    assert all(text.startswith("> **Out of date:** ") for text in said.values())
+    assert len(said) == 2
+    assert place.town.github.requests.count("PATCH", EDIT.removeprefix("PATCH ")) == 1
+
+
+async def test_results_of_the_base_that_come_late_are_taken_in(place: LabTown) -> None:
+    night = place.night()
+    place.town.repo.push("main", onto=night, by="octocat")
+    place.town.github.clock.advance(seconds=20)
+    pull = place.town.repo.open_pull_request("octocat")
+    uploaded(place, pull.head_sha, pull, add="skipped")
+    await place.settle()
+    assert "`ops`: no earlier results on the base branch to compare with." in sections(pull)["skipped-tests"]
+    uploaded(place, night, add="passed")
+    await place.settle()
+    assert "`ops`: 1 test is newly skipped" in sections(pull)["skipped-tests"]
+
+
+async def test_a_suite_that_is_missing_is_told_when_nothing_more_is_expected(place: LabTown) -> None:
+    night = place.night()
+    for suite in ("ops", "te"):
+        uploaded(place, night, suite=suite, add="passed")
+    await place.settle()
+    place.town.repo.push("main", onto=night, by="octocat")
+    place.town.github.clock.advance(seconds=20)
+    pull = place.town.repo.open_pull_request("octocat")
+    uploaded(place, pull.head_sha, pull, add="passed")
+    await place.settle()
+    assert "`te`: **no results**, and it was tested at the base." in sections(pull)["skipped-tests"]
+    uploaded(place, pull.head_sha, pull, suite="te", add="passed")
+    await place.settle()
+    assert sections(pull)["skipped-tests"].startswith("**Skipped tests:** nothing differs from ")
+
+
+async def test_other_targets_and_commits_of_no_pull_request_lead_to_no_section(place: LabTown) -> None:
+    night, pull = await based(place, add="passed")
+    place.upload(pull.head_sha, {"a.xml": junit(add="skipped").encode()}, target="adreno", pull_request=pull.number)
+    uploaded(place, night, suite="te", add="passed")
+    await place.settle()
+    assert pull.comments == []
+
+
+async def test_results_of_a_head_cost_a_look_at_its_ancestors_and_a_write(place: LabTown) -> None:
+    """However many tests and nights there are; what the lab's check run costs is counted elsewhere."""
+    for _ in range(3):
+        _, pull = await based(place, add="passed 1")
+    await place.settle()
+    place.town.github.requests.clear()
+    many: dict[str, Any] = {f"t{number}": "passed" for number in range(2_000)}
+    uploaded(place, pull.head_sha, pull, **many)
+    await place.settle()
+    asked = Counter(f"{r.method} {r.route}" for r in place.town.github.requests.records if r.token == "installation")
+    # The check run, and each of the two sections, of which one has nothing to tell.
+    assert asked[ANCESTORS] == 3
+    assert {route: asked[route] for route in (COMMENTS, COMMENT, EDIT)} == {COMMENTS: 1, COMMENT: 1, EDIT: 0}

@@ -1,0 +1,204 @@
+"""CI builds the docs of a pull request, and people find the link where they look anyway."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.github import sticky
+from sandbox import PullRequest
+from tests.conversations.town import BOT, REPOSITORY, Town, town
+from tests.gfm import rendered
+
+CONFIG = f"""
+repositories:
+  {REPOSITORY}:
+    slow_tests: false
+    repository_file: false
+    docs: {{context: docs/pr-head, link: "https://docs.example.org/PR-{{number}}/{{build}}/index.html"}}
+"""
+BY_COMMIT = CONFIG.replace("PR-{number}/{build}/index.html", "{sha}/")
+REPO = "/repos/{owner}/{repo}"
+PULL = f"GET {REPO}/pulls/{{pull_number}}"
+COMMENTS, COMMENT = f"GET {REPO}/issues/{{issue_number}}/comments", f"POST {REPO}/issues/{{issue_number}}/comments"
+EDIT = f"PATCH {REPO}/issues/comments/{{comment_id}}"
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Town]:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=CONFIG) as place:
+        yield place
+
+
+def built(here: Town, pull: PullRequest, build: int = 3, *, sha: str = "", **values: str | None) -> None:
+    """Let CI say how a build of the docs stands."""
+    url: str | None = f"https://ci.example.org/job/docs/job/PR-{pull.number}/{build}/display/redirect"
+    told = {"context": "docs/pr-head", "state": "success", "target_url": url, **values}
+    context, state = told["context"] or "", told["state"] or ""
+    here.repo.set_status("octocat", sha or pull.head_sha, context, state, target_url=told["target_url"])
+
+
+def section(pull: PullRequest) -> str:
+    (comment,) = pull.comments_by(BOT)
+    return sticky.sections_of(comment.body)["docs-link"]
+
+
+async def cost(here: Town) -> Counter[str]:
+    """Return the requests that were made since the last time."""
+    await here.quiet()
+    made = Counter(f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation")
+    here.github.requests.clear()
+    return made
+
+
+async def opened(here: Town, *, fork: bool = False) -> PullRequest:
+    """Open a pull request, when the bot has found out who it is."""
+    pull = here.repo.open_pull_request("hubot", "Faster", fork=fork)
+    await cost(here)
+    return pull
+
+
+async def test_the_docs_are_linked_when_ci_has_built_them(here: Town) -> None:
+    pull = await opened(here)
+    built(here, pull, state="pending")
+    built(here, pull)
+    await here.quiet()
+    page = rendered(section(pull))
+    assert f'<a href="https://docs.example.org/PR-{pull.number}/3/index.html">' in page
+    assert f"<code>{pull.head_sha[:7]}</code>" in page
+    assert f"{here.github.clock.now():%Y-%m-%d}" in page
+
+
+async def test_the_next_build_is_linked_in_place(here: Town) -> None:
+    """TVM #11909: the edit went to an address that did not exist, so the link was never brought up to date."""
+    pull = await opened(here)
+    built(here, pull)
+    assert await cost(here) == {COMMENTS: 1, COMMENT: 1}
+    here.github.clock.advance(seconds=5)
+    built(here, pull, 4)
+    assert await cost(here) == {COMMENTS: 1, EDIT: 1}
+    assert f"/PR-{pull.number}/4/" in section(pull)
+
+
+async def test_a_push_outdates_the_link_until_the_new_docs_are_built(here: Town) -> None:
+    pull = await opened(here)
+    built(here, pull)
+    await here.quiet()
+    old = pull.head_sha[:7]
+    here.github.requests.clear()
+    pull.push()
+    assert await cost(here) == {COMMENTS: 1, EDIT: 1}
+    said = section(pull)
+    assert said.startswith(f"> **Out of date:** this is of `{old}`; the head is `{pull.head_sha[:7]}` now.\n")
+    assert f"/PR-{pull.number}/3/" in said
+    built(here, pull, 4)
+    await here.quiet()
+    assert "Out of date" not in section(pull)
+    assert f"/PR-{pull.number}/4/" in section(pull)
+
+
+async def test_a_push_without_a_section_costs_nothing(here: Town) -> None:
+    pull = await opened(here)
+    pull.push()
+    assert await cost(here) == {}
+
+
+async def test_statuses_that_are_not_of_the_docs_cost_nothing(here: Town) -> None:
+    """TVM #12902, #12903: being told of every status used 75 % of an organization's quota, so it was switched off."""
+    pull = await opened(here)
+    for number in range(20):
+        built(here, pull, context=f"tests/{number}")
+    for state in ("pending", "failure", "error"):
+        built(here, pull, state=state)
+    built(here, pull, target_url=None)
+    built(here, pull, target_url="https://ci.example.org/job/docs/job/main/7/")
+    assert await cost(here) == {}
+    assert pull.comments == []
+
+
+async def test_a_failed_build_says_nothing_new(here: Town) -> None:
+    pull = await opened(here)
+    built(here, pull)
+    await here.quiet()
+    before = section(pull)
+    built(here, pull, 4, state="failure")
+    await here.quiet()
+    assert section(pull) == before
+
+
+async def test_docs_of_an_older_commit_are_not_linked_over_the_newer(here: Town) -> None:
+    pull = await opened(here)
+    old = pull.head_sha
+    pull.push()
+    await cost(here)
+    built(here, pull, sha=old)
+    assert await cost(here) == {PULL: 1}
+    assert pull.comments == []
+
+
+async def test_a_number_in_an_address_counts_only_for_its_own_commit(here: Town) -> None:
+    """Whoever may set a status names any pull request in its address."""
+    pull, other = await opened(here), await opened(here)
+    built(here, pull, sha=other.head_sha)
+    await here.quiet()
+    assert (pull.comments, other.comments) == ([], [])
+
+
+async def test_an_address_of_no_pull_request_is_passed_over(here: Town) -> None:
+    pull = await opened(here)
+    built(here, pull, target_url="https://ci.example.org/job/docs/job/PR-77/3/")
+    await here.quiet()
+    assert pull.comments == []
+    assert await here.failures() == []
+
+
+async def test_of_builds_whose_webhooks_come_in_any_order_the_last_is_linked(here: Town) -> None:
+    pull = await opened(here)
+    here.github.webhooks.hold()
+    built(here, pull, 3)
+    here.github.clock.advance(seconds=5)
+    built(here, pull, 4)
+    here.github.webhooks.release(reversed)
+    await here.quiet()
+    assert f"/PR-{pull.number}/4/" in section(pull)
+
+
+async def test_a_status_that_comes_before_the_push_that_made_its_commit_is_not_lost(here: Town) -> None:
+    pull = await opened(here)
+    here.github.webhooks.hold()
+    pull.push()
+    built(here, pull)
+    others = [told for told in here.github.webhooks.held if told.event != "status"]
+    asked = here.github.faults.pause("GET", PULL.removeprefix("GET "), when="after")
+    here.github.webhooks.release(lambda held: [told for told in held if told.event == "status"])
+    await asked.reached.wait()
+    asked.resume()
+    here.github.webhooks.held.extend(others)
+    here.github.webhooks.release()
+    await here.quiet()
+    assert f"`{pull.head_sha[:7]}`" in section(pull)
+    assert "Out of date" not in section(pull)
+
+
+async def test_where_the_link_names_the_commit_alone_a_forks_pull_request_is_found_too(tmp_path: Path) -> None:
+    """A status carries no pull request, and GitHub finds none from a fork by its commit."""
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=BY_COMMIT) as here:
+        pull = await opened(here, fork=True)
+        built(here, pull, target_url=None)
+        assert await cost(here) == {COMMENTS: 1, COMMENT: 1}
+        assert f"https://docs.example.org/{pull.head_sha}/" in section(pull)
+
+
+async def test_where_the_comment_cannot_be_written_the_next_build_tries_again(here: Town) -> None:
+    pull = await opened(here)
+    here.github.faults.add("POST", COMMENT.removeprefix("POST "), status=403, times=1)
+    built(here, pull)
+    await here.quiet()
+    assert pull.comments == []
+    assert len(await here.failures()) == 1
+    built(here, pull)
+    await here.quiet()
+    assert f"/PR-{pull.number}/3/" in section(pull)

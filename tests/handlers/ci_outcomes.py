@@ -1,0 +1,56 @@
+"""What CI tested, as tests of its sections need it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bot.ci.outcomes import Base, Outcomes, Suite
+from bot.results.model import Seen, Status
+
+HEAD, BASE, OLDER = "a" * 40, "b" * 40, "c" * 40
+AT = 1_795_152_000.0  # 2026-11-20 05:20 UTC
+OF_HEAD, WHEN = "`aaaaaaa`", "2026-11-20 05:20 UTC"
+PAGE = "https://github.example/octocat/compiler/commit"
+
+
+def suite(*, complete: bool = True, **tests: str) -> Suite:
+    """Return a suite: `add="passed 1.5"`, a status and perhaps seconds."""
+    return suite_of(tests, complete=complete)
+
+
+def suite_of(tests: Mapping[str, str], *, complete: bool = True) -> Suite:
+    """Return a suite likewise, of any number of tests."""
+    seen, seconds = {}, {}
+    for name, told in tests.items():
+        status, _, took = told.partition(" ")
+        seen[id_of(name)] = Seen(Status(status))
+        if took:
+            seconds[id_of(name)] = float(took)
+    return Suite(seen, seconds, complete)
+
+
+def id_of(name: str) -> str:
+    """Return a test's ID."""
+    return f"tests/test_ops.py::test_{name}"
+
+
+def base(found: Suite, sha: str = BASE) -> Base:
+    """Return a suite at an earlier commit."""
+    return Base(sha, f"{PAGE}/{sha}", found)
+
+
+def outcomes(
+    suites: dict[str, Suite],
+    bases: dict[str, Base] | None = None,
+    *,
+    vanished: tuple[str, ...] = (),
+    troubles: tuple[str, ...] = (),
+    over: bool = True,
+) -> Outcomes:
+    """Return what CI tested at HEAD."""
+    return Outcomes(HEAD, AT, suites, bases or {}, vanished, troubles, over)
+
+
+def link(sha: str = BASE) -> str:
+    """Return how a base is shown."""
+    return f"[`{sha[:7]}`]({PAGE}/{sha})"

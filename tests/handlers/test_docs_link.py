@@ -1,0 +1,82 @@
+"""Which status leads to a link, and what the link is made of."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.config.docs_link import DocsLink
+from handlers.docs_link import BUILT, Build, build_of, link
+from tests.gfm import rendered
+
+SHA = "a" * 40
+JENKINS = "https://ci.example.org/job/docs/job"
+
+
+def config(text: str) -> DocsLink:
+    return DocsLink(context="docs/pr-head", link=text)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        (f"{JENKINS}/PR-12/3/display/redirect", Build(12, "3")),
+        (f"{JENKINS}/PR-12/3", Build(12, "3")),
+        (f"{JENKINS}/PR-12/3/", Build(12, "3")),
+        (f"{JENKINS}/PR-12/3?page=1#log", Build(12, "3")),
+        ("https://ci.example.org/blue/organizations/jenkins/docs/detail/PR-12/3/pipeline", Build(12, "3")),
+        ("http://ci.example.org/docs/PR-4294967295/1234567890/", Build(4294967295, "1234567890")),
+        ("/PR-12/3/", Build(12, "3")),
+    ],
+)
+def test_the_build_is_read_out_of_the_target_url(url: str, expected: Build) -> None:
+    assert build_of(url) == expected
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        f"{JENKINS}/main/3/",
+        f"{JENKINS}/PR-/3/",
+        f"{JENKINS}/PR-0/3/",
+        f"{JENKINS}/PR-12/",
+        f"{JENKINS}/PR-12/lastBuild/",
+        f"{JENKINS}/PR-12/3x/",
+        f"{JENKINS}/PR-12%2F3/",
+        f"{JENKINS}/XPR-12/3/",
+        f"{JENKINS}?next=/PR-12/3/",
+        f"{JENKINS}#/PR-12/3/",
+        "https://[broken/PR-12/3/",
+        f"{JENKINS}/PR-12345678901/3/",
+        f"{JENKINS}/PR-12/12345678901/",
+        "\N{FULLWIDTH DIGIT ONE}" * 5,
+    ],
+)
+def test_an_address_without_a_pull_requests_build_is_passed_over(url: str) -> None:
+    """TVM cut the address at `PR-`, and crashed with an IndexError where it had none."""
+    assert build_of(url) is None
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("https://docs.example.org/PR-{number}/{build}/index.html", "https://docs.example.org/PR-12/3/index.html"),
+        ("https://docs.example.org/{sha}/", f"https://docs.example.org/{SHA}/"),
+        ("https://docs.example.org/?pr={number}&sha={sha}#top", f"https://docs.example.org/?pr=12&sha={SHA}#top"),
+        ("https://docs.example.org/a(b)/{build}", "https://docs.example.org/a%28b%29/3"),
+        ("https://docs.example.org/latest", "https://docs.example.org/latest"),
+    ],
+)
+def test_the_link_is_filled_in(template: str, expected: str) -> None:
+    url = link(config(template), 12, "3", SHA)
+    assert url == expected
+    page = rendered(BUILT.format(sha="`aaaaaaa`", url=url, at="2026-11-20 05:10 UTC"))
+    assert page.count("<a ") == 1
+    assert f'href="{expected.replace("&", "&amp;")}"' in page
+
+
+def test_what_is_filled_in_cannot_leave_its_place() -> None:
+    """A build and a SHA are digits; if they ever were not, they would stay one part of the path."""
+    assert link(config("https://docs.example.org/{build}/x"), 1, "../..//evil?a#b", SHA) == (
+        "https://docs.example.org/..%2F..%2F%2Fevil%3Fa%23b/x"
+    )

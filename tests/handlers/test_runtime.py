@@ -1,0 +1,140 @@
+"""Which suites have become slower or faster, which new tests are slow, and what is said of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.ci.outcomes import Outcomes, Suite
+from bot.config.ci_tests import Runtime
+from bot.github.sticky import SIZE_LIMIT
+from bot.results.model import Seen, Status
+from handlers.runtime import Change, NewTest, changed, decide, slow_new_tests
+from tests.gfm import Page, rendered
+from tests.handlers.ci_outcomes import OF_HEAD, WHEN, base, id_of, link, outcomes, suite, suite_of
+
+CONFIG = Runtime(lab="ci", target="linux")
+HEADING = f"**Runtime of tests** at {OF_HEAD} ({WHEN}):"
+
+
+def ops(here: Suite, there: Suite) -> Outcomes:
+    return outcomes({"ops": here}, {"ops": base(there)})
+
+
+CHANGES: dict[str, tuple[Suite, Suite, list[Change]]] = {
+    "120 to 200 minutes": (
+        suite(add="passed 12000"),
+        suite(add="passed 7200"),
+        [Change("ops", 7200.0, 12000.0)],
+    ),
+    "120 to 130 minutes": (suite(add="passed 7800"), suite(add="passed 7200"), []),
+    "exactly as much as is let pass": (suite(add="passed 9360"), suite(add="passed 7200"), []),
+    "faster": (suite(add="passed 100"), suite(add="passed 200"), [Change("ops", 200.0, 100.0)]),
+    "much of very little": (suite(add="passed 30"), suite(add="passed 1"), []),
+    "the sum counts": (
+        suite(add="passed 100", mul="passed 100"),
+        suite(add="passed 90", div="passed 10"),
+        [Change("ops", 100.0, 200.0)],
+    ),
+    "not all of it has come": (suite(add="passed 100", complete=False), suite(add="passed 200"), []),
+    "not all of the base could be read": (suite(add="passed 200"), suite(add="passed 100", complete=False), []),
+    "a base that was not timed": (suite(add="passed 200"), suite(add="passed"), []),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_which_totals_differ_much(what: str) -> None:
+    here, there, expected = CHANGES[what]
+    assert changed(ops(here, there), 30) == expected
+
+
+def test_a_suite_that_the_base_does_not_have_is_not_compared() -> None:
+    """TVM crashed with a KeyError on a suite that `main` did not have."""
+    assert changed(outcomes({"ops": suite(add="passed 9000")}), 30) == []
+    assert slow_new_tests(outcomes({"ops": suite(add="passed 9000")}), 1.0) == []
+
+
+def test_the_most_changed_suite_is_first() -> None:
+    suites = {"a": suite(add="passed 200"), "b": suite(add="passed 500"), "c": suite(add="passed 10")}
+    bases = {name: base(suite(add="passed 100")) for name in suites}
+    assert [one.suite for one in changed(outcomes(suites, bases), 30)] == ["b", "a", "c"]
+
+
+NEW: dict[str, tuple[Suite, Suite, list[NewTest]]] = {
+    "slow ones, the slowest first": (
+        suite(a="passed 10", b="failed 60", c="passed 9", d="passed"),
+        suite(),
+        [NewTest("ops", id_of("b"), 60.0), NewTest("ops", id_of("a"), 10.0)],
+    ),
+    "one that was there": (suite(a="passed 60"), suite(a="passed 1"), []),
+    "one that was skipped": (suite(a="passed 60"), suite(a="skipped"), []),
+    "one whose file was skipped": (suite(a="passed 60"), Suite({"tests/test_ops.py": Seen(Status.SKIPPED)}), []),
+}
+
+
+@pytest.mark.parametrize("what", NEW)
+def test_which_new_tests_are_slow(what: str) -> None:
+    here, there, expected = NEW[what]
+    assert slow_new_tests(ops(here, there), 10.0) == expected
+
+
+def test_tests_that_were_renamed_together_are_not_new() -> None:
+    names = [f"case_{number}" for number in range(20)]
+    before = Suite({f"tests/old/test_ops.py::test_{name}": Seen(Status.PASSED) for name in names})
+    moved = [f"tests/new/test_ops.py::test_{name}" for name in names]
+    here = Suite({test: Seen(Status.PASSED) for test in moved}, dict.fromkeys(moved, 60.0))
+    assert slow_new_tests(ops(here, before), 10.0) == []
+
+
+TEXTS: dict[str, tuple[Outcomes, str]] = {
+    "nothing worth a word": (ops(suite(add="passed 100"), suite(add="passed 100")), ""),
+    "nothing to compare with": (outcomes({"ops": suite(add="passed 9000")}, troubles=("There is no base.",)), ""),
+    "nothing could be read": (
+        outcomes({}, troubles=("The run of `CI` has no artifact that matches `test-*`.",)),
+        f"{HEADING}\n\n- The run of `CI` has no artifact that matches `test-*`.",
+    ),
+    "slower": (
+        ops(suite(add="passed 12000", mul="passed"), suite(add="passed 7200")),
+        f"{HEADING}\n\n- `ops`: +66.7 % (120.0 min → 200.0 min, 1 → 2 tests), compared with {link()}.",
+    ),
+    "faster": (
+        ops(suite(add="passed 30"), suite(add="passed 90")),
+        f"{HEADING}\n\n- `ops`: -66.7 % (90.0 s → 30.0 s, 1 → 1 tests), compared with {link()}.",
+    ),
+    "a slow new test": (
+        ops(suite(add="passed 100", mul="passed 25.5"), suite(add="passed 100")),
+        f"{HEADING}\n\nSlow new tests:\n- `{id_of('mul')}`, 25.5 s",
+    ),
+    "both, in several suites": (
+        outcomes(
+            {"ops": suite(add="passed 200"), "te": suite(add="passed 1", mul="passed 120")},
+            {"ops": base(suite(add="passed 100")), "te": base(suite(add="passed 100"))},
+        ),
+        f"{HEADING}\n\n- `ops`: +100.0 % (1.7 min → 3.3 min, 1 → 1 tests), compared with {link()}.\n\n"
+        f"Slow new tests:\n- `te`: `{id_of('mul')}`, 2.0 min",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TEXTS)
+def test_what_the_section_says(what: str) -> None:
+    found, text = TEXTS[what]
+    assert decide(found, CONFIG) == text
+
+
+def test_of_many_slow_tests_the_slowest_are_told() -> None:
+    new = {f"t{number:03}": f"passed {number + 10}" for number in range(100)}
+    text = decide(ops(suite_of(new), suite()), CONFIG)
+    assert text.count("- `tests/") == 10
+    assert f"- `{id_of('t099')}`, 1.8 min\n" in text
+    assert text.endswith("- and 90 more")
+
+
+def test_names_of_tests_and_suites_do_nothing() -> None:
+    hostile = ["@hubot <b>", "x</details>|@octocat", "`` ` ``", "|" * 3_000, "<!-- nightjar:end:runtime -->"]
+    here = {name: Suite(dict.fromkeys(hostile, Seen(Status.PASSED)), dict.fromkeys(hostile, 90.0)) for name in hostile}
+    there = {name: base(Suite({"old": Seen(Status.PASSED)}, {"old": 1.0})) for name in hostile}
+    text = decide(outcomes(here, there), CONFIG)
+    page = Page(rendered(text, raw_html=True))
+    assert page.tags == {"p", "strong", "code", "ul", "li", "a"}
+    assert "@" not in page.speech
+    assert len(text) < SIZE_LIMIT / 3

@@ -1,0 +1,255 @@
+"""Sections of the sticky comment that tell of a commit: what is written when, and what a push does to them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bot.effects.codec import decode
+from bot.effects.sections import MarkOutOfDate, ShowSection
+from bot.errors import TryAgain
+from bot.events import Delivery, Repository
+from bot.github import sticky
+from bot.payload import Payload
+from bot.sections import OUT_OF_DATE, Told, announce_text
+from handlers.sections import NAME, SECTIONS, SHOW_NAME
+from sandbox import PullRequest
+from tests.handlers.driver import FULL_NAME, World
+
+COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
+ONE = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
+BOT = "nightjar[bot]"
+DOCS, SKIPPED = "docs-link", "skipped-tests"
+
+
+@pytest.fixture
+async def pull(world: World) -> PullRequest:
+    pull = world.open()
+    await world.happen()
+    world.github.requests.clear()
+    return pull
+
+
+def of(pull: PullRequest, text: str, as_of: float = 1.0, section: str = DOCS) -> ShowSection:
+    return ShowSection(section, pull.number, pull.head_sha, text, as_of)
+
+
+async def shown(world: World, effect: ShowSection | MarkOutOfDate) -> bool:
+    """Apply an effect; return whether it changed anything."""
+    return (await world.apply_alone(effect)).changed
+
+
+def sections(pull: PullRequest) -> dict[str, str]:
+    comments = pull.comments_by(BOT)
+    assert len(comments) <= 1
+    return sticky.sections_of(comments[0].body) if comments else {}
+
+
+def requests(world: World) -> list[str]:
+    """Return the requests that were made since the last time."""
+    made = [f"{r.method} {r.route}" for r in world.github.requests.records if r.token == "installation"]
+    world.github.requests.clear()
+    return made
+
+
+async def test_the_sticky_comment_is_made_where_there_is_none(world: World, pull: PullRequest) -> None:
+    assert await shown(world, of(pull, "Built."))
+    assert sections(pull) == {DOCS: "Built."}
+    assert requests(world) == [f"GET {COMMENTS}", f"POST {COMMENTS}"]
+
+
+async def test_what_it_says_already_is_known_without_a_request(world: World, pull: PullRequest) -> None:
+    """TVM #12902: the comment's bot used 75 % of an organization's quota."""
+    await shown(world, of(pull, "Built."))
+    requests(world)
+    assert not await shown(world, of(pull, "Built.", as_of=2.0))
+    assert not await shown(world, of(pull, "Built.", as_of=0.5))
+    assert requests(world) == []
+
+
+async def test_nothing_to_say_is_no_request_where_nothing_was_said(world: World, pull: PullRequest) -> None:
+    assert not await shown(world, of(pull, ""))
+    assert requests(world) == []
+    await shown(world, of(pull, "Slow."))
+    assert await shown(world, of(pull, "", as_of=2.0))
+    assert pull.comments == []
+    requests(world)
+    assert not await shown(world, of(pull, "", as_of=3.0))
+    assert requests(world) == []
+
+
+async def test_what_comes_late_replaces_nothing_newer(world: World, pull: PullRequest) -> None:
+    await shown(world, of(pull, "Build 4.", as_of=4.0))
+    assert not await shown(world, of(pull, "Build 3.", as_of=3.0))
+    assert sections(pull) == {DOCS: "Build 4."}
+
+
+async def test_of_a_commit_that_is_no_head_any_more_nothing_is_told(world: World, pull: PullRequest) -> None:
+    late = of(pull, "Built.")
+    pull.push()
+    await world.happen()
+    assert not await shown(world, late)
+    assert pull.comments == []
+
+
+async def test_of_a_pull_request_that_no_payload_told_of_it_is_told(world: World) -> None:
+    """The bot may have been installed after the last push."""
+    pull = world.open()
+    world.github.webhooks.held.clear()
+    assert await shown(world, of(pull, "Built."))
+    assert sections(pull) == {DOCS: "Built."}
+    pull.push()
+    assert not await shown(world, MarkOutOfDate(pull.number, SECTIONS))
+
+
+async def test_a_write_that_our_record_does_not_know_of_is_not_repeated(world: World, pull: PullRequest) -> None:
+    """A crash between GitHub's write and our note of it."""
+    pull.comment(BOT, sticky.render({DOCS: "Built."}))
+    assert await shown(world, of(pull, "Built."))
+    assert requests(world) == [f"GET {COMMENTS}"]
+
+
+async def test_one_section_that_fails_keeps_no_other_from_being_written(world: World, pull: PullRequest) -> None:
+    """TVM #12824: where one section failed, the whole comment did."""
+    world.github.faults.add("POST", COMMENTS, status=502, times=1)
+    with pytest.raises(TryAgain):
+        await shown(world, of(pull, "Built."))
+    await shown(world, of(pull, "Nothing differs.", section=SKIPPED))
+    await shown(world, of(pull, "Built."))
+    assert sections(pull) == {SKIPPED: "Nothing differs.", DOCS: "Built."}
+
+
+async def test_a_name_that_could_not_be_found_again_is_refused() -> None:
+    """TVM #12802: a section whose key had `_` was written and never read again."""
+    with pytest.raises(ValueError, match="hyphens"):
+        sticky.with_section({}, "ci_runtime", "12 min")
+
+
+async def test_a_text_that_begins_bold_stays_so(world: World, pull: PullRequest) -> None:
+    """TVM took the asterisks at a section's beginning for those of its list."""
+    for number in range(3):
+        await shown(world, of(pull, "**Docs:** built."))
+        await shown(world, of(pull, f"* {number}", section=SKIPPED, as_of=float(number)))
+    assert sections(pull)[DOCS] == "**Docs:** built."
+
+
+async def test_it_is_found_behind_a_hundred_comments_and_beside_a_deleted_author(
+    world: World, pull: PullRequest
+) -> None:
+    """TVM looked at the last hundred comments, and crashed where one of them had no author any more."""
+    for number in range(120):
+        pull.comment("reader", f"Remark {number}")
+    await shown(world, of(pull, "Built."))
+    for number in range(120):
+        pull.comment("reader", f"Remark {number}")
+    world.github.user("reader").deleted = True
+    await shown(world, of(pull, "Built again.", as_of=2.0))
+    assert sections(pull) == {DOCS: "Built again."}
+
+
+# A push
+
+
+async def pushed(world: World, pull: PullRequest) -> None:
+    """Push, and apply what is decided about it."""
+    requests(world)
+    pull.push()
+    await world.happen()
+
+
+async def test_a_push_marks_every_section_in_one_write(world: World, pull: PullRequest) -> None:
+    old = pull.head_sha[:7]
+    for section in SECTIONS:
+        await shown(world, of(pull, f"Of {section}.", section=section))
+    pull.comment(BOT, "something else")
+    requests(world)
+    pull.push()
+    await world.happen()
+    new = pull.head_sha[:7]
+    comment = pull.comments_by(BOT)[0]
+    mark = f"{OUT_OF_DATE}this is of `{old}`; the head is `{new}` now."
+    expected = {section: f"{mark}\n\nOf {section}." for section in SECTIONS}
+    assert sticky.sections_of(comment.body) == expected
+    made = [one for one in requests(world) if "comments" in one]
+    assert made == [f"GET {COMMENTS}", f"PATCH {ONE}"]
+
+
+async def test_a_push_costs_nothing_where_no_section_tells_of_a_commit(world: World, pull: PullRequest) -> None:
+    pull.comment(BOT, sticky.render({"cc-reviewers": "Nobody could be asked."}))
+    await pushed(world, pull)
+    assert [one for one in requests(world) if "comments" in one] == []
+    await shown(world, of(pull, ""))
+    await pushed(world, pull)
+    assert [one for one in requests(world) if "comments" in one] == []
+
+
+async def test_the_next_push_names_the_next_head(world: World, pull: PullRequest) -> None:
+    await shown(world, of(pull, "Built."))
+    await pushed(world, pull)
+    await pushed(world, pull)
+    assert f"the head is `{pull.head_sha[:7]}` now" in sections(pull)[DOCS]
+    assert sections(pull)[DOCS].count(OUT_OF_DATE) == 1
+
+
+async def test_what_tells_of_the_new_head_has_no_mark(world: World, pull: PullRequest) -> None:
+    for section in (DOCS, SKIPPED):
+        await shown(world, of(pull, "Of the first.", section=section))
+    await pushed(world, pull)
+    await shown(world, of(pull, "Of the second.", as_of=2.0))
+    assert sections(pull)[DOCS] == "Of the second."
+    assert sections(pull)[SKIPPED].startswith(OUT_OF_DATE)
+    await shown(world, of(pull, "Of the first.", as_of=3.0, section=SKIPPED))
+    assert sections(pull) == {DOCS: "Of the second.", SKIPPED: "Of the first."}
+
+
+async def test_a_head_that_goes_back_makes_its_section_current_again(world: World, pull: PullRequest) -> None:
+    first = pull.head_sha
+    await shown(world, of(pull, "Built."))
+    await pushed(world, pull)
+    world.github.clock.advance(seconds=5)
+    world.repository.move(f"refs/heads/{pull.head_ref}", first, "octocat")
+    await world.happen()
+    assert pull.head_sha == first
+    assert sections(pull) == {DOCS: "Built."}
+
+
+async def test_a_section_that_has_nothing_to_say_is_taken_away_with_its_mark(world: World, pull: PullRequest) -> None:
+    await shown(world, of(pull, "Slow."))
+    await pushed(world, pull)
+    assert await shown(world, of(pull, "", as_of=2.0))
+    assert pull.comments == []
+
+
+async def test_a_comment_that_a_maintainer_has_deleted_is_not_made_anew(world: World, pull: PullRequest) -> None:
+    await shown(world, of(pull, "Built."))
+    pull.delete_comment(pull.comments_by(BOT)[0], by="octocat")
+    await pushed(world, pull)
+    assert pull.comments == []
+    assert not await shown(world, MarkOutOfDate(pull.number, SECTIONS))
+
+
+async def test_a_mark_that_comes_late_names_the_head_of_that_moment(world: World, pull: PullRequest) -> None:
+    """A retry may be overtaken: it goes by what is known when it is applied."""
+    await shown(world, of(pull, "Built."))
+    pull.push()
+    (told,) = [one for one in world.github.webhooks.held if (one.event, one.action) == ("pull_request", "synchronize")]
+    (late,) = await world.planned(told, NAME)
+    await world.happen()
+    await pushed(world, pull)
+    before = sections(pull)
+    requests(world)
+    await world.apply(told, NAME, late)
+    assert (sections(pull), requests(world)) == (before, [])
+    assert f"the head is `{pull.head_sha[:7]}` now" in before[DOCS]
+
+
+async def test_a_text_that_was_handed_over_is_written(world: World, pull: PullRequest) -> None:
+    wish = announce_text(
+        Repository(world.repository.id, FULL_NAME, None), Told(DOCS, pull.number, pull.head_sha, "Built.", 1.0), "asked"
+    )
+    delivery = Delivery(wish.guid, wish.event, Payload(json.loads(wish.body)), 0.0)
+    assert (await world.pipeline.handlers_for(delivery)).handlers == (SHOW_NAME,)
+    (effect,) = (await world.pipeline.plan(delivery, SHOW_NAME, wish.guid)).effects
+    await world.apply_alone(decode(effect.effect))
+    assert sections(pull) == {DOCS: "Built."}

@@ -1,0 +1,80 @@
+"""SIGKILL around every write of the sticky comment's sections: each is written once, and tells of the head."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from bot.github import sticky
+from bot.sections import OUT_OF_DATE
+from sandbox.conversation import Comment
+from tests.ci.test_artifacts import junit
+from tests.robustness.conversation import Conversation
+from tests.robustness.crashes import Crash, Point
+from tests.robustness.place import BOT, place
+
+COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
+ONE = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
+KEYS = {
+    "docs": {"context": "docs/pr-head", "link": "https://docs.example.org/{number}/{build}"},
+    "skipped_tests": {"workflow": "Tests", "artifacts": ["*"]},
+}
+EDITS = 4
+"""The section of tests, the mark on both, and each of them anew."""
+
+
+class Pushed(Conversation):
+    """CI builds docs and tests; somebody pushes; CI does it again."""
+
+    async def talk(self) -> None:
+        """Let CI and people take turns."""
+        await self._built(1)
+        await self._tested("passed")
+        self.pull.push()
+        await self.until(lambda: self._body().count(OUT_OF_DATE) == 2)
+        await self._built(2)
+        await self._tested("skipped")
+
+    async def _built(self, build: int) -> None:
+        url = f"https://ci.example.org/docs/PR-{self.pull.number}/{build}/"
+        self.repository.set_status("hubot", self.pull.head_sha, "docs/pr-head", "success", target_url=url)
+        await self.until(lambda: f"/{self.pull.number}/{build}" in self._body())
+
+    async def _tested(self, status: str) -> None:
+        run = self.repository.add_workflow_run(self.pull.head_sha, "Tests")
+        run.upload("cpu", {"a.xml": junit(add=status)})
+        run.finish("success")
+        await self.until(lambda: f"**Skipped tests** at `{self.pull.head_sha[:7]}`" in self._body())
+
+    def _body(self) -> str:
+        return "".join(comment.body for comment in self.comments)
+
+    @property
+    def comments(self) -> list[Comment]:
+        """Return what the bot has written."""
+        return self.pull.comments_by(BOT)
+
+
+def around(method: str, route: str, number: int) -> list[Point]:
+    return [Point(Pushed, "github", method, route, number, when) for when in ("before", "after")]
+
+
+async def test_a_kill_around_any_write_loses_and_doubles_no_section(tmp_path: Path, sqlite_url: str) -> None:
+    points = around("POST", COMMENTS, 0) + [point for n in range(EDITS) for point in around("PATCH", ONE, n)]
+    async with place(tmp_path, sqlite_url) as here:
+        crash = Crash(here, points)
+        talks = crash.talks.talks.values()
+        here.configure([talk.repository.full_name for talk in talks], **KEYS)
+        await here.start()
+        await crash.come_to_the_points()
+        await here.bot.kill()
+        crash.lose_what_is_held()
+        await here.start()
+        await crash.talks.end()
+        for name, talk in crash.talks.talks.items():
+            assert isinstance(talk, Pushed)
+            (comment,) = talk.comments
+            assert sticky.sections_of(comment.body).keys() == {"docs-link", "skipped-tests"}, name
+            assert OUT_OF_DATE not in comment.body, name
+            told = Counter({deed: count for deed, count in talk.deeds.items() if deed.startswith("issue_comment")})
+            assert told == {"issue_comment.created": 1, "issue_comment.edited": EDITS}, name

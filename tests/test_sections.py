@@ -1,0 +1,143 @@
+"""Sections that tell of one commit: how they are announced, what is remembered, and how they are marked."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bot.events import Delivery, Repository, lock_key
+from bot.github.sticky import with_section
+from bot.payload import Payload
+from bot.sections import (
+    SECTION_DUE,
+    SECTION_TEXT,
+    Due,
+    Shown,
+    Told,
+    announce_due,
+    announce_text,
+    marked,
+    moment,
+    seconds_since_1970,
+    short,
+    shown_key,
+)
+
+A, B, C = "a" * 40, "b" * 40, "c" * 40
+OF_A = "> **Out of date:** this is of `aaaaaaa`; the head is `bbbbbbb` now.\n\n"
+REPOSITORY = Repository(7, "octocat/compiler", 42)
+TEXT = "**Docs:** built.\n\n- one\n- two"
+
+
+def test_what_is_asked_for_is_read_as_it_was_asked() -> None:
+    wish = announce_due(REPOSITORY, "runtime", 12, A, {"over": True}, "asked")
+    payload = Payload(json.loads(wish.body))
+    due = Due.of(payload)
+    assert (due.section, due.number, due.sha, due.about.raw) == ("runtime", 12, A, {"over": True})
+    assert Repository.of(payload) == REPOSITORY
+    assert (wish.event, Delivery(wish.guid, wish.event, payload, 0.0).action) == (SECTION_DUE, "runtime")
+
+
+def test_a_text_is_read_as_it_was_handed_over() -> None:
+    told = Told("docs-link", 12, A, "**Docs:** `@x`\n\u2028", 5.5)
+    text = announce_text(REPOSITORY, told, "asked")
+    payload = Payload(json.loads(text.body))
+    assert Told.of(payload) == told
+    assert Repository.of(payload) == REPOSITORY
+    assert (text.event, Delivery(text.guid, text.event, payload, 0.0).action) == (SECTION_TEXT, "docs-link")
+
+
+def test_a_text_is_written_in_order_with_everything_else_of_its_pull_request() -> None:
+    """TVM's comment was read and written by several at once, and each lost what the others had to say."""
+    text = announce_text(REPOSITORY, Told("runtime", 12, A, "", 0.0), "asked")
+    of_a_comment = {"repository": {"id": 7}, "issue": {"number": 12}}
+    assert text.lock == lock_key("issue_comment", of_a_comment)
+
+
+def test_while_a_section_is_computed_nobody_waits_but_itself() -> None:
+    locks = {announce_due(REPOSITORY, "runtime", number, A, {}, asked).lock for number in (12, 13) for asked in "ab"}
+    assert len(locks) == 2
+    assert not any(lock.startswith(("pr:", "sha:")) for lock in locks)
+
+
+def test_each_wish_is_announced_under_a_name_of_its_own() -> None:
+    def name(section: str = "runtime", number: int = 12, asked: str = "asked") -> str:
+        return announce_due(REPOSITORY, section, number, A, {}, asked).guid
+
+    def named(asked: str) -> str:
+        return announce_text(REPOSITORY, Told("runtime", 12, A, "", 0.0), asked).guid
+
+    assert (name(), named("asked")) == (name(), named("asked"))
+    others = {name(), name(section="docs-link"), name(number=13), name(asked="again"), named("asked"), named("again")}
+    assert len(others) == 6
+
+
+def test_a_repository_whose_installation_is_not_known_is_announced_without_it() -> None:
+    wish = announce_due(Repository(7, "octocat/compiler", None), "runtime", 12, A, {}, "asked")
+    assert Repository.of(Payload(json.loads(wish.body))).installation_id is None
+
+
+@pytest.mark.parametrize("shown", [Shown(A, 5.5, "digest"), Shown(A, 0.0, ""), Shown(A, 1.0, "digest", B)])
+def test_what_is_remembered_is_read_again(shown: Shown) -> None:
+    assert Shown.read(json.loads(json.dumps(shown.as_record()))) == shown
+
+
+def test_what_was_never_shown_is_not_remembered() -> None:
+    assert Shown.read(None) is None
+    assert shown_key(7, 12, "runtime") == "section:7#12:runtime"
+
+
+@pytest.mark.parametrize(
+    ("shown", "head", "mark"),
+    [
+        (Shown(A, 1.0, "digest"), A, ""),
+        (Shown(A, 1.0, "digest"), B, B),
+        (Shown(A, 1.0, "digest", head=B), C, C),
+        (Shown(A, 1.0, "digest", head=B), A, ""),
+        (Shown(A, 1.0, digest=""), B, ""),
+    ],
+    ids=["of the head", "of another", "of another, marked before", "of the head again", "nothing is shown"],
+)
+def test_a_section_of_another_commit_needs_a_mark(shown: Shown, head: str, mark: str) -> None:
+    assert shown.mark(head) == mark
+
+
+def test_a_mark_names_both_commits_and_is_one() -> None:
+    once = marked(TEXT, A, B)
+    assert once == OF_A + TEXT
+    assert marked(once, A, B) == once
+    assert marked(once, A, C) == OF_A.replace("bbbbbbb", "ccccccc") + TEXT
+    assert marked(once, A, "") == TEXT
+    assert marked(TEXT, A, "") == TEXT
+
+
+def test_a_section_that_is_gone_gets_no_mark() -> None:
+    assert marked("", A, B) == ""
+    assert marked(OF_A.strip(), A, B) == ""
+
+
+def test_a_mark_stays_one_after_the_sticky_comment_was_read_and_written() -> None:
+    written = with_section({}, "docs-link", marked(TEXT, A, B))["docs-link"]
+    assert marked(written, A, "") == TEXT
+
+
+@pytest.mark.parametrize(
+    ("at", "shown"),
+    [
+        ("2026-11-20T05:10:59Z", "2026-11-20 05:10 UTC"),
+        ("2026-11-20T05:10:00+05:30", "2026-11-19 23:40 UTC"),
+        (1_795_152_000.0, "2026-11-20 05:20 UTC"),
+        ("", "1970-01-01 00:00 UTC"),
+    ],
+)
+def test_moments_are_told_in_utc(at: str | float, shown: str) -> None:
+    assert moment(at) == shown
+
+
+def test_what_is_no_moment_was_long_ago() -> None:
+    assert (seconds_since_1970("yesterday"), seconds_since_1970("1970-01-01T00:01:00Z")) == (0.0, 60.0)
+
+
+def test_a_commit_is_shown_by_its_first_digits() -> None:
+    assert short(A) == "`aaaaaaa`"
