@@ -18,6 +18,7 @@ from handlers import (
     rerun,
     runtime,
     sections,
+    skip_ci,
     skipped_tests,
     slow_tests,
 )
@@ -38,6 +39,7 @@ ROUTER = joined(
         repository_file.router,
         merge.router,
         merge_when_green.router,
+        skip_ci.router,
         docs_link.router,
         skipped_tests.router,
         runtime.router,

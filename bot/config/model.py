@@ -10,6 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from bot.config.alarms import MainFailures, Regressions
+from bot.config.ci_decisions import RebuildDocker, SkipCi
 from bot.config.ci_tests import Runtime, SkippedTests
 from bot.config.docs_link import DocsLink
 from bot.config.keys import Keys
@@ -32,7 +33,7 @@ from bot.config.types import (
 from bot.schedule import Schedule
 
 LATER_KEYS = frozenset(
-    {"teams", "skip_ci", "stale_reviews"},
+    {"teams", "stale_reviews"},
 )
 """Repository keys whose names are settled and whose features this version does not have: refused, never ignored."""
 
@@ -174,6 +175,16 @@ class RepositoryConfig(Keys):
         default=None,
         description="The sticky comment tells of suites that take much longer than at the base, and of slow new tests.",
         examples=[{"workflow": "CI", "artifacts": ["test-results-*"]}],
+    )
+    skip_ci: Annotated[SkipCi | None, Section(switch=True)] = Field(
+        default=None,
+        description="CI is told that it may skip a pull request, by its title or by what it changes.",
+        examples=[{"title_tag": "skip ci", "globs": ["*.md", ".github/*", "LICENSE"]}],
+    )
+    rebuild_docker: Annotated[RebuildDocker | None, Section(switch=True)] = Field(
+        default=None,
+        description="CI is told whether it has to build Docker images anew; without this key it always is.",
+        examples=[{"paths": ["docker/*"], "ignore": ["*.md", "docker/bash.sh"]}],
     )
     repository_file: bool = Field(
         default=True,

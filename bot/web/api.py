@@ -17,14 +17,19 @@ from bot.web.problems import Problem
 NO_SUCH_PULL_REQUEST = "There is no such pull request in a repository that this bot works in."
 BAD_REPOSITORY = "This is not an owner and the name of a repository."
 BAD_NUMBER = "A pull request's number is a whole number from 1 to 2147483647."
+BAD_SHA = "A commit is named by its whole SHA, 40 or 64 hexadecimal digits in small letters."
 GITHUB_UNAVAILABLE = "GitHub could not be asked just now."
 
 LARGEST_NUMBER = 2**31 - 1
 _NAME = r"[A-Za-z0-9._-]{1,100}"
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}")
+SHA = "[0-9a-f]{40}(?:[0-9a-f]{24})?"
 
-Decide = Callable[[str, int], Awaitable[Mapping[str, object]]]
-"""(`owner/name`, number) → the members of `Decision`; raises LookupError for what does not exist or is not ours."""
+Decide = Callable[[str, int, str], Awaitable[Mapping[str, object]]]
+"""(`owner/name`, number, commit or "") → the members of `Decision`.
+
+Raises LookupError for what does not exist or is not ours.
+"""
 
 
 class Verdict(BaseModel):
@@ -41,8 +46,10 @@ class Decision(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    sha: Annotated[str, Field(pattern="^[0-9a-f]{40,64}$", description="The head that this is about.")]
+    sha: Annotated[str, Field(pattern=f"^{SHA}$", description="The head that this is about.")]
     run_slow_tests: Verdict
+    skip_ci: Verdict
+    rebuild_docker: Verdict
 
 
 def operations(decide: Decide) -> list[Operation]:
@@ -63,12 +70,19 @@ def operations(decide: Decide) -> list[Operation]:
                 Parameter(
                     "n", "The pull request's number.", {"type": "integer", "minimum": 1, "maximum": LARGEST_NUMBER}
                 ),
+                Parameter(
+                    "sha",
+                    "The commit that is built. Where that is not the head, nothing is skipped.",
+                    {"type": "string", "pattern": f"^{SHA}$"},
+                    place="query",
+                    required=False,
+                ),
             ],
             answers={
                 200: Answer("The decision", Decision),
-                400: problem("Not the name of a repository, or not a number"),
+                400: problem("Not the name of a repository, not a number, or not a SHA"),
                 404: problem("No such pull request, or none of ours"),
-                503: problem("GitHub could not be asked; Retry-After says when to ask again"),
+                503: problem("Which commit is the head could not be found out; Retry-After says when to ask again"),
             },
         )
     ]
@@ -80,8 +94,11 @@ async def _decision(request: web.Request, decide: Decide) -> web.Response:
         raise Problem(400, BAD_REPOSITORY)
     if not _NUMBER.fullmatch(path["n"]) or int(path["n"]) > LARGEST_NUMBER:
         raise Problem(400, BAD_NUMBER)
+    sha = request.query.get("sha", "")
+    if sha and not re.fullmatch(SHA, sha):
+        raise Problem(400, BAD_SHA)
     try:
-        members = await decide(f"{path['owner']}/{path['repo']}", int(path["n"]))
+        members = await decide(f"{path['owner']}/{path['repo']}", int(path["n"]), sha)
     except TryAgain as error:
         seconds = str(max(1, math.ceil(error.retry_in or 10)))
         raise Problem(503, GITHUB_UNAVAILABLE, headers={"Retry-After": seconds}) from error

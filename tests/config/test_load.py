@@ -13,7 +13,7 @@ CONTEXT = "a name of up to 100 characters in one line, as in ci/slow-tests"
 ROLES = "one of author, triage, write, maintain, admin"
 FEATURES = (
     "slow_tests, rerun, cc_reviewers, help, results, nightly, last_good, main_failures, regressions, merge, docs, "
-    "skipped_tests, runtime, repository_file"
+    "skipped_tests, runtime, skip_ci, rebuild_docker, repository_file"
 )
 LABEL = "the name of a label, up to 50 characters in one line, as in ready-for-merge"
 SWITCH = "it must be true, false or a mapping of keys"
@@ -346,6 +346,6 @@ def test_the_sample_is_valid_and_switches_everything_on() -> None:
     assert {name: repository.features for name, repository in config.repositories.items()} == {
         "octocat/hello-world": usual,
         "octocat/compiler": usual
-        | {"results", "nightly", "last_good", "main_failures", "regressions", "merge"}
+        | {"results", "nightly", "last_good", "main_failures", "regressions", "merge", "skip_ci", "rebuild_docker"}
         | {"docs", "skipped_tests", "runtime"},
     }

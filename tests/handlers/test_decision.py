@@ -15,6 +15,13 @@ from bot.github.client import GitHub
 from handlers.decision import Decisions, NoSuchPullRequest
 from tests.handlers.driver import FULL_NAME, World, a_world
 
+NOT_ON = {
+    "skip_ci": {"value": False, "reason": "CI runs: app.yaml does not switch skip_ci on for this repository."},
+    "rebuild_docker": {
+        "value": True,
+        "reason": "The images are built: app.yaml does not switch rebuild_docker on for this repository.",
+    },
+}
 OFF = {"value": False, "reason": "Off: nobody asked for them. To switch on, comment: @ci run slow tests"}
 ON = {"value": True, "reason": "On: asked for by octocat. To switch off, comment: @ci skip slow tests"}
 
@@ -29,7 +36,7 @@ def decisions(world: World, records: Records | None = None) -> Decisions:
 
 
 def answer(sha: str, verdict: Mapping[str, object]) -> dict[str, object]:
-    return {"sha": sha, "run_slow_tests": verdict}
+    return {"sha": sha, "run_slow_tests": verdict, **NOT_ON}
 
 
 async def test_what_we_know_is_answered_without_asking_github(world: World) -> None:
@@ -49,7 +56,7 @@ async def test_the_head_is_the_newest_that_we_were_told_of(world: World) -> None
     assert await decisions(world)(FULL_NAME, pull.number) == answer(pull.head_sha, OFF)
 
 
-async def test_a_pull_request_from_before_our_time_takes_one_request_a_minute(world: World) -> None:
+async def test_a_pull_request_from_before_our_time_is_asked_for_once_for_all_steps_of_a_build(world: World) -> None:
     pull = world.open()
     world.github.webhooks.held.clear()
     decide = decisions(world)
@@ -101,7 +108,7 @@ async def test_a_database_that_is_away_runs_everything(world: World, tmp_path: P
     assert told["sha"] == pull.head_sha
     assert told["run_slow_tests"] == {
         "value": True,
-        "reason": "On: whether somebody switched slow tests off could not be read, so everything runs.",
+        "reason": "Fallback: what is set for the repository could not be read, so the slow tests run.",
     }
 
 

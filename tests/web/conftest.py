@@ -22,7 +22,12 @@ from bot.results.state import Run
 from bot.web.app import Parts, create_app, create_runner
 
 SECRET, NEXT_SECRET = b"the secret that is in use", b"the secret that comes next"
-DECISION = {"sha": "6dcb09b5b57875f334f61aebed695e2e4193db5e", "run_slow_tests": {"value": True, "reason": "asked"}}
+DECISION = {
+    "sha": "6dcb09b5b57875f334f61aebed695e2e4193db5e",
+    "run_slow_tests": {"value": True, "reason": "asked"},
+    "skip_ci": {"value": False, "reason": "codegen.cc matters"},
+    "rebuild_docker": {"value": False, "reason": "nothing is changed"},
+}
 
 
 @dataclass
@@ -81,11 +86,11 @@ async def running_site(database_url: str) -> AsyncIterator[Site]:
         metrics = Metrics("1.2.3", {"issue_comment"})
         decisions: dict[tuple[str, int], Mapping[str, Any] | Exception] = {}
 
-        async def decide(repository: str, number: int) -> Mapping[str, Any]:
+        async def decide(repository: str, number: int, sha: str) -> Mapping[str, Any]:
             answer = decisions.get((repository, number), LookupError())
             if isinstance(answer, Exception):
                 raise answer
-            return answer
+            return {**answer, "sha": sha or answer["sha"]}
 
         runs: list[Run] = []
         asked: list[Asked] = []

@@ -23,6 +23,13 @@ async def test_ci_is_told_what_to_do_for_the_head(site: Site) -> None:
     assert headers["Cache-Control"] == "no-store"
 
 
+async def test_ci_may_say_which_commit_it_builds(site: Site) -> None:
+    site.decisions["octocat/compiler", 42] = DECISION
+    status, _, body = await site.get(f"{DECISION_PATH}?sha={'a' * 40}")
+    assert (status, json.loads(body)["sha"]) == (200, "a" * 40)
+    assert (await site.get(f"{DECISION_PATH}?sha="))[0] == 200
+
+
 @pytest.mark.parametrize(
     ("path", "status", "detail"),
     [
@@ -32,6 +39,9 @@ async def test_ci_is_told_what_to_do_for_the_head(site: Site) -> None:
         ("/api/v1/repos/octocat/compiler/pulls/-1/decision", 400, "whole number"),
         ("/api/v1/repos/octocat/compiler/pulls/99999999999/decision", 400, "whole number"),
         ("/api/v1/repos/octocat/compiler/pulls/٤٢/decision", 400, "whole number"),
+        (f"{DECISION_PATH}?sha=main", 400, "whole SHA"),
+        (f"{DECISION_PATH}?sha=6dcb09b", 400, "whole SHA"),
+        (f"{DECISION_PATH}?sha={'A' * 40}", 400, "whole SHA"),
         ("/api/v1/repos/octo%20cat/compiler/pulls/42/decision", 400, "repository"),
         ("/api/v1/repos/octocat/%2e%2e%2fx/pulls/42/decision", 400, "repository"),
         ("/api/v1/nothing", 404, "openapi.json"),

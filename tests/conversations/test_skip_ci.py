@@ -1,0 +1,194 @@
+"""Skipping CI, step by step: what the status on the head says, and what CI is told when it asks over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox import PullRequest
+from tests.conversations.test_requests import PULL, REPO, SETTINGS, STATUS, STATUSES, cost
+from tests.conversations.town import CONFIG, Town, town
+
+SKIP = f"""{CONFIG}    skip_ci: {{globs: ["*.md", ".github/*"]}}
+    rebuild_docker: {{ignore: ["*.md", "docker/bash.sh"]}}
+"""
+RUN_AGAIN = " Run CI again if it has begun."
+TAGGED = "CI is skipped: the title has [skip ci], which counts from the moment at which CI starts."
+CODE = "CI runs: src/codegen.cc matters to it."
+DOCS = "CI is skipped: 1 file is changed, documentation alone."
+FILES = f"GET {REPO}/pulls/{{pull_number}}/files"
+SLOW = {SETTINGS: 1}
+"""What the other features cost on a head: the repository's own settings; their status is counted with ours."""
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Town]:
+    """A town where CI may be skipped."""
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=SKIP) as place:
+        yield place
+
+
+def shown(here: Town, pull: PullRequest) -> str:
+    """Return what people see on the head; it never fails."""
+    status = here.repo.status(pull.head_sha, "ci/skip")
+    assert status is None or status.state == "success"
+    return (status.description or "") if status else ""
+
+
+async def told(here: Town, pull: PullRequest, sha: str = "") -> Mapping[str, Any]:
+    """Return what CI is told of the head."""
+    await here.quiet()
+    query = f"?sha={sha}" if sha else ""
+    status, kind, answer = await here.ask(f"/api/v1/repos/octocat/compiler/pulls/{pull.number}/decision{query}")
+    assert (status, kind) == (200, "application/json")
+    return dict(answer)
+
+
+async def decided(here: Town, pull: PullRequest) -> tuple[bool, str]:
+    """Return what CI is told about skipping, which people see as well."""
+    answer = await told(here, pull)
+    assert answer["sha"] == pull.head_sha
+    assert shown(here, pull).removesuffix(RUN_AGAIN) == answer["skip_ci"]["reason"]
+    return answer["skip_ci"]["value"], shown(here, pull)
+
+
+async def test_the_whole_life_of_a_pull_request(here: Town) -> None:
+    """An edit that changes the decision of a head says that CI must run again: it asks once, when it starts."""
+    pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
+    assert await decided(here, pull) == (True, DOCS)
+    pull.push({"src/codegen.cc": "x"})
+    assert await decided(here, pull) == (False, CODE)
+    pull.edit("hubot", title="[Skip CI] Faster")
+    assert await decided(here, pull) == (True, TAGGED + RUN_AGAIN)
+    pull.edit("hubot", title="[skip ci] Faster still")
+    assert await decided(here, pull) == (True, TAGGED + RUN_AGAIN)
+    pull.push({"src/codegen.cc": "y"})
+    assert await decided(here, pull) == (True, TAGGED)
+    pull.edit("hubot", title="Faster")
+    assert await decided(here, pull) == (False, CODE + RUN_AGAIN)
+    pull.close("hubot")
+    pull.reopen("hubot")
+    assert await decided(here, pull) == (False, CODE + RUN_AGAIN)
+    assert await here.failures() == []
+
+
+async def test_a_pull_request_from_a_fork_is_decided_about_likewise(here: Town) -> None:
+    pull = here.repo.open_pull_request("reader", "Faster", fork=True, files={"docs/index.rst": "x"})
+    assert await decided(here, pull) == (True, DOCS)
+
+
+async def test_images_are_built_where_what_they_are_made_of_is_changed(here: Town) -> None:
+    image = here.repo.open_pull_request("hubot", "Newer", files={"docker/Dockerfile.ci_gpu": "x"})
+    script = here.repo.open_pull_request("hubot", "Nicer", files={"docker/bash.sh": "x", "tests/docker/x.py": "x"})
+    because = {"value": True, "reason": "The images are built: docker/Dockerfile.ci_gpu is changed."}
+    assert (await told(here, image))["rebuild_docker"] == because
+    assert (await told(here, script))["rebuild_docker"]["value"] is False
+
+
+async def test_who_builds_another_commit_skips_nothing(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
+    old = pull.head_sha
+    pull.push({"docs/index.rst": "y"})
+    answer = await told(here, pull, old)
+    assert (answer["sha"], answer["skip_ci"]["value"], answer["rebuild_docker"]["value"]) == (
+        pull.head_sha,
+        False,
+        True,
+    )
+    assert (await told(here, pull, pull.head_sha))["skip_ci"]["value"] is True
+
+
+async def test_where_it_is_not_switched_on_nothing_is_skipped_shown_or_asked(tmp_path: Path) -> None:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
+        pull = here.repo.open_pull_request("hubot", "[skip ci] Faster", files={"docs/index.rst": "x"})
+        answer = await told(here, pull)
+        assert answer["skip_ci"]["value"] is False
+        assert answer["rebuild_docker"]["value"] is True
+        assert shown(here, pull) == ""
+        assert not [r for r in here.github.requests.records if "/pulls" in r.path]
+
+
+async def test_a_repository_says_in_its_own_file_what_does_not_matter_to_ci(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", files={"notes/a.txt": "x"})
+    assert (await decided(here, pull))[0] is False
+    text = 'skip_ci: {globs: ["notes/*"], title_tag: no ci}\nrebuild_docker: {paths: ["notes/*"]}\n'
+    here.repo.push("main", {".github/nightjar.yaml": text}, by="octocat")
+    await here.quiet()
+    pull.push({"notes/a.txt": "y"})
+    assert (await decided(here, pull))[0] is True
+    assert (await told(here, pull))["rebuild_docker"]["value"] is True
+
+
+async def test_where_the_files_cannot_be_listed_the_status_says_that_ci_runs(here: Town) -> None:
+    """TVM #10457: a fallback that nobody sees goes unnoticed for days."""
+    here.github.faults.add("GET", FILES.removeprefix("GET "), status=403, message="Forbidden", times=None)
+    pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
+    await here.quiet()
+    assert shown(here, pull) == "Fallback: GitHub does not tell what is changed, so CI runs."
+    answer = await told(here, pull)
+    assert answer["skip_ci"]["reason"] == "Fallback: GitHub could not be asked about the pull request, so CI runs."
+
+
+def closed_and_opened(pull: PullRequest) -> None:
+    pull.close("hubot")
+    pull.reopen("hubot")
+
+
+Step = Callable[[Town, PullRequest], object]
+
+TABLE: dict[str, tuple[dict[str, str | None], Step, dict[str, int]]] = {
+    "a push": (
+        {"src/codegen.cc": "x"},
+        lambda here, pull: pull.push({"src/codegen.cc": "y"}),
+        {FILES: 1, PULL: 1, STATUSES: 2, STATUS: 2},
+    ),
+    "a push to 250 files": (
+        {f"docs/{n}.rst": "x" for n in range(250)},
+        lambda here, pull: pull.push({"docs/1.rst": "y"}),
+        {FILES: 3, PULL: 1, STATUSES: 2, STATUS: 2},
+    ),
+    "the tag in the title": (
+        {"src/codegen.cc": "x"},
+        lambda here, pull: pull.edit("hubot", title="[skip ci] Faster"),
+        {STATUSES: 1, STATUS: 1},
+    ),
+    "another word in the title": (
+        {"src/codegen.cc": "x"},
+        lambda here, pull: pull.edit("hubot", title="Faster still"),
+        {},
+    ),
+    "another text": ({"src/codegen.cc": "x"}, lambda here, pull: pull.edit("hubot", body="Please look."), {}),
+    "reopened, nothing changed": (
+        {"src/codegen.cc": "x"},
+        lambda here, pull: closed_and_opened(pull),
+        {FILES: 1, PULL: 1, STATUSES: 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TABLE)
+async def test_each_request_is_accounted_for(here: Town, what: str) -> None:
+    files, step, expected = TABLE[what]
+    pull = here.repo.open_pull_request("hubot", "Faster", files=files)
+    found = await cost(here, lambda: step(here, pull))
+    found.pop(SETTINGS, None)  # of the repository's own file
+    assert found == expected
+
+
+async def test_a_burst_of_questions_from_ci_costs_a_handful_of_requests(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", files={"src/codegen.cc": "x"})
+    await here.quiet()
+
+    def ask() -> None:
+        """Count what the questions below cost, not what the pull request did."""
+
+    assert await cost(here, ask) == {}
+    path = f"/api/v1/repos/octocat/compiler/pulls/{pull.number}/decision?sha={pull.head_sha}"
+    answers = [await here.ask(path) for _ in range(30)]
+    assert {answer["skip_ci"]["reason"] for _, _, answer in answers} == {CODE}
+    asked = [f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation"]
+    assert asked[:3] == [PULL, FILES, PULL]
+    assert len(asked) < 10  # the title once every ten seconds

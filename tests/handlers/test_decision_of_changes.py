@@ -1,0 +1,261 @@
+"""Skipping CI and building images: what is asked of GitHub for it, about which commit, and what an error comes to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.errors import TryAgain
+from bot.github.client import GitHub
+from handlers.decision import Decisions
+from tests.handlers.driver import FULL_NAME, World, a_world
+
+PULL = "/repos/{owner}/{repo}/pulls/{pull_number}"
+FILES = f"{PULL}/files"
+FEATURES = {"skip_ci": {"globs": ["*.md"]}, "rebuild_docker": {}}
+NOT_ASKED = "Fallback: GitHub could not be asked about the pull request, so {}."
+ELSEWHERE = "d" * 40
+
+
+class Asker:
+    """A CI that asks the bot of a world; `now` is the bot's clock."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.now = 0.0
+        self._decisions = Decisions(world.pipeline.config, world.records, self._github_for, lambda: self.now)
+
+    async def _github_for(self, repository: str) -> GitHub:
+        app = self.world.pipeline.app
+        return app.installation(await app.installation_for(repository))
+
+    async def ask(self, number: int, sha: str = "") -> Mapping[str, Any]:
+        return await self._decisions(FULL_NAME, number, sha)
+
+    async def skips(self, number: int, sha: str = "") -> tuple[bool, str]:
+        told = (await self.ask(number, sha))["skip_ci"]
+        return told["value"], told["reason"]
+
+    async def builds(self, number: int, sha: str = "") -> tuple[bool, str]:
+        told = (await self.ask(number, sha))["rebuild_docker"]
+        return told["value"], told["reason"]
+
+    def requests(self) -> list[str]:
+        """Return what was asked of GitHub since the last time."""
+        found = [f"{r.method} {r.route}" for r in self.world.github.requests.records if r.token == "installation"]
+        self.world.github.requests.clear()
+        return found
+
+
+@pytest.fixture
+async def asker(tmp_path: Path) -> AsyncIterator[Asker]:
+    async with a_world(tmp_path, features=FEATURES) as world:
+        yield Asker(world)
+
+
+async def test_title_and_files_decide(asker: Asker) -> None:
+    world = asker.world
+    docs = world.open(files={"docs/index.rst": "x", "a/README.md": "x"})
+    code = world.open(files={"docs/index.rst": "x", "src/codegen.cc": "x"})
+    image = world.open("", title="Revert it [skip ci]", files={"docker/Dockerfile": "x"})
+    text = world.open(files={"docker/README.md": "x", "tests/docker/x.py": "x"})
+    await world.happen()
+    nothing = "The images stay as they are: nothing that they are made of is changed."
+    assert await asker.skips(docs.number) == (True, "CI is skipped: 2 files are changed, of which none matters to it.")
+    assert await asker.builds(docs.number) == (False, nothing)
+    assert await asker.skips(code.number) == (False, "CI runs: src/codegen.cc matters to it.")
+    told = "CI is skipped: the title has [skip ci], which counts from the moment at which CI starts."
+    assert await asker.skips(image.number) == (True, told)
+    assert await asker.builds(image.number) == (True, "The images are built: docker/Dockerfile is changed.")
+    assert await asker.skips(text.number) == (False, "CI runs: tests/docker/x.py matters to it.")
+    assert await asker.builds(text.number) == (False, nothing)
+
+
+async def test_without_a_changed_file_ci_runs(asker: Asker) -> None:
+    """TVM #9221: its script skipped CI then."""
+    pull = asker.world.open(files={})
+    await asker.world.happen()
+    assert await asker.skips(pull.number) == (False, "CI runs: no file is changed, and that never skips it.")
+
+
+async def test_a_file_that_is_moved_out_of_where_it_mattered_still_matters(asker: Asker) -> None:
+    world = asker.world
+    world.repository.push("main", {"src/codegen.cc": "int x;\n", "docker/Dockerfile": "FROM x\n"}, by="octocat")
+    moved = world.open(files={"src/codegen.cc": None, "docs/codegen.cc": "int x;\n"})
+    image = world.open(files={"docker/Dockerfile": None, "old/Dockerfile": "FROM x\n"})
+    await world.happen()
+    assert await asker.skips(moved.number) == (False, "CI runs: src/codegen.cc matters to it.")
+    assert await asker.builds(image.number) == (True, "The images are built: docker/Dockerfile is changed.")
+
+
+async def test_thirty_steps_of_a_build_ask_github_for_three_things_together(asker: Asker) -> None:
+    """At once, one after the other, and with the commit that they build."""
+    pull = asker.world.open(files={"src/x.cc": "x"})
+    await asker.world.happen()
+    asker.requests()
+    answers = await asyncio.gather(*(asker.ask(pull.number, pull.head_sha) for _ in range(30)))
+    assert all(answer == answers[0] for answer in answers)
+    assert asker.requests() == [f"GET {PULL}", f"GET {FILES}", f"GET {PULL}"]
+    for _ in range(30):
+        asker.now += 0.2
+        await asker.ask(pull.number, pull.head_sha)
+    assert asker.requests() == []
+    for _ in range(30):
+        asker.now += 10
+        await asker.ask(pull.number, pull.head_sha)
+    # For five minutes: the title each time, in a 304 that costs no quota; the files of one commit stay.
+    assert asker.requests() == [f"GET {PULL}"] * 30
+
+
+async def test_each_hundred_files_are_one_more_request(asker: Asker) -> None:
+    pull = asker.world.open(files={f"docs/{n}.rst": "x" for n in range(250)})
+    await asker.world.happen()
+    asker.requests()
+    assert await asker.skips(pull.number) == (True, "CI is skipped: 250 files are changed, documentation alone.")
+    assert asker.requests() == [f"GET {PULL}", *[f"GET {FILES}"] * 3, f"GET {PULL}"]
+
+
+async def test_more_files_than_github_lists_run_everything(asker: Asker) -> None:
+    """It lists 3,000: of what comes after, nobody could tell whether it matters."""
+    pull = asker.world.open(files={f"docs/{n}.rst": "x" for n in range(3_001)})
+    await asker.world.happen()
+    asker.requests()
+    why = "Fallback: 3001 files are changed and GitHub lists 3000 of them, so {}."
+    assert await asker.skips(pull.number) == (False, why.format("CI runs"))
+    assert await asker.builds(pull.number) == (True, why.format("the images are built"))
+    assert asker.requests() == [f"GET {PULL}"]
+
+
+async def test_a_title_that_was_edited_counts_as_soon_as_it_is_told(asker: Asker) -> None:
+    pull = asker.world.open(files={"src/x.cc": "x"})
+    await asker.world.happen()
+    assert (await asker.skips(pull.number))[0] is False
+    asker.world.github.clock.advance(seconds=5)
+    pull.edit("octocat", title="[skip ci] Improve it")
+    await asker.world.happen()
+    assert (await asker.skips(pull.number))[0] is True
+
+
+async def test_a_title_that_was_edited_counts_soon_where_no_webhook_tells(asker: Asker) -> None:
+    pull = asker.world.open(files={"src/x.cc": "x"})
+    await asker.world.happen()
+    assert (await asker.skips(pull.number))[0] is False
+    pull.edit("octocat", title="[skip ci] Improve it")
+    asker.now = 10
+    assert (await asker.skips(pull.number))[0] is True
+
+
+async def test_the_answer_is_about_the_newest_head(asker: Asker) -> None:
+    pull = asker.world.open(files={"docs/x.rst": "x"})
+    await asker.world.happen()
+    assert (await asker.skips(pull.number))[0] is True
+    asker.world.github.clock.advance(seconds=5)
+    pull.push({"src/x.cc": "x"})
+    await asker.world.happen()
+    told = await asker.ask(pull.number)
+    assert (told["sha"], told["skip_ci"]["value"]) == (pull.head_sha, False)
+
+
+async def test_who_builds_another_commit_than_the_head_skips_nothing(asker: Asker) -> None:
+    """An older head, or the merge commit that GitHub makes for a workflow."""
+    pull = asker.world.open(files={"docs/x.rst": "x"})
+    old = pull.head_sha
+    asker.world.github.clock.advance(seconds=5)
+    pull.push({"docs/x.rst": "y"})
+    await asker.world.happen()
+    for other in (old, ELSEWHERE):
+        told = await asker.ask(pull.number, other)
+        why = f"Fallback: {other[:7]} is not the head, which is {pull.head_sha[:7]}, so {{}}."
+        assert told["sha"] == pull.head_sha
+        assert told["skip_ci"] == {"value": False, "reason": why.format("CI runs")}
+        assert told["rebuild_docker"] == {"value": True, "reason": why.format("the images are built")}
+        # That belongs to the pull request, whichever of its commits is built.
+        assert told["run_slow_tests"]["value"] is False
+    assert (await asker.skips(pull.number, pull.head_sha))[0] is True
+
+
+async def test_a_push_that_no_webhook_has_told_of_yet_is_found_by_the_commit_that_is_built(asker: Asker) -> None:
+    pull = asker.world.open(files={"docs/x.rst": "x"})
+    await asker.world.happen()
+    pull.push({"src/x.cc": "x"})
+    told = await asker.ask(pull.number, pull.head_sha)
+    assert (told["sha"], told["skip_ci"]["reason"]) == (pull.head_sha, "CI runs: src/x.cc matters to it.")
+
+
+async def test_a_github_that_lags_behind_its_own_webhooks_skips_nothing(asker: Asker) -> None:
+    """What it says of the head before is not about the one that is built."""
+    world = asker.world
+    pull = world.open(files={"docs/x.rst": "x"})
+    await world.happen()
+    before = pull.head_sha
+    world.github.clock.advance(seconds=5)
+    pull.push({"docs/x.rst": "y"})
+    await world.happen()
+    newest, pull.head_sha, pull.updated_at = pull.head_sha, before, world.repository.created_at
+    told = await asker.ask(pull.number, newest)
+    assert told["sha"] == newest
+    behind = "Fallback: GitHub does not show the newest push yet, so CI runs."
+    assert told["skip_ci"] == {"value": False, "reason": behind}
+    pull.head_sha = newest
+    assert await asker.skips(pull.number, newest) == (True, "CI is skipped: 1 file is changed, documentation alone.")
+
+
+async def test_a_push_while_the_files_are_listed_skips_nothing(asker: Asker) -> None:
+    pull = asker.world.open(files={"src/x.cc": "x"})
+    await asker.world.happen()
+    held = asker.world.github.faults.pause("GET", FILES, when="after")
+    asking = asyncio.create_task(asker.ask(pull.number))
+    await held.reached.wait()
+    pull.push({"docs/x.rst": "x"}, force=True)
+    held.resume()
+    told = (await asking)["skip_ci"]
+    why = "Fallback: somebody pushed while the changed files were read, so CI runs."
+    assert told == {"value": False, "reason": why}
+
+
+async def test_where_github_is_away_everything_runs_and_the_reason_says_so(asker: Asker) -> None:
+    """TVM #10457: an error is told, and is no answer."""
+    world = asker.world
+    pull = world.open(title="[skip ci] Revert it", files={"docs/x.rst": "x"})
+    await world.happen()
+    world.github.faults.add("GET", PULL, status=502, times=None)
+    told = await asker.ask(pull.number)
+    assert told["sha"] == pull.head_sha
+    assert told["skip_ci"] == {"value": False, "reason": NOT_ASKED.format("CI runs")}
+    assert told["rebuild_docker"] == {"value": True, "reason": NOT_ASKED.format("the images are built")}
+    assert told["run_slow_tests"]["value"] is False  # that is in our own records
+    asker.requests()
+    await asker.ask(pull.number)
+    assert asker.requests() == []  # an outage is not asked about for each step
+    world.github.faults.clear()
+    asker.now = 10
+    assert (await asker.skips(pull.number))[0] is True
+
+
+@pytest.mark.parametrize("status", [403, 500])
+async def test_files_that_cannot_be_listed_run_everything(asker: Asker, status: int) -> None:
+    world = asker.world
+    pull = world.open(files={"docs/x.rst": "x"})
+    await world.happen()
+    world.github.faults.add("GET", FILES, status=status, times=None)
+    assert await asker.skips(pull.number) == (False, NOT_ASKED.format("CI runs"))
+    assert await asker.builds(pull.number) == (True, NOT_ASKED.format("the images are built"))
+
+
+async def test_who_says_which_commit_it_builds_gets_an_answer_even_about_an_unknown_pull_request(asker: Asker) -> None:
+    """Without a commit there is nothing to answer about, and 503 says so; what a CI makes of both is the same."""
+    world = asker.world
+    pull = world.open(files={"docs/x.rst": "x"})
+    world.github.webhooks.held.clear()
+    world.github.faults.add("GET", PULL, status=502, times=None)
+    told = await asker.ask(pull.number, pull.head_sha)
+    assert told["sha"] == pull.head_sha
+    values = {name: told[name]["value"] for name in ("run_slow_tests", "skip_ci", "rebuild_docker")}
+    assert values == {"run_slow_tests": True, "skip_ci": False, "rebuild_docker": True}
+    assert all(told[name]["reason"].startswith("Fallback: ") for name in values)
+    with pytest.raises(TryAgain):
+        await asker.ask(pull.number)

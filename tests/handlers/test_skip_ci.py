@@ -1,0 +1,128 @@
+"""The status that says whether CI is skipped: which deliveries it takes notice of, and what stands in the end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.config import RepositoryConfig
+from bot.config.ci_decisions import SkipCi
+from bot.decisions import Verdict
+from bot.events import Delivery
+from bot.payload import Payload
+from handlers.skip_ci import NAME, RUN_AGAIN, concerns, described
+from sandbox import PullRequest
+from tests.handlers.driver import World, a_world
+
+CONFIG = RepositoryConfig(skip_ci=SkipCi())
+CODE = "CI runs: src/codegen.cc matters to it."
+TAGGED = "CI is skipped: the title has [skip ci], which counts from the moment at which CI starts."
+RUNS, SKIPPED = Verdict(False, CODE), Verdict(True, TAGGED)
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with a_world(tmp_path, features={"skip_ci": {}}) as world:
+        yield world
+
+
+def shown(world: World, pull: PullRequest) -> list[str]:
+    """Return what the head's status has said, newest first."""
+    statuses = world.repository.all_statuses(pull.head_sha)
+    return [status.description or "" for status in statuses if status.context == "ci/skip"]
+
+
+@pytest.mark.parametrize(
+    ("action", "title", "changes", "expected"),
+    [
+        ("opened", "Fix", None, True),
+        ("synchronize", "Fix", None, True),
+        ("reopened", "Fix", None, True),
+        ("edited", "[skip ci] Fix", {"title": {"from": "Fix"}}, True),
+        ("edited", "Fix", {"title": {"from": "[Skip CI] Fix"}}, True),
+        ("edited", "Fix it", {"title": {"from": "Fix"}}, False),
+        ("edited", "[skip ci] Fix it", {"title": {"from": "[skip ci] Fix"}}, False),
+        ("edited", "Fix", {"body": {"from": "x"}}, False),
+        ("edited", "Fix", {"base": {"ref": {"from": "old"}, "sha": {"from": "0" * 40}}}, True),
+    ],
+)
+def test_an_edit_counts_where_it_can_change_the_decision(
+    action: str, title: str, changes: Mapping[str, Any] | None, expected: bool
+) -> None:
+    body = {"action": action, "pull_request": {"title": title}, **({"changes": changes} if changes else {})}
+    assert concerns(Delivery("guid", "pull_request", Payload(body), 0.0), CONFIG) is expected
+
+
+def before(verdict: Verdict, description: str = "", sha: str = "a") -> dict[str, Any]:
+    return {
+        "sha": sha,
+        "value": verdict.value,
+        "reason": verdict.reason,
+        "description": description or verdict.reason,
+    }
+
+
+@pytest.mark.parametrize(
+    ("verdict", "was", "expected"),
+    [
+        (RUNS, None, CODE),
+        (RUNS, before(SKIPPED, sha="b"), CODE),
+        (RUNS, before(RUNS), CODE),
+        (SKIPPED, before(RUNS), TAGGED + RUN_AGAIN),
+        (RUNS, before(SKIPPED), CODE + RUN_AGAIN),
+        (RUNS, before(RUNS, CODE + RUN_AGAIN), CODE + RUN_AGAIN),
+        (RUNS, before(Verdict(False, "other"), "other" + RUN_AGAIN), CODE + RUN_AGAIN),
+        (RUNS, before(Verdict(False, "other")), CODE),
+    ],
+)
+def test_a_decision_that_changed_on_one_head_asks_for_another_run(
+    verdict: Verdict, was: Mapping[str, Any] | None, expected: str
+) -> None:
+    assert described(verdict, "a", was) == expected
+
+
+def test_what_is_said_fits_into_a_status_with_the_advice_at_its_end() -> None:
+    long = Verdict(False, "x" * 300)
+    assert len(described(long, "a", None)) == 140
+    said = described(long, "a", before(SKIPPED))
+    assert len(said) == 140
+    assert said.endswith("…" + RUN_AGAIN)
+
+
+async def test_a_retry_that_comes_late_does_not_undo_what_a_later_edit_shows(world: World) -> None:
+    pull = world.open(files={"src/codegen.cc": "x"})
+    (opened,) = [told for told in world.github.webhooks.held if told.event == "pull_request"]
+    _, status = await world.planned(opened, NAME)
+    pull.edit("octocat", title="[skip ci] Fix")
+    await world.happen()
+    assert shown(world, pull) == [TAGGED + RUN_AGAIN, CODE]
+    await world.apply(opened, NAME, status)
+    assert shown(world, pull) == [TAGGED + RUN_AGAIN, CODE]
+    assert "was changed since" in world.applied[-1]
+
+
+async def test_webhooks_in_the_wrong_order_show_the_title_as_it_is_now(world: World) -> None:
+    pull = world.open(files={"src/codegen.cc": "x"})
+    world.github.clock.advance(seconds=5)
+    pull.edit("octocat", title="[skip ci] Fix")
+    pulls = [told for told in world.github.webhooks.held if told.event == "pull_request"]
+    world.github.webhooks.held[:] = pulls[::-1]
+    await world.happen()
+    assert shown(world, pull)[0].removesuffix(RUN_AGAIN) == TAGGED
+
+
+async def test_a_push_that_has_been_overtaken_shows_nothing_on_its_commit(world: World) -> None:
+    pull = world.open(files={"src/codegen.cc": "x"})
+    await world.happen()
+    world.github.clock.advance(seconds=5)
+    first = pull.push({"src/codegen.cc": "y"})
+    world.github.clock.advance(seconds=5)
+    pull.push({"docs/x.rst": "y"}, force=True)
+    pulls = [told for told in world.github.webhooks.held if told.event == "pull_request"]
+    world.github.webhooks.held[:] = pulls[::-1]
+    await world.happen()
+    assert shown(world, pull) == ["CI is skipped: 1 file is changed, documentation alone."]
+    assert world.repository.status(first.sha, "ci/skip") is None
