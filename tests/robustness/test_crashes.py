@@ -20,6 +20,8 @@ IN_CHANNELS = {"KeepIssue", "PostNews", "Tell"}
 
 IN_ALARMS = {"AskForLook"}
 """Effects of alarms on main: tests/robustness/test_alarm_crashes.py kills the bot around them."""
+IN_MERGES = {"EndWish", "KeepLabel", "KeepWish", "LeaveQueue", "LookAtPull", "MergePull"}
+"""Effects of merges: tests/robustness/test_merge_crashes.py kills the bot around them."""
 
 IN_SECTIONS = {"AskForSection", "HandOverSection", "MarkOutOfDate", "ShowSection"}
 """Effects of sections that tell of a commit: tests/robustness/test_section_crashes.py kills the bot around them."""
@@ -33,7 +35,7 @@ AT_ONCE = 40
 
 def test_the_conversations_take_every_kind_of_effect(undisturbed: Undisturbed, undisturbed_nights: Undisturbed) -> None:
     """A new effect has to be brought into a conversation: then kills hit it as well."""
-    taken = undisturbed.kinds | undisturbed_nights.kinds | IN_CHANNELS | IN_ALARMS | IN_LAST_GOOD | IN_SECTIONS
+    taken = undisturbed.kinds | undisturbed_nights.kinds | IN_CHANNELS | IN_ALARMS | IN_MERGES | IN_LAST_GOOD | IN_SECTIONS
     assert taken == KINDS.keys() - WITHIN_OTHERS
 
 

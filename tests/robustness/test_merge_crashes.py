@@ -1,0 +1,132 @@
+"""SIGKILL around a merge: what was merged is merged once, what was called off is not, and no label lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sandbox import PullRequest
+from tests.robustness.conversation import Conversation
+from tests.robustness.crashes import Crash, Point, points_of, spread
+from tests.robustness.place import BOT, Place, place, plain
+from tests.robustness.side_by_side import SideBySide
+
+CPU, QUEUED = "cpu/pr-head", "queued"
+KEYS: dict[str, Any] = {
+    "slow_tests": False,
+    "cc_reviewers": False,
+    "repository_file": False,
+    "merge": {"required": [CPU], "label": "ready-for-merge"},
+}
+KINDS = {"EndWish", "KeepLabel", "KeepWish", "LeaveQueue", "LookAtPull", "MergePull"}
+
+
+class Merging(Conversation):
+    """A pull request on which somebody asks for a merge."""
+
+    def open(self, **values: Any) -> PullRequest:
+        """Open the pull request."""
+        self.pull = self.repository.open_pull_request("hubot", "Faster", **values)
+        return self.pull
+
+    async def say(self, text: str) -> None:
+        """Comment, and wait until that is answered."""
+        # Nobody reads a push in the second in which it happens.
+        self.place.github.clock.advance(seconds=1)
+        await self.done(self.pull.comment(self.repository.owner, text))
+
+    def approve(self) -> None:
+        """Approve the head."""
+        self.pull.review(self.repository.owner, "Good.", "APPROVED")
+
+    def pass_checks(self) -> None:
+        """Let CI report that all is well."""
+        self.repository.set_status(self.repository.owner, self.pull.head_sha, CPU, "success")
+
+    def seen(self) -> dict[str, Any]:
+        """Return what is on the base branch, and what people see of the pull request."""
+        repository, pull = self.repository, self.pull
+        return {
+            "main": [commit.message for commit in repository.git.ancestry(repository.branch("main"))],
+            "pull": (pull.state, [label.name for label in pull.labels], pull.queued is not None),
+            "comments": [(plain(one.body, repository), sorted(pull.reactions(one))) for one in pull.comments],
+            "deeds": dict(self.deeds),
+        }
+
+
+class WhenGreen(Merging):
+    """It is merged when it is green."""
+
+    async def hold(self) -> None:
+        """Wait for the green, and for the merge."""
+        pull = self.open()
+        self.approve()
+        await self.say("@ci merge when green")
+        self.pass_checks()
+        await self.until(lambda: pull.merged_at and not pull.labels)
+
+
+class Pushed(Merging):
+    """A push calls the merge off."""
+
+    async def hold(self) -> None:
+        """Ask, and push."""
+        self.open()
+        await self.say("@ci merge when green")
+        self.pull.push()
+        await self.until(lambda: len(self.pull.comments_by(BOT)) == 2)
+
+
+class Queued(Merging):
+    """It comes into the merge queue, and out of it again."""
+
+    async def hold(self) -> None:
+        """Ask, and call it off."""
+        self.repository.push(QUEUED, by=self.repository.owner)
+        self.repository.classic_queues.add(QUEUED)
+        pull = self.open(base=QUEUED)
+        self.pass_checks()
+        self.approve()
+        await self.until(lambda: pull.labels)
+        await self.say("@ci merge")
+        await self.say("@ci cancel")
+        await self.until(lambda: pull.queued is None)
+
+
+def configure(here: Place, talks: SideBySide) -> None:
+    """Switch merging on, and what has nothing to do with it off."""
+    here.configure([talk.repository.full_name for talk in talks.talks.values()], **KEYS)
+
+
+async def undisturbed(folder: Path) -> tuple[list[Point], dict[type[Conversation], dict[str, Any]], set[str]]:
+    """Return the requests of the conversations where nothing happens, what is seen in the end, and what was used."""
+    async with place(folder, f"sqlite:///{folder}/undisturbed.db") as here:
+        side_by_side = SideBySide(here, {kind.__name__: kind for kind in (WhenGreen, Pushed, Queued)})
+        configure(here, side_by_side)
+        await here.start()
+        side_by_side.begin()
+        deliveries = await side_by_side.end()
+        kinds = {effect["kind"] for one in deliveries for plan in one["plans"] for effect in plan["effects"]}
+        talks = side_by_side.talks.values()
+        return [p for talk in talks for p in points_of(here, talk)], {type(talk): talk.seen() for talk in talks}, kinds
+
+
+async def test_a_kill_around_any_write_of_a_merge_merges_once_and_says_so_once(tmp_path: Path, sqlite_url: str) -> None:
+    points, seen, kinds = await undisturbed(tmp_path)
+    assert kinds >= KINDS
+    assert seen[WhenGreen]["main"] == ["Faster (#1)", "Begin"]
+    assert seen[Queued]["deeds"]["pull_request.enqueued"] == seen[Queued]["deeds"]["pull_request.dequeued"] == 1
+    around = [point.at(when) for point in points if point.writes for when in ("before", "after")]
+    assert any(point.route.endswith("/merge") for point in around)
+    # How often it is looked hangs on how the looks fall together; that it is looked at all does not.
+    reads = spread([point for point in points if not point.writes and point.number == 0], 8)
+    async with place(tmp_path, sqlite_url) as here:
+        crash = Crash(here, [*around, *reads])
+        configure(here, crash.talks)
+        await here.start()
+        await crash.come_to_the_points()
+        await here.bot.kill()
+        crash.lose_what_is_held()
+        await here.start()
+        await crash.talks.end()
+        assert crash.talks.differences(seen) == {}
