@@ -156,7 +156,7 @@ def plan(change: Change, branch: str, key: str, watched: MainFailures, before: K
     if not change.is_news:
         return Plan(tuple(effects), why=NO_NEWS.format(branch=branch, count=len(change.known.failing)))
     news = news_of(change, branch)
-    standing = Standing(f"{NAME}:{branch}", *standing_of(change.known, branch))
+    standing = Standing(f"{NAME}:{branch}", *standing_of(change.known, branch), begins=bool(change.began))
     effects += tellings(watched.to, _news_key(change, branch), news, standing)
     return Plan(tuple(effects), why=news.title)
 

@@ -76,7 +76,7 @@ def decide(findings: Findings, known: Known, committed_at: float, to: Sequence[P
         return Plan(remembered, why=LATER if known.told and known.night == now.night else NO_NEWS)
     about, news = findings.state.about, news_of(findings, changes, now.failing)
     issue = f"regressions:{about.lab}/{about.target}"
-    standing = Standing(issue, issue_title(findings), issue_body(findings, now.failing))
+    standing = Standing(issue, issue_title(findings), issue_body(findings, now.failing), begins=bool(changes.began))
     return Plan((*remembered, *tellings(to, f"{issue}:{now.night}", news, standing)), why=news.title)
 
 

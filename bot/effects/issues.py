@@ -33,9 +33,10 @@ TOLD_BEFORE = "told in an issue already"
 class KeepIssue:
     """Keep one issue of a key open as long as its trouble lasts: with a `body`; without one, close it.
 
-    It is opened once: one that a person closes stays closed until the trouble is over and comes back. `news` (Markdown)
-    is told in it once for its `news_key`: by the issue's being opened, or by a comment, and never in one that a person
-    closed. The title is that of the first moment, which people may change.
+    It is opened once: one that a person closes stays closed until the trouble is over and comes back, or until
+    something new `begins`, which has an issue of its own. `news` (Markdown) is told once for its `news_key`: by the
+    issue's being opened, or by a comment, and never in one that a person closed. The title is that of the first moment,
+    which people may change.
     """
 
     key: str
@@ -43,6 +44,7 @@ class KeepIssue:
     body: str = ""
     news: str = ""
     news_key: str = ""
+    begins: bool = False
 
     @property
     def target(self) -> str:
@@ -67,7 +69,7 @@ class KeepIssue:
         found = await self._open_one(context)
         if not self.body:
             return await self._close(context, found, record)
-        if found is None and known is not None:
+        if found is None and known is not None and not self.begins:
             return Applied(LEFT_CLOSED.format(number=known), changed=False)
         if found is None:
             title = truncate(plain(self.title), TITLE_LIMIT)

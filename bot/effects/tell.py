@@ -36,17 +36,19 @@ class Standing:
 
     `key` names the issue: there is one open issue for each. `title` is plain text. `body` is Markdown, escaped already
     and at most `bot.effects.issues.BODY_LIMIT` characters; empty when the trouble is over, and the issue is closed.
+    `begins`: the news is of something that was not wrong before, so it is told even where a person closed the issue.
     """
 
     key: str
     title: str
     body: str
+    begins: bool = False
 
 
 def tellings(to: Sequence[Place], key: str, news: News, standing: Standing) -> tuple[Effect, ...]:
     """Return the effects that tell news in each place, once for each `key`, which names the news."""
     return tuple(
-        KeepIssue(standing.key, standing.title, standing.body, news=as_markdown(news), news_key=key)
+        KeepIssue(standing.key, standing.title, standing.body, as_markdown(news), key, begins=standing.begins)
         if place == "issue"
         else Tell(place, key, news)
         for place in dict.fromkeys(to)

@@ -101,6 +101,22 @@ async def test_a_rerun_that_passes_ends_it_and_one_that_fails_once_more_is_no_ne
     assert told.startswith(f"❌ 1 check began to fail on main at {next_one[:7]}\n")
 
 
+async def test_what_breaks_beside_what_somebody_has_closed_the_issue_of_is_told_in_another(place: AlarmTown) -> None:
+    place.push("All is well", cpu="success", gpu="success", npu="success")
+    place.push("Break it", cpu="failure", gpu="success", npu="failure")
+    assert len(await place.news()) == 1
+    (first,) = place.issues
+    first.close("octocat")
+    place.push("Mend one", cpu="failure", gpu="success", npu="success")
+    assert len(await place.news()) == 1
+    assert place.issues == [first]
+    place.push("Break more", cpu="failure", gpu="failure")
+    assert len(await place.news()) == 1
+    _, second = place.issues
+    assert (first.state, second.state) == ("closed", "open")
+    assert [name in (second.body or "") for name in ("cpu/branch", "gpu/branch")] == [True, True]
+
+
 async def test_what_was_mended_before_anybody_looked_is_no_news(place: AlarmTown) -> None:
     place.push("All is well", cpu="success")
     flaky = place.push("Flake", cpu="failure")

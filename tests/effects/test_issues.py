@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,21 @@ async def test_news_of_an_issue_that_a_person_closed_is_not_told_in_it(world: Wo
     assert seen(issue) == ("These fail: gpu.", [], "closed")
     assert await told(world, broken("gpu", 4)) == "opened an issue"
     assert seen(issues(world)[-1]) == ("These fail: gpu.", [], "open")
+
+
+async def test_what_begins_once_a_person_closed_the_issue_has_another_one(world: World) -> None:
+    await told(world, broken("gpu", 1))
+    (first,) = issues(world)
+    first.close("octocat")
+    begins = replace(broken("gpu, cpu", 2), begins=True)
+    assert await told(world, begins) == "opened an issue"
+    await world.records.put(f"told:{world.repository.id}:issue:alarm:2", {})  # killed before it was noted
+    assert (await told(world, begins)).endswith("says so already")
+    assert await told(world, well(3)) == f"closed the issue #{issues(world)[-1].number}"
+    assert [seen(issue) for issue in issues(world)] == [
+        ("These fail: gpu.", [], "closed"),
+        ("These fail: gpu, cpu.", ["All is well"], "closed"),
+    ]
 
 
 async def test_good_news_without_an_issue_is_told_nowhere(world: World) -> None:

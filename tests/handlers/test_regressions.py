@@ -12,13 +12,14 @@ import pytest
 
 from bot.config import parse_config
 from bot.effects.base import Effect
+from bot.effects.issues import KeepIssue
 from bot.effects.remember import Remember
 from bot.effects.tell import Tell
 from bot.engine.processor import PlannedEffects
 from bot.events import Delivery
 from bot.payload import Payload
 from bot.results.events import CHECK_DUE
-from bot.results.model import Detail
+from bot.results.model import Detail, Seen, Status
 from bot.results.regressions import Known, Regression, as_record, read_record
 from handlers import regressions
 from handlers.regressions import (
@@ -146,6 +147,15 @@ def test_what_people_know_is_no_news(known: Known, kept: tuple[type[Effect], ...
     suite = a_suite({TILE: Detail()})
     plan = decide(findings((suite, replace(compared(confirmed=[TILE]), good=BASE))), known, AT, ("slack",), KEY)
     assert (tuple(map(type, plan.effects)), plan.why) == (kept, why)
+
+
+@pytest.mark.parametrize(("known", "begins"), [(Known(), True), (Known("0" * 40, AT, failing=BROKEN), False)])
+def test_only_what_begins_is_told_where_a_person_closed_the_issue(known: Known, begins: bool) -> None:
+    suite = a_suite({TILE: Detail()}) if begins else a_suite(seen={TILE: Seen(Status.PASSED)})
+    found = findings((suite, replace(compared(confirmed=[TILE] if begins else []), good=BASE)))
+    _, keep = decide(found, known, AT, ("issue",), KEY).effects
+    assert isinstance(keep, KeepIssue)
+    assert keep.begins is begins
 
 
 def test_a_night_is_remembered_before_it_is_told() -> None:
