@@ -11,7 +11,6 @@ from bot.schedule import Daily
 from bot.serve import Bot, running
 from bot.timers import ONCE_MORE
 from tests.bucket import World
-from tests.conversations.branches import API as API
 from tests.conversations.branches import BranchTown
 from tests.conversations.lab import Moments
 from tests.conversations.town import UNHURRIED, town

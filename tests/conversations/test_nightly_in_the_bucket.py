@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tests.bucket import World, point_to
+from tests.conversations.branches import API
 from tests.conversations.lab import CHECK, LabTown, junit
-from tests.conversations.nights import API, NightTown, night_town
+from tests.conversations.nights import NightTown, night_town
 from tests.conversations.town import REPOSITORY
 from tests.robustness.gate import Gate, gate
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -11,9 +10,7 @@ from typing import Any, ClassVar
 
 from bot.config.shared import PATH
 from bot.effects.refs import CANNOT
-from bot.heads import repository_key
 from bot.repository_file_report import NAME as CONFIG
-from bot.timers import TIMER_DUE
 from sandbox import PullRequest, Repository
 from sandbox.conversation import Comment
 from sandbox.issues import Issue
@@ -183,16 +180,8 @@ class NightlyMoves(Conversation):
 
     async def _night(self, night: str) -> str:
         sha = self.repository.push("main", by="hubot", message=f"Before the {night} night").sha
-        await self._run(night)
+        await self.place.run_timer(self.repository, "nightly", night)
         return sha
-
-    async def _run(self, night: str) -> None:
-        name, known = self.repository.full_name, {"id": self.repository.id}
-        async with self.place.beside() as engine:
-            await engine.records.put(repository_key(name), known)
-            guid = f"timer:{self.repository.id}:nightly:{night}"
-            body = {"action": "nightly", "repository": {**known, "full_name": name}, "timer": {"at": int(time.time())}}
-            await engine.accept(guid, TIMER_DUE, json.dumps(body), f"timer:{self.repository.id}:nightly")
 
     def seen(self) -> dict[str, Any]:
         """Return where the branch is, and how often anything was done."""
