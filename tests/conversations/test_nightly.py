@@ -280,54 +280,6 @@ async def test_a_push_to_main_between_look_and_move_waits_for_the_next_night(pla
     assert place.head == newer
 
 
-async def test_a_github_that_is_down_at_the_moment_gets_the_move_when_it_is_back(place: NightTown) -> None:
-    place.push()
-    await place.night()
-    sha = place.push()
-    down = place.town.github.faults.add("*", "*", status=502, times=5)
-    await place.night()
-    assert down.hits == 5
-    assert place.head == sha
-    assert place.issues == []
-    assert len(await place.runs()) == 2
-
-
-async def test_a_github_that_is_down_at_the_very_first_moment_is_asked_again_a_minute_later(place: NightTown) -> None:
-    sha = place.push()
-    down = place.town.github.faults.add("GET", "/repos/{owner}/{repo}", status=502, times=None)
-    await place.night()
-    assert await place.runs() == []
-    down.times = down.hits
-    place.time.ahead += 60
-    await place.town.bot.timers.tick()
-    await place.town.quiet()
-    assert place.head == sha
-
-
-async def test_an_answer_that_was_lost_is_not_taken_for_trouble(place: NightTown) -> None:
-    first = place.push()
-    place.town.github.faults.add(*MAKE, drop="after")
-    await place.night()
-    second = place.push()
-    place.town.github.faults.add(*MOVE, drop="after")
-    await place.night()
-    assert place.head == second
-    told = await place.told()
-    assert (told["sha"], told["previous_sha"], told["commits"]) == (second, first, 1)
-    assert place.issues == []
-    assert await place.town.failures() == []
-
-
-async def test_an_issue_of_which_the_answer_was_lost_is_not_opened_twice(place: NightTown) -> None:
-    place.push()
-    await place.night()
-    place.town.repo.push("nightly", by="hubot", message="A stray commit")
-    place.push()
-    place.town.github.faults.add("POST", "/repos/{owner}/{repo}/issues", drop="after")
-    await place.night()
-    assert [issue.state for issue in place.issues] == ["open"]
-
-
 async def test_a_source_that_does_not_exist_is_named(place: NightTown) -> None:
     place.town.repo.move("refs/heads/main", None, "octocat")
     await place.night()

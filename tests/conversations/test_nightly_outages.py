@@ -1,0 +1,102 @@
+"""GitHub is away when the nightly branch is to be moved: it moves when GitHub is back, once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.conversations.nights import NightTown, night_town
+from tests.waiting import until
+
+MOVE = "PATCH", "/repos/{owner}/{repo}/git/refs/{ref}"
+MAKE = "POST", "/repos/{owner}/{repo}/git/refs"
+NO_PAUSES = "UPDATE procrastinate_jobs SET scheduled_at = NULL WHERE status = 'todo' AND scheduled_at IS NOT NULL"
+
+
+@pytest.fixture
+async def place(sqlite_url: str) -> AsyncIterator[NightTown]:
+    async with night_town(sqlite_url) as here:
+        yield here
+
+
+async def all_tries(place: NightTown) -> None:
+    """Wait until the last run of the timer has had all its tries, without the pauses between them."""
+    engine = place.town.bot.engine
+
+    async def over() -> bool:
+        await engine.database.connector.execute_query_async(NO_PAUSES)
+        return (await place.runs())[0].settled
+
+    await until(over)
+
+
+async def test_a_github_that_is_down_at_the_moment_gets_the_move_when_it_is_back(place: NightTown) -> None:
+    place.push()
+    await place.night()
+    sha = place.push()
+    down = place.town.github.faults.add("*", "*", status=502, times=5)
+    await place.night()
+    assert down.hits == 5
+    assert place.head == sha
+    assert place.issues == []
+    assert len(await place.runs()) == 2
+
+
+async def test_a_github_that_is_down_for_longer_than_all_tries_gets_the_move_within_the_hour_that_it_is_back(
+    place: NightTown,
+) -> None:
+    place.push()
+    await place.night()
+    sha = place.push()
+    await place.town.quiet()
+    place.town.github.faults.add("*", "*", status=503, times=20)
+    down = place.town.github.faults.add("*", "*", drop="before", times=None)
+    await place.come_to_the_moment()
+    await all_tries(place)
+    assert down.hits > 20
+    assert [run.state for run in await place.runs()] == ["failed", "done"]
+    down.times = down.hits
+    await place.hour()
+    assert place.head == sha
+    for _ in range(2):
+        await place.hour()
+    assert place.writes() == ["POST 201", "PATCH 200"]
+    assert [run.state for run in await place.runs()] == ["done", "failed", "done"]
+    assert place.issues == []  # there was nothing that people could do
+
+
+async def test_a_github_that_is_down_at_the_very_first_moment_is_asked_again_a_minute_later(place: NightTown) -> None:
+    sha = place.push()
+    down = place.town.github.faults.add("GET", "/repos/{owner}/{repo}", status=502, times=None)
+    await place.night()
+    assert await place.runs() == []
+    down.times = down.hits
+    place.time.ahead += 60
+    await place.town.bot.timers.tick()
+    await place.town.quiet()
+    assert place.head == sha
+
+
+async def test_an_answer_that_was_lost_is_not_taken_for_trouble(place: NightTown) -> None:
+    first = place.push()
+    place.town.github.faults.add(*MAKE, drop="after")
+    await place.night()
+    second = place.push()
+    place.town.github.faults.add(*MOVE, drop="after")
+    await place.night()
+    assert place.head == second
+    told = await place.told()
+    assert (told["sha"], told["previous_sha"], told["commits"]) == (second, first, 1)
+    assert place.issues == []
+    assert await place.town.failures() == []
+
+
+async def test_an_issue_of_which_the_answer_was_lost_is_not_opened_twice(place: NightTown) -> None:
+    place.push()
+    await place.night()
+    place.town.repo.push("nightly", by="hubot", message="A stray commit")
+    place.push()
+    place.town.github.faults.add("POST", "/repos/{owner}/{repo}/issues", drop="after")
+    await place.night()
+    assert [issue.state for issue in place.issues] == ["open"]
