@@ -21,6 +21,7 @@ from handlers import (
     skip_ci,
     skipped_tests,
     slow_tests,
+    stale_reviews,
 )
 
 COMMANDS = (*slow_tests.COMMANDS, *rerun.COMMANDS, *merge.COMMANDS, *help.COMMANDS)
@@ -44,5 +45,6 @@ ROUTER = joined(
         skipped_tests.router,
         runtime.router,
         sections.router,
+        stale_reviews.router,
     ]
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .apps import Token
 from .conversation import Comment, Review, ReviewComment
 from .errors import ApiError
+from .graphql_pulls import page_of_pulls
 from .issues import Issue, add_reaction, reactions_of
 from .pulls import PullRequest
 from .routing import Answer
@@ -46,7 +47,8 @@ def answer(github: GitHubSandbox, token: Token, request: Json) -> Answer:
     query, variables = str(request.get("query", "")), request.get("variables") or {}
     found = _CALL.search(query)
     if found is None and "mutation" not in query and (objects := dict(_OBJECT.findall(query))):
-        return _read(github, token, query, {name: _input(text, variables) for name, text in objects.items()})
+        named = {name: _input(text, variables) for name, text in objects.items()}
+        return _read(github, token, query, variables, named)
     if found is None or "mutation" not in query:
         return _error(f"The sandbox knows {', '.join((*REACTIONS, *QUEUEING))} only", "UNSUPPORTED")
     values = _input(found[2], variables)
@@ -108,12 +110,14 @@ def _queue(github: GitHubSandbox, token: Token, mutation: str, values: Json) -> 
     return Answer({"data": {mutation: {"mergeQueueEntry": {"position": position}}}})
 
 
-def _read(github: GitHubSandbox, token: Token, query: str, named: Json) -> Answer:
-    """Answer a query about a repository, and one of its pull requests."""
+def _read(github: GitHubSandbox, token: Token, query: str, variables: Json, named: Json) -> Answer:
+    """Answer a query about a repository, its open pull requests, or one of them."""
     full_name = f"{named['repository'].get('owner')}/{named['repository'].get('name')}"
     repository = github.repositories.get(full_name.lower())
     if repository is None or repository not in token.repositories:
         return _error(f"Could not resolve to a Repository with the name '{full_name}'.", "NOT_FOUND")
+    if "pullRequests" in query:
+        return page_of_pulls(repository, token, query, variables)
     body: Json = {}
     if "pullRequestTemplates" in query:
         files = repository.git.commits[repository.branch(repository.default_branch)].files

@@ -49,6 +49,10 @@ class Issue:
         self.comments: list[Comment] = []
         self.reactions_to_body: list[Reaction] = []
         self.labels: list[Label] = []
+        self.last_edited: tuple[datetime, User] | None = None
+        """When the text was changed last, and by whom."""
+        self.history: list[tuple[str, User, datetime]] = []
+        """What was announced: the action, by whom and when. A new title is `renamed`."""
 
     @property
     def node_id(self) -> str:
@@ -103,6 +107,7 @@ class Issue:
             changes["title"], self.title = {"from": self.title}, title
         if body is not None and body != self.body:
             changes["body"], self.body = {"from": self.body or ""}, body
+            self.last_edited = self.github.clock.now(), self.github.user(by)
         if changes:
             self.announce("edited", by, {"changes": changes})
 
@@ -134,6 +139,8 @@ class Issue:
     def announce(self, action: str, by: By, more: dict[str, Any] | None = None) -> None:
         """Send the webhook of a change and wake whoever waits for one."""
         self.touch()
+        renamed = "title" in (more or {}).get("changes", {})
+        self.history.append(("renamed" if renamed else action, self.github.user(by), self.github.clock.now()))
         self.github.events.issue(action, self.github.user(by), self, more or {})
 
     def touch(self) -> None:

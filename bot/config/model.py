@@ -18,6 +18,7 @@ from bot.config.last_good import LastGood
 from bot.config.merge import Merge
 from bot.config.nightly import Nightly
 from bot.config.results import Results
+from bot.config.stale_reviews import StaleReviews
 from bot.config.types import (
     LACKING,
     EncryptedAddress,
@@ -33,7 +34,7 @@ from bot.config.types import (
 from bot.schedule import Schedule
 
 LATER_KEYS = frozenset(
-    {"teams", "stale_reviews"},
+    {"teams"},
 )
 """Repository keys whose names are settled and whose features this version does not have: refused, never ignored."""
 
@@ -186,6 +187,11 @@ class RepositoryConfig(Keys):
         description="CI is told whether it has to build Docker images anew; without this key it always is.",
         examples=[{"paths": ["docker/*"], "ignore": ["*.md", "docker/bash.sh"]}],
     )
+    stale_reviews: Annotated[StaleReviews | None, Section(switch=True)] = Field(
+        default=None,
+        description="Reviewers are reminded of pull requests on which no person has done anything for a while.",
+        examples=[{"after": "7d", "every": "15m", "limit": 5}],
+    )
     repository_file: bool = Field(
         default=True,
         description=(
@@ -211,6 +217,7 @@ class RepositoryConfig(Keys):
             "last-good": self.last_good,
             "main-failures": self.main_failures,
             "merges": self.merge,
+            "stale-reviews": self.stale_reviews,
         }
         return {name: feature.schedule for name, feature in features.items() if feature is not None}
 

@@ -21,6 +21,7 @@ from bot.effects.nightly import ConcludeNightly, PublishNightly
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import Remember
+from bot.effects.remind import Remind
 from bot.effects.repository_file import KeepRepositoryFile
 from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.runs import TakeRun
@@ -56,6 +57,7 @@ KINDS: dict[str, type[Effect]] = {
         PutCheckRun,
         React,
         Remember,
+        Remind,
         Reply,
         RequestReviewers,
         RerunJob,

@@ -92,7 +92,7 @@ def _common(found: Issue) -> Json:
         "number": found.number,
         "title": found.title,
         "body": found.body,
-        "user": users.author(found.user),
+        "user": users.opener(found.user) if isinstance(found, PullRequest) else users.author(found.user),
         "labels": [repositories.label(found.repository, label) for label in found.labels],
         "state": found.state,
         "locked": False,

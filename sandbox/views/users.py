@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -10,6 +11,8 @@ from sandbox.clock import iso, iso_or_none
 from sandbox.users import Team, User, node_id
 
 Json = dict[str, Any]
+GHOST_ID = 10137
+"""https://github.com/ghost"""
 
 
 def page_name(who: User) -> str:
@@ -26,6 +29,11 @@ def picture(who: User) -> str:
 def author(who: User) -> Json | None:
     """Return the `simple-user` who wrote something, null once the account was deleted."""
     return None if who.deleted else user(who)
+
+
+def opener(who: User) -> Json:
+    """Return the `simple-user` who opened a pull request: once the account was deleted, @ghost, who is nobody."""
+    return user(replace(who, id=GHOST_ID, login="ghost", type="User") if who.deleted else who)
 
 
 def user(who: User) -> Json:

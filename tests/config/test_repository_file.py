@@ -63,7 +63,7 @@ def over(keys: str, written: str) -> RepositoryConfig:
         ("defaults: {}", f"1:1: defaults: {ONLY_APP_YAML}"),
         ("public_url: https://example.org", f"1:1: public_url: {ONLY_APP_YAML}"),
         ("merge: {}", f"1:1: merge: {ONLY_APP_YAML}"),
-        ("stale_reviews: {}", f"1:1: stale_reviews: {LATER}"),
+        ("teams: {}", f"1:1: teams: {LATER}"),
     ],
 )
 def test_what_only_the_operator_may_say_is_refused_with_the_remedy(written: str, expected: str) -> None:

@@ -22,6 +22,7 @@ from bot.effects.nightly import ConcludeNightly, PublishNightly
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import Remember
+from bot.effects.remind import Remind
 from bot.effects.repository_file import KeepRepositoryFile
 from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.runs import TakeRun
@@ -67,6 +68,7 @@ EFFECTS: list[Effect] = [
     PostNews("slack", "alarm:7", News("It is well", url="https://ci.example.org/7", good=True)),
     React("review", 7, "PRR_7", "eyes"),
     Remember("slow-tests:5#1", {"on": True, "by": "octocat", "nested": {"a": [1, None]}}),
+    Remind(1, "@hubot: please review it.", AT),
     Reply(1, "Answer", AT),
     RequestReviewers(1, ("octocat",), ("example-lab/gpu",), ("octocat", "example-lab/gpu"), "cc-reviewers:5#1"),
     RerunJob(9, 7, 2, "unit"),

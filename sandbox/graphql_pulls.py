@@ -1,0 +1,135 @@
+"""GraphQL's list of a repository's pull requests, with what happened on each.
+
+https://docs.github.com/graphql/reference/objects#repository, its `pullRequests`
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from .clock import iso
+from .routing import Answer
+from .selection import UnknownField, read
+from .views import repositories
+
+if TYPE_CHECKING:
+    from .apps import Token
+    from .pulls import PullRequest
+    from .repository import Repository
+    from .users import Team, User
+
+Json = dict[str, Any]
+_SIZES = re.compile(r"\b(pullRequests|timelineItems)\s*\([^)]*?\b(?:first|last)\s*:\s*(\d+)", re.DOTALL)
+_KINDS = re.compile(r"itemTypes\s*:\s*\[([^\]]*)\]")
+EVENTS = {
+    "ready_for_review": "ReadyForReviewEvent",
+    "reopened": "ReopenedEvent",
+    "review_requested": "ReviewRequestedEvent",
+    "renamed": "RenamedTitleEvent",
+}
+NOT_ACCESSIBLE = "Resource not accessible by integration"
+
+
+def page_of_pulls(repository: Repository, token: Token, query: str, variables: Json) -> Answer:
+    """Answer one page of the open pull requests, the one first that was updated longest ago.
+
+    A team that was asked for a review is told to those alone who may see teams; its place is null for others.
+    """
+    sizes = {name: int(size) for name, size in _SIZES.findall(query)}
+    kinds = {kind.replace("_", "").lower() for kind in re.findall(r"\w+", _KINDS.findall(query)[0])}
+    pulls = [(_cursor(pull), pull) for pull in repository.pulls if pull.state == "open"]
+    after = str(variables.get("after") or "")
+    waiting = sorted((pair for pair in pulls if pair[0] > after), key=lambda pair: pair[0])
+    shown = waiting[: sizes["pullRequests"]]
+    teams = token.may("members", "read")
+    nodes = [_pull(pull, sizes["timelineItems"], kinds, teams=teams) for _, pull in shown]
+    info = {"hasNextPage": len(waiting) > len(shown), "endCursor": shown[-1][0] if shown else None}
+    whole = {"repository": {"pullRequests": {"pageInfo": info, "nodes": nodes}}}
+    document = read(query)
+    try:
+        data = document.of(whole, document.query)
+    except UnknownField as error:
+        return Answer({"errors": [{"type": "undefinedField", "message": str(error)}]})
+    hidden = [
+        ["repository", "pullRequests", "nodes", index, "reviewRequests", "nodes", place, "requestedReviewer"]
+        for index, (_, pull) in enumerate(shown)
+        for place in range(len(pull.requested_reviewers), len(pull.requested_reviewers) + len(pull.requested_teams))
+        if not teams
+    ]
+    errors = [{"type": "FORBIDDEN", "path": path, "message": NOT_ACCESSIBLE} for path in hidden]
+    return Answer({"data": data, **({"errors": errors} if errors else {})})
+
+
+def _cursor(pull: PullRequest) -> str:
+    return f"{iso(pull.updated_at)} {pull.number:09}"
+
+
+def _pull(pull: PullRequest, size: int, kinds: set[str], *, teams: bool) -> Json:
+    happened = [one for one in _happened(pull) if one["__typename"].lower() in kinds]
+    head = pull.repository.git.commits[pull.head_sha]
+    who = repositories.person(head.author, head)
+    edited, editor = pull.last_edited or (None, None)
+    asked: list[Json | None] = [actor(user) for user in pull.requested_reviewers]
+    asked += [_team(team) if teams else None for team in pull.requested_teams]
+    wait = set(pull.requested_reviewers)
+    reviewers = {user: None for user in _reviewers(pull) if user not in wait}
+    return {
+        "__typename": "PullRequest",
+        "number": pull.number,
+        "isDraft": pull.draft,
+        "createdAt": iso(pull.created_at),
+        "updatedAt": iso(pull.updated_at),
+        "lastEditedAt": iso(edited) if edited else None,
+        "editor": actor(editor) if editor else None,
+        "author": actor(pull.user),
+        "commits": {"nodes": [{"commit": {"committedDate": who["date"], "author": who}}]},
+        "reviewRequests": {"nodes": [{"requestedReviewer": one} for one in asked]},
+        "latestReviews": {"nodes": [{"author": actor(user)} for user in reviewers]},
+        "timelineItems": {"pageInfo": {"hasPreviousPage": len(happened) > size}, "nodes": happened[-size:]},
+    }
+
+
+def _reviewers(pull: PullRequest) -> list[User]:
+    alone = [comment.user for comment in pull.review_comments if comment.review is None]
+    return [*(review.user for review in pull.reviews), *alone]
+
+
+def actor(who: User) -> Json | None:
+    """Return an account, None once it was deleted. Bots' names are without their `[bot]` here."""
+    if who.deleted:
+        return None
+    return {"__typename": who.type, "login": who.login.removesuffix("[bot]"), "databaseId": who.id}
+
+
+def _team(team: Team) -> Json:
+    return {"__typename": "Team", "combinedSlug": f"{team.organization.login}/{team.slug}"}
+
+
+def _happened(pull: PullRequest) -> list[Json]:
+    """Return what the timeline shows, oldest first.
+
+    A comment on a line, or a reply to one, that belongs to no review has one of its own on GitHub.
+    """
+    found: list[tuple[datetime, int, Json]] = []
+
+    def note(kind: str, by: User, at: datetime, edited: datetime | None = None) -> None:
+        item = {"__typename": kind, "createdAt": iso(at), "author": actor(by), "actor": actor(by)}
+        found.append((at, len(found), {**item, "lastEditedAt": iso(edited) if edited else None}))
+
+    for comment in pull.comments:
+        edited = comment.updated_at if comment.updated_at != comment.created_at else None
+        note("IssueComment", comment.user, comment.created_at, edited)
+    for review in pull.reviews:
+        note("PullRequestReview", review.user, review.submitted_at)
+    for line in pull.review_comments:
+        if line.review is None:
+            note("PullRequestReview", line.user, line.created_at)
+    for push in pull.pushes:
+        if push.forced:
+            note("HeadRefForcePushedEvent", push.by, push.at)
+    for name, by, at in pull.history:
+        if name in EVENTS:
+            note(EVENTS[name], by, at)
+    return [item for _, _, item in sorted(found, key=lambda one: one[:2])]

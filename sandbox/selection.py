@@ -1,0 +1,102 @@
+"""Which fields a GraphQL query asks for, so that the sandbox answers those and no others.
+
+https://spec.graphql.org/October2021/#sec-Selection-Sets
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = dict[str, Any]
+_TOKEN = re.compile(r"\.\.\.|[A-Za-z_]\w*|[{}():]|\"[^\"]*\"|[^\s{}():,]+")
+INTERFACES = {"Actor": {"User", "Bot", "Organization", "Mannequin"}}
+
+
+class UnknownField(Exception):
+    """A query asks for what the sandbox does not have."""
+
+
+@dataclass
+class Selection:
+    """The fields of an object by the names under which they are answered, and those for some of its types alone."""
+
+    fields: dict[str, tuple[str, Selection | None]] = field(default_factory=dict)
+    fragments: list[tuple[str, Selection]] = field(default_factory=list)
+    spreads: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Document:
+    """A query: what it selects, and its named fragments as (type, selection)."""
+
+    query: Selection
+    named: dict[str, tuple[str, Selection]]
+
+    def of(self, value: Any, selection: Selection | None) -> Any:
+        """Return as much of a value as a selection asks for; raises `UnknownField`."""
+        if isinstance(value, list):
+            return [self.of(item, selection) for item in value]
+        if selection is None or value is None:
+            return value
+        answered: Json = {}
+        for name, (source, inner) in selection.fields.items():
+            if source not in value:
+                raise UnknownField(f"Field '{source}' doesn't exist on type '{value.get('__typename', 'Object')}'")
+            answered[name] = self.of(value[source], inner)
+        fragments = [*selection.fragments, *(self.named[name] for name in selection.spreads)]
+        for kind, inner in fragments:
+            if value.get("__typename") in {kind} | INTERFACES.get(kind, set()):
+                answered |= self.of(value, inner)
+        return answered
+
+
+def read(text: str) -> Document:
+    """Read a document of one query and its fragments; arguments are passed over."""
+    tokens = _TOKEN.findall(re.sub(r"#[^\n]*", "", text))
+    query, named = Selection(), {}
+    while tokens:
+        word = tokens.pop(0)
+        if word == "fragment":
+            name, _, kind = (tokens.pop(0) for _ in range(3))
+            tokens.pop(0)
+            named[name] = (kind, _selection(tokens))
+        elif word == "{":
+            query = _selection(tokens)
+        elif word == "(":
+            _arguments(tokens)
+    return Document(query, named)
+
+
+def _selection(tokens: list[str]) -> Selection:
+    found = Selection()
+    while (word := tokens.pop(0)) != "}":
+        if word == "...":
+            name = tokens.pop(0)
+            if name != "on":
+                found.spreads.append(name)
+                continue
+            kind = tokens.pop(0)
+            tokens.pop(0)
+            found.fragments.append((kind, _selection(tokens)))
+            continue
+        source = word
+        if tokens[0] == ":":
+            tokens.pop(0)
+            source = tokens.pop(0)
+        if tokens[0] == "(":
+            tokens.pop(0)
+            _arguments(tokens)
+        inner = None
+        if tokens[0] == "{":
+            tokens.pop(0)
+            inner = _selection(tokens)
+        found.fields[word] = (source, inner)
+    return found
+
+
+def _arguments(tokens: list[str]) -> None:
+    depth = 1
+    while depth:
+        depth += {"(": 1, ")": -1}.get(tokens.pop(0), 0)

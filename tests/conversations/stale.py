@@ -1,0 +1,67 @@
+"""A town where reviews are waited for, and a clock by which people did what they did some days ago."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from bot.schedule import Every
+from sandbox import PullRequest
+from tests.conversations.lab import Moments
+from tests.conversations.town import BOT, Town, town
+
+CONFIG = """
+repositories:
+  octocat/compiler:
+    slow_tests: false
+    stale_reviews: {after: 7d, every: 15m, limit: 5}
+"""
+EVERY = Every(900)
+DAY = 86_400.0
+
+
+@dataclass
+class StaleTown:
+    """A town whose bot looks for stale reviews when a test lets a quarter of an hour pass."""
+
+    town: Town
+    time: Moments
+
+    @contextmanager
+    def days_ago(self, days: float) -> Iterator[None]:
+        """Let what people do meanwhile have been done so many days before what the bot takes for now."""
+        apart = days - self.time.ahead / DAY
+        self.town.github.clock.advance(days=-apart)
+        yield
+        self.town.github.clock.advance(days=apart)
+
+    def opened(self, days: float, *asked: str, by: str = "octocat", **more: Any) -> PullRequest:
+        """Open a pull request that long ago, and ask for reviews of it."""
+        with self.days_ago(days):
+            pull = self.town.repo.open_pull_request(by, **more)
+            if asked:
+                pull.request_review(by, *asked)
+        return pull
+
+    async def look(self, days: float = 0) -> None:
+        """Let the days pass, and then until the timer is due; wait until the bot has done what comes of it."""
+        at = EVERY.next_due(self.time() + days * DAY) + 1
+        self.time.ahead += at - self.time()
+        await self.town.bot.timers.tick()
+        await self.town.quiet()
+
+    def reminders(self, pull: PullRequest) -> list[str]:
+        """Return what people were reminded with, without its marker."""
+        return [comment.body.partition("\n")[2] for comment in pull.comments_by(BOT)]
+
+
+@asynccontextmanager
+async def stale_town(database_url: str, **options: Any) -> AsyncIterator[StaleTown]:
+    """Start a town where the timer is known and not due yet."""
+    moments = Moments()
+    async with town(database_url, **{"config": CONFIG, "now": moments, **options}) as place:
+        await place.bot.timers.tick()
+        await place.quiet()
+        yield StaleTown(place, moments)

@@ -1,0 +1,233 @@
+"""Stale reviews: where nobody does anything, the reviewers are reminded, and nobody more often than agreed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.registration import PERMISSIONS
+from bot.timers import TIMER_DUE
+from sandbox import PullRequest
+from tests.conversations.stale import StaleTown, stale_town
+from tests.conversations.test_requests import REPO
+
+COMMENTS, COMMENT = f"GET {REPO}/issues/{{issue_number}}/comments", f"POST {REPO}/issues/{{issue_number}}/comments"
+PULL = f"GET {REPO}/pulls/{{pull_number}}"
+LIST = "POST /graphql"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/nightjar.db"
+
+
+@pytest.fixture
+async def place(url: str) -> AsyncIterator[StaleTown]:
+    async with stale_town(url) as here:
+        yield here
+
+
+def bot(place: StaleTown, login: str = "dependabot[bot]") -> str:
+    """Return the name of a bot of somebody else's."""
+    place.town.github.user(login).type = "Bot"
+    return login
+
+
+async def reason(place: StaleTown) -> tuple[str, str]:
+    """Return how the last run ended, and why."""
+    runs = [one for one in await place.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_DUE]
+    return runs[0].state, runs[0].reason
+
+
+async def test_reviewers_are_reminded_once_in_each_week_in_which_nobody_does_anything(place: StaleTown) -> None:
+    pull = place.opened(6.9, "hubot", "triager")
+    await place.look()
+    assert place.reminders(pull) == []
+    await place.look(days=0.2)
+    (first,) = place.reminders(pull)
+    assert first.startswith(
+        "Nobody has written or pushed anything here for 7 days. @hubot and @triager: please review it, or say what is "
+        "missing. @octocat: if you are still at work on it, please [make it a draft](https://docs.github.com/"
+    )
+    for days in (0, 3, 3.5):
+        await place.look(days)
+    assert place.reminders(pull) == [first]
+    await place.look(days=1)
+    assert [text.partition(".")[0] for text in place.reminders(pull)] == [
+        "Nobody has written or pushed anything here for 7 days",
+        "Nobody has written or pushed anything here for 14 days",
+    ]
+    assert pull.requested_reviewers, "a reminder is no request"
+
+
+async def test_whatever_a_person_does_puts_the_reminder_off(place: StaleTown) -> None:
+    """TVM #10149, #10208: reviews without comments, and drafts that became ready, did not count."""
+    repo = place.town.repo
+    pulls: dict[str, PullRequest] = {
+        what: place.opened(9, "hubot")
+        for what in ("nothing", "comment", "review", "line", "push", "force", "edit", "title", "asked", "reopened")
+    }
+    pulls["ready"] = place.opened(9, "hubot", draft=True)
+    with place.days_ago(8):
+        reviewed = place.opened(9, "hubot")
+        line = reviewed.review_comment("hubot", "Why?", path="README.md", line=1)
+    pulls["reply"] = reviewed
+    with place.days_ago(2):
+        pulls["comment"].comment("reader", "Any news?")
+        pulls["review"].review("hubot", state="APPROVED")
+        pulls["line"].review_comment("hubot", "Why?", path="README.md", line=1)
+        pulls["reply"].review_comment("octocat", "Because.", path="README.md", line=1, reply_to=line)
+        pulls["push"].push()
+        pulls["force"].push(force=True)
+        pulls["edit"].edit("octocat", body="More words")
+        pulls["title"].edit("octocat", title="A better title")
+        pulls["asked"].request_review("octocat", "triager")
+        pulls["ready"].ready_for_review("octocat")
+        pulls["reopened"].close("octocat")
+        pulls["reopened"].reopen("octocat")
+    await place.town.quiet()
+    assert len(repo.pulls) == 12
+    await place.look()
+    assert [what for what, pull in pulls.items() if place.reminders(pull)] == ["nothing"]
+
+
+async def test_what_bots_do_is_no_activity(place: StaleTown) -> None:
+    dependabot = bot(place)
+    pull = place.opened(9, "hubot")
+    with place.days_ago(1):
+        pull.comment(dependabot, "A newer version is there.")
+        sticky = pull.comment("nightjar[bot]", "The sticky comment.")
+        pull.edit_comment(sticky, "What it says now.")
+        pull.review(dependabot)
+        pull.request_review(dependabot, "triager")
+        pull.push(by=dependabot)
+        pull.edit(dependabot, body="A bot's table")
+    await place.town.quiet()
+    await place.look()
+    said = place.reminders(pull)[-1]
+    assert said.startswith("Nobody has written or pushed anything here for 9 days. @hubot and @triager: ")
+
+
+async def test_a_commit_that_is_older_than_its_push_is_a_push_all_the_same(place: StaleTown) -> None:
+    """The pull request's own payload told when the head moved; GitHub tells later when the commit was made."""
+    pull = place.opened(9, "hubot")
+    await place.town.quiet()
+    with place.days_ago(20):
+        old = place.town.repo.git.commit(
+            (pull.head_sha,), {"a": "b"}, "An old one", pull.user, place.town.github.clock.now()
+        )
+    with place.days_ago(1):
+        place.town.repo.move(f"refs/heads/{pull.head_ref}", old.sha, "octocat")
+    await place.town.quiet()
+    await place.look()
+    assert place.reminders(pull) == []
+
+
+async def test_nobody_is_reminded_where_there_is_nobody_to_be_reminded(place: StaleTown) -> None:
+    """TVM pinged an empty list of names, as `this PR was updated,  please`, and authors who had reviewed."""
+    alone, own, drafted = place.opened(30), place.opened(30), place.opened(30, "hubot", draft=True)
+    with place.days_ago(29):
+        own.review("OctoCat", "I would say so.")
+        own.review(bot(place), "Well done.")
+    await place.look()
+    assert [place.reminders(pull) for pull in (alone, own, drafted)] == [[], [], []]
+    assert await reason(place) == ("done", "nobody is to be reminded of any of 3 open pull requests")
+
+
+async def test_deleted_accounts_keep_nobody_from_being_reminded(place: StaleTown) -> None:
+    """TVM's script ended at the first author or reviewer who was null."""
+    theirs = place.opened(9, "hubot", by="reader")
+    with place.days_ago(8):
+        theirs.review("stranger", "Hm.")
+    place.town.github.user("reader").deleted = True
+    place.town.github.user("stranger").deleted = True
+    other = place.opened(10, "hubot")
+    await place.look()
+    assert place.reminders(theirs) == [
+        "Nobody has written or pushed anything here for 8 days. @hubot: please review it, or say what is missing."
+    ]
+    assert len(place.reminders(other)) == 1
+
+
+async def test_of_many_the_ones_that_have_waited_longest_come_first_and_the_others_in_the_next_runs(
+    place: StaleTown,
+) -> None:
+    """TVM #10807: of all pages the first was scanned, the newest pull requests."""
+    pulls = [place.opened(10 + number, "hubot") for number in range(60)]
+    told: list[int] = []
+    for _ in range(3):
+        await place.look()
+        new = [number for number in range(60) if place.reminders(pulls[number]) and number not in told]
+        told += sorted(new, reverse=True)
+    assert told == list(range(59, 44, -1))
+
+
+async def test_a_team_is_reminded_where_no_person_was_asked(url: str) -> None:
+    teams = {"gpu": ["hubot"]}
+    async with stale_town(url, teams=teams) as place:
+        pull = place.opened(9, "octocat/gpu", by="reader")
+        await place.look()
+        assert "for 9 days. @octocat/gpu: please review it" in place.reminders(pull)[0]
+
+
+async def test_a_team_that_may_not_be_seen_keeps_nobody_from_being_reminded(url: str) -> None:
+    permissions = {name: access for name, access in PERMISSIONS.items() if name != "members"}
+    async with stale_town(url, teams={"gpu": ["hubot"]}, permissions=permissions) as place:
+        hidden, pull = place.opened(9, "octocat/gpu", by="reader"), place.opened(9, "hubot", by="reader")
+        await place.look()
+        assert [len(place.reminders(one)) for one in (hidden, pull)] == [0, 1]
+
+
+async def test_a_run_that_fails_is_seen(url: str) -> None:
+    """TVM #9983, #12788: every run ended in a NameError for years, behind `|| echo failed`."""
+    permissions = {**PERMISSIONS, "issues": "read", "pull_requests": "read"}
+    async with stale_town(url, permissions=permissions) as place:
+        pull = place.opened(9, "hubot")
+        await place.look()
+        assert place.reminders(pull) == []
+        state, why = await reason(place)
+        assert state == "failed"
+        assert "Resource not accessible by integration" in why
+        (timer,) = (await place.town.ask("/api/v1/repos/octocat/compiler/timers"))[2]["timers"]
+        assert (timer["name"], timer["outcome"]) == ("stale-reviews", "failed")
+
+
+async def test_a_look_costs_a_request_for_25_pull_requests_and_a_reminder_three(place: StaleTown) -> None:
+    for _ in range(60):
+        place.opened(1, "hubot")
+    due = place.opened(9, "hubot")
+    await place.town.quiet()
+    await place.look()
+    assert len(place.reminders(due)) == 1
+    place.town.github.requests.clear()
+    await place.look()
+    again = {one.route for one in place.town.github.requests.records if one.token == "installation"}
+    assert again == {"/graphql"}
+    second = place.opened(9, "hubot")
+    await place.town.quiet()
+    place.town.github.requests.clear()
+    await place.look()
+    assert len(place.reminders(second)) == 1
+    asked = place.town.github.requests.counts()
+    assert {name: asked[name] for name in (LIST, PULL, COMMENTS, COMMENT)} == {
+        LIST: 3,
+        PULL: 1,
+        COMMENTS: 1,
+        COMMENT: 1,
+    }
+
+
+async def test_who_writes_after_a_reminder_is_left_in_peace_for_a_whole_period(place: StaleTown) -> None:
+    pull = place.opened(8, "hubot")
+    await place.look()
+    await place.look(days=3)
+    with place.days_ago(0):
+        pull.comment("hubot", "Tomorrow.")
+    await place.town.quiet()
+    await place.look(days=6.9)
+    assert len(place.reminders(pull)) == 1
+    await place.look(days=0.2)
+    assert len(place.reminders(pull)) == 2
+    assert "for 7 days" in place.reminders(pull)[1]

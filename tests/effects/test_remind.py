@@ -1,0 +1,128 @@
+"""Reminders: one in a period, whoever applies it and however often, and none where it is over."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.effects.remind import MARKER, Remind, reminded_key
+from sandbox.clock import iso
+from sandbox.github import GitHubSandbox
+from sandbox.pulls import PullRequest
+from tests.handlers.driver import World, a_world
+
+BOT = "nightjar[bot]"
+COMMENT = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with a_world(tmp_path) as world:
+        yield world
+
+
+@contextmanager
+def days_ago(github: GitHubSandbox, days: float) -> Iterator[None]:
+    """Let what people do meanwhile have been done some days ago."""
+    github.clock.advance(days=-days)
+    yield
+    github.clock.advance(days=days)
+
+
+def waiting(world: World) -> PullRequest:
+    with days_ago(world.github, 8):
+        return world.open()
+
+
+def reminder(world: World, pull: PullRequest, days: float = 7) -> Remind:
+    return Remind(pull.number, "@hubot: please review it.", iso(world.github.clock.now() - days * DAY))
+
+
+async def told(world: World, effect: Remind) -> str:
+    return (await world.apply_alone(effect)).text
+
+
+def said(pull: PullRequest) -> list[str]:
+    return [comment.body for comment in pull.comments_by(BOT)]
+
+
+async def test_people_are_reminded_by_a_comment_of_its_own(world: World) -> None:
+    pull = waiting(world)
+    effect = reminder(world, pull)
+    assert await told(world, effect) == f"reminded people of #{pull.number}"
+    assert said(pull) == [f"{MARKER}\n@hubot: please review it."]
+    (comment,) = pull.comments_by(BOT)
+    assert await world.records.get(reminded_key(world.repository.id, pull.number)) == {"at": iso(comment.created_at)}
+
+
+async def test_a_period_has_one_reminder(world: World) -> None:
+    pull = waiting(world)
+    for _ in range(3):
+        text = await told(world, reminder(world, pull))
+    assert text == f"people were reminded of #{pull.number} already"
+    assert len(said(pull)) == 1
+
+
+async def test_the_next_period_has_the_next(world: World) -> None:
+    pull = waiting(world)
+    with days_ago(world.github, 7.5):
+        comment = pull.comment(BOT, f"{MARKER}\n@hubot: please review it.")
+    await world.records.put(reminded_key(world.repository.id, pull.number), {"at": iso(comment.created_at)})
+    assert await told(world, reminder(world, pull)) == f"reminded people of #{pull.number}"
+    assert len(said(pull)) == 2
+
+
+@pytest.mark.parametrize("lost", ["the answer", "the record"])
+async def test_a_crash_after_the_comment_makes_no_second_one(world: World, lost: str) -> None:
+    pull = waiting(world)
+    effect = reminder(world, pull)
+    if lost == "the answer":
+        world.github.faults.add("POST", COMMENT, status=502, when="after")
+        with pytest.raises(Exception, match="502"):
+            await told(world, effect)
+    else:
+        await told(world, effect)
+        await world.records.put(reminded_key(world.repository.id, pull.number), {})
+    assert await told(world, effect) == f"people were reminded of #{pull.number} already"
+    assert len(said(pull)) == 1
+    before = len(world.github.requests.records)
+    assert await told(world, effect) == f"people were reminded of #{pull.number} already"
+    assert len(world.github.requests.records) == before, "what is known is not asked for"
+
+
+async def test_what_is_over_since_it_was_planned_is_left_alone(world: World) -> None:
+    drafted, closed, busy = (waiting(world) for _ in range(3))
+    drafted.convert_to_draft("octocat")
+    closed.close("octocat")
+    busy.comment("hubot", "I am at it.")
+    assert [await told(world, reminder(world, pull)) for pull in (drafted, closed, busy)] == [
+        f"#{drafted.number} waits for no review any more",
+        f"#{closed.number} waits for no review any more",
+        f"somebody has written on #{busy.number}",
+    ]
+    assert [said(pull) for pull in (drafted, closed, busy)] == [[], [], []]
+
+
+async def test_what_bots_and_people_with_our_words_write_is_no_reminder(world: World) -> None:
+    pull = waiting(world)
+    world.github.user("dependabot[bot]").type = "Bot"
+    with days_ago(world.github, 8):
+        old = pull.comment("hubot", f"{MARKER}\nold")
+    pull.edit_comment(old, f"{MARKER}\nstill old, though it was edited now")
+    pull.comment("dependabot[bot]", MARKER)
+    pull.comment(BOT, f"Look: {MARKER}")
+    assert await told(world, reminder(world, pull)) == f"reminded people of #{pull.number}"
+
+
+async def test_a_reminder_takes_three_requests(world: World) -> None:
+    known, pull = waiting(world), waiting(world)
+    await told(world, reminder(world, known))  # who am I: asked once
+    world.github.requests.clear()
+    await told(world, reminder(world, pull))
+    asked = [f"{one.method} {one.route}" for one in world.github.requests.records if one.token == "installation"]
+    assert asked == ["GET /repos/{owner}/{repo}/pulls/{pull_number}", f"GET {COMMENT}", f"POST {COMMENT}"]

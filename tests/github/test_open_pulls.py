@@ -1,0 +1,131 @@
+"""When a person last did something on a pull request, and who reviews it, read out of GitHub's answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bot.events import Person
+from bot.github.open_pulls import MOST_PAGES, moment, open_pulls, pull_of
+from bot.payload import Payload
+from tests.github.scripted import Say, ScriptedGitHub
+from tests.github.support import INSTALLATION, Apps
+
+HUMAN = {"__typename": "User", "login": "hubot", "databaseId": 2}
+BOT = {"__typename": "Bot", "login": "nightjar"}
+OPENED = "2026-11-01T00:00:00Z"
+LATER, LAST = "2026-11-02T00:00:00Z", "2026-11-09T00:00:00Z"
+
+
+def node(*happened: Any, cut: bool = False, **more: Any) -> dict[str, Any]:
+    """A pull request that octocat opened with a commit of the same moment."""
+    return {
+        "number": 7,
+        "isDraft": False,
+        "createdAt": OPENED,
+        "updatedAt": LAST,
+        "lastEditedAt": None,
+        "author": {"__typename": "User", "login": "octocat", "databaseId": 1},
+        "editor": None,
+        "commits": {"nodes": [commit(OPENED)]},
+        "reviewRequests": {"nodes": []},
+        "latestReviews": {"nodes": []},
+        "timelineItems": {"pageInfo": {"hasPreviousPage": cut}, "nodes": list(happened)},
+        **more,
+    }
+
+
+def commit(date: str | None, name: str | None = "octocat") -> dict[str, Any]:
+    return {"commit": {"committedDate": date, "author": {"name": name}}}
+
+
+def act(at: str, by: Any, edited: str | None = None) -> dict[str, Any]:
+    return {"createdAt": at, "by": by, "lastEditedAt": edited}
+
+
+@pytest.mark.parametrize(
+    ("found", "at"),
+    [
+        (node(), OPENED),
+        (node(act(LATER, HUMAN)), LATER),
+        (node(act(LATER, HUMAN), act(LAST, BOT)), LATER),
+        (node(act(LATER, {"__typename": "Mannequin", "login": "x"})), OPENED),
+        (node(act(LATER, None)), LATER),
+        (node(act(OPENED, HUMAN, edited=LATER)), LATER),
+        (node(act(OPENED, BOT, edited=LATER)), OPENED),
+        ({**node(), "commits": {"nodes": [commit(LATER)]}}, LATER),
+        ({**node(), "commits": {"nodes": [commit(LATER, "pre-commit-ci[bot]")]}}, OPENED),
+        ({**node(), "commits": {"nodes": [commit("2099-01-01T00:00:00Z")]}}, LAST),
+        ({**node(), "commits": {"nodes": [commit("2020-01-01T00:00:00Z")]}}, OPENED),
+        ({**node(), "commits": {"nodes": [commit(None, None)]}}, OPENED),
+        ({**node(), "commits": {"nodes": []}}, OPENED),
+        (node(lastEditedAt=LATER, editor=HUMAN), LATER),
+        (node(lastEditedAt=LATER, editor=None), LATER),
+        (node(lastEditedAt=LATER, editor=BOT), OPENED),
+        (node(act(LATER, BOT), act(LAST, BOT), cut=True), LATER),
+        (node(act(OPENED, BOT), act(LATER, HUMAN), act(LAST, BOT), cut=True), LATER),
+        (node(author=None), OPENED),
+    ],
+    ids=[
+        "opened",
+        "a person's comment or review (TVM #10208)",
+        "no bot's",
+        "nor anything else that is no person",
+        "a deleted account may have been a person (TVM's null author)",
+        "an edited comment",
+        "no bot's edit",
+        "a push",
+        "no bot's push",
+        "no push in the future",
+        "an old commit",
+        "a commit without author or date",
+        "no commit",
+        "an edit of the text",
+        "an edit by a deleted account",
+        "no bot's edit of the text",
+        "what is not shown may be a person's",
+        "and is older than what is",
+        "opened by a deleted account",
+    ],
+)
+def test_when_a_person_last_did_something(found: dict[str, Any], at: str) -> None:
+    assert pull_of(Payload(found)).active_at == moment(at)
+
+
+def test_who_was_asked_and_who_has_reviewed() -> None:
+    asked: list[Any] = [HUMAN, {"combinedSlug": "example-lab/gpu"}, BOT, None]
+    reviewed: list[Any] = [None, {"__typename": "User", "login": "triager", "databaseId": 3}, BOT]
+    found = pull_of(
+        Payload(
+            node(
+                reviewRequests={"nodes": [{"requestedReviewer": one} for one in asked]},
+                latestReviews={"nodes": [{"author": one} for one in reviewed]},
+            )
+        )
+    )
+    assert found.author == Person(1, "octocat", is_bot=False)
+    assert found.asked == (Person(2, "hubot", is_bot=False),)
+    assert found.teams == ("example-lab/gpu",)
+    assert found.reviewed == (Person(3, "triager", is_bot=False),)
+
+
+def page(*numbers: int, following: str | None = None) -> dict[str, Any]:
+    info = {"hasNextPage": following is not None, "endCursor": following}
+    nodes = [{**node(), "number": number} for number in numbers]
+    return {"repository": {"pullRequests": {"pageInfo": info, "nodes": nodes}}}
+
+
+async def test_pages_are_followed_to_the_last(scripted: ScriptedGitHub, make_app: Apps) -> None:
+    """TVM #10807: only the first page was ever looked at."""
+    github = make_app().installation(INSTALLATION)
+    scripted.will("POST", "/graphql", *(Say(body={"data": one}) for one in (page(1, 2, following="a"), page(3))))
+    assert [pull.number for pull in await open_pulls(github, "octocat/compiler")] == [1, 2, 3]
+    asked = [one.json["variables"] for one in scripted.asked_for("POST", "/graphql")]
+    assert asked == [{"owner": "octocat", "name": "compiler", "after": after} for after in (None, "a")]
+
+
+async def test_there_is_an_end_to_pages(scripted: ScriptedGitHub, make_app: Apps) -> None:
+    github = make_app().installation(INSTALLATION)
+    scripted.will("POST", "/graphql", *(Say(body={"data": page(1, following="a")}) for _ in range(MOST_PAGES + 1)))
+    assert len(await open_pulls(github, "octocat/compiler")) == MOST_PAGES

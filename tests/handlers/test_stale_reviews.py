@@ -1,0 +1,152 @@
+"""Whom to remind of which pull requests, decided from plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from bot.config.stale_reviews import StaleReviews
+from bot.effects.remind import Remind
+from bot.events import Person
+from bot.github.open_pulls import OpenPull
+from handlers.stale_reviews import DRAFTS, MOST_NAMES, Quiet, decide, reviewers, text
+
+NOW = 1_795_152_000.0
+DAY = 86_400.0
+AUTHOR = Person(1, "octocat", is_bot=False)
+HUBOT, TRIAGER = Person(2, "hubot", is_bot=False), Person(3, "triager", is_bot=False)
+BOT = Person(0, "dependabot", is_bot=True)
+CONFIG = StaleReviews()
+
+
+def pull(number: int = 1, **more: object) -> OpenPull:
+    given = {"is_draft": False, "author": AUTHOR, "active_at": 0.0, "asked": (HUBOT,), **more}
+    return OpenPull(number=number, **given)  # type: ignore[arg-type]
+
+
+def quiet(days: float, number: int = 1, reminded: float | None = None, **more: object) -> Quiet:
+    """A pull request that has been quiet for so many days, and of which people were reminded so many days ago."""
+    return Quiet(pull(number, **more), NOW - days * DAY, 0.0 if reminded is None else NOW - reminded * DAY)
+
+
+def reminded(found: Sequence[Quiet], config: StaleReviews = CONFIG) -> list[int]:
+    effects = decide(found, config, NOW, len(found)).effects
+    return [effect.number for effect in effects if isinstance(effect, Remind)]
+
+
+@pytest.mark.parametrize(
+    ("found", "due"),
+    [
+        (quiet(7), True),
+        (quiet(6.99), False),
+        (quiet(30, reminded=7), True),
+        (quiet(30, reminded=6.99), False),
+        (quiet(8, is_draft=True), False),
+        (quiet(8, asked=(), reviewed=(TRIAGER,)), True),
+        (quiet(8, asked=()), False),
+        (quiet(8, asked=(AUTHOR,), reviewed=(AUTHOR,)), False),
+        (quiet(8, asked=(BOT,)), False),
+        (quiet(8, author=None), True),
+        (quiet(8, author=BOT), True),
+    ],
+    ids=[
+        "after the period",
+        "not before",
+        "once in a period",
+        "not twice in a period",
+        "no draft",
+        "who has reviewed",
+        "TVM's empty list of names",
+        "the author is no reviewer",
+        "a bot is no reviewer",
+        "a deleted author",
+        "a bot's pull request",
+    ],
+)
+def test_which_pull_requests_are_due(found: Quiet, due: bool) -> None:
+    assert reminded([found]) == ([1] if due else [])
+
+
+def test_those_that_have_waited_longest_come_first_and_no_more_than_the_limit() -> None:
+    found = [quiet(days, number) for number, days in ((1, 9), (2, 30), (3, 8), (4, 30), (5, 400))]
+    assert reminded(found, StaleReviews(limit=3)) == [5, 2, 4]
+
+
+def test_what_is_not_due_takes_no_place_from_what_is() -> None:
+    """TVM #10807: what had been told of was all that was ever looked at."""
+    told = [quiet(90, number, reminded=1) for number in range(1, 50)]
+    nobody = [quiet(80, number, asked=()) for number in range(50, 90)]
+    assert reminded([*told, *nobody, quiet(8, 100)]) == [100]
+
+
+@pytest.mark.parametrize(
+    ("found", "names"),
+    [
+        (pull(asked=(HUBOT, TRIAGER)), ("@hubot", "@triager")),
+        (pull(asked=(HUBOT,), reviewed=(TRIAGER, HUBOT)), ("@hubot", "@triager")),
+        (pull(asked=(HUBOT,), reviewed=(Person(2, "HuBot", is_bot=False),)), ("@HuBot",)),
+        (pull(asked=(Person(1, "OctoCat", is_bot=False), TRIAGER)), ("@triager",)),
+        (pull(author=None, asked=(AUTHOR,)), ("@octocat",)),
+        (pull(asked=(HUBOT,), teams=("example-lab/gpu",)), ("@hubot",)),
+        (pull(asked=(), teams=("example-lab/gpu", "example-lab/gpu")), ("@example-lab/gpu",)),
+        (pull(asked=(AUTHOR, BOT), teams=("example-lab/gpu",)), ("@example-lab/gpu",)),
+        (pull(asked=(Person(9, "x](https://ci.example.org)", is_bot=False),)), ()),
+        (
+            pull(asked=tuple(Person(n, f"person-{n}", is_bot=False) for n in range(10, 40))),
+            tuple(f"@person-{n}" for n in range(10, 10 + MOST_NAMES)),
+        ),
+    ],
+    ids=[
+        "all who were asked",
+        "nobody twice",
+        "by number",
+        "the author in other letters",
+        "a deleted author is nobody",
+        "no team beside people",
+        "a team where there are no people",
+        "nor a bot",
+        "nothing that is no name",
+        "not too many",
+    ],
+)
+def test_who_is_reminded(found: OpenPull, names: tuple[str, ...]) -> None:
+    assert reviewers(found) == names
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (quiet(8), "for 8 days. @hubot: please review it"),
+        (quiet(1.5), "for 36 hours. @hubot: "),
+        (quiet(1 / 24), "for 60 minutes. @hubot: "),
+        (quiet(8, reviewed=(TRIAGER,)), "for 8 days. @hubot and @triager: "),
+        (
+            quiet(8, asked=tuple(Person(n, f"p{n}", is_bot=False) for n in (7, 8, 9))),
+            "for 8 days. @p7, @p8 and @p9: ",
+        ),
+    ],
+)
+def test_what_people_read(found: Quiet, told: str) -> None:
+    said = text(found, NOW)
+    assert said.startswith("Nobody has written or pushed anything here ")
+    assert told in said
+    assert f"@octocat: if you are still at work on it, please [make it a draft]({DRAFTS});" in said
+
+
+@pytest.mark.parametrize("author", [None, BOT], ids=["deleted", "bot"])
+def test_an_author_who_is_no_person_is_not_addressed(author: Person | None) -> None:
+    said = text(quiet(8, author=author), NOW)
+    assert said.endswith("@hubot: please review it, or say what is missing.")
+
+
+def test_a_reminder_looks_back_for_others_over_just_one_period() -> None:
+    (effect,) = decide([quiet(8)], CONFIG, NOW, 1).effects
+    assert isinstance(effect, Remind)
+    assert effect.since == "2026-11-13T05:20:00Z"
+
+
+def test_the_plan_says_how_many_are_due_though_not_all_are_told_of() -> None:
+    found = [quiet(8, number) for number in range(1, 8)]
+    assert decide(found, CONFIG, NOW, 20).why == "7 of 20 open pull requests are due, and 5 of them are told of now"
+    assert decide([], CONFIG, NOW, 20).why == "nobody is to be reminded of any of 20 open pull requests"
