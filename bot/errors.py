@@ -34,6 +34,10 @@ class TryAgain(Exception):
         self.retry_in = retry_in
 
 
+class StorageError(Exception):
+    """Something could not be stored. Nothing is known to have happened: ask again later."""
+
+
 class SettingsError(Exception):
     """The environment cannot be used; `problems` holds one line for each variable, which names it."""
 

@@ -17,7 +17,7 @@ from procrastinate.jobs import Job
 from procrastinate.types import JSONDict
 from sqlalchemy import exc as database
 
-from bot.errors import PayloadError, TryAgain, UserError
+from bot.errors import PayloadError, StorageError, TryAgain, UserError
 from bot.github.errors import is_refusal
 
 FIRST_WAIT = 1.0
@@ -44,6 +44,7 @@ MAX_LOST = 8
 
 PASSING = (
     TryAgain,
+    StorageError,
     GitHubBroken,
     ConnectorException,
     database.OperationalError,

@@ -39,6 +39,7 @@ from bot.engine.tasks import Tasks
 from bot.engine.timers import Timers, TimerWork
 from bot.engine.upkeep import remove_old, requeue_all
 from bot.engine.worker import Pace, Supervisor
+from bot.errors import StorageError
 from bot.events import Delivery
 
 __all__ = [
@@ -76,10 +77,6 @@ SELECT queue.task, queue.waiting, CAST(job.args ->> 'received_at' AS double prec
 """
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-
-
-class StorageError(Exception):
-    """Something could not be stored. Nothing is known to have happened: ask again later."""
 
 
 @dataclass(frozen=True, slots=True)

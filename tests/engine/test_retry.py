@@ -24,7 +24,7 @@ from bot.engine.retry import (
     Tries,
     next_try,
 )
-from bot.errors import PayloadError, TryAgain, UserError
+from bot.errors import PayloadError, StorageError, TryAgain, UserError
 from bot.github.errors import NotInstalled
 
 
@@ -63,6 +63,7 @@ def test_refusals_and_answers_to_people_are_final_at_once(error: Exception) -> N
         TimeoutError(),
         ConnectionResetError(),
         ConnectorException("the database is away"),
+        StorageError("what an effect announces could not be stored in time"),
     ],
 )
 def test_what_the_world_was_not_ready_for_is_tried_twelve_times_with_growing_waits(error: Exception) -> None:
