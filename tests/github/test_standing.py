@@ -1,0 +1,122 @@
+"""How a pull request stands, read from GitHub: rules, protection, reviews, and what people may do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.github.client import GitHub
+from bot.github.standing import MOST_REVIEWERS, rules_of, standing_of
+from bot.readiness import BranchRules, Required, Standing
+from sandbox import PullRequest
+from sandbox.rules import Rules
+from tests.handlers.driver import FULL_NAME, World, a_world
+
+ROLE = "/repos/{owner}/{repo}/collaborators/{username}/permission"
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with a_world(tmp_path) as world:
+        yield world
+
+
+@pytest.fixture
+async def github(world: World) -> GitHub:
+    app = world.pipeline.app
+    return app.installation(await app.installation_for(FULL_NAME), dry_run=True)
+
+
+async def stands(github: GitHub, pull: PullRequest) -> Standing:
+    return await standing_of(github, FULL_NAME, pull.number)
+
+
+@pytest.mark.parametrize(
+    ("ruleset", "classic", "expected"),
+    [
+        (Rules(), (), BranchRules()),
+        (Rules(required={"cpu": None}), (), BranchRules((Required("cpu"),))),
+        (Rules(required={"cpu": 15368}), ("cpu",), BranchRules((Required("cpu", 15368), Required("cpu")))),
+        (Rules(required={"cpu": None}), ("cpu", "gpu"), BranchRules((Required("cpu"), Required("gpu")))),
+        (
+            Rules(approvals=2, methods=("squash",), queue=True),
+            (),
+            BranchRules(approvals=2, methods=("squash",), queue=True),
+        ),
+    ],
+)
+async def test_rules_and_classic_protection_are_one(
+    world: World, github: GitHub, ruleset: Rules, classic: tuple[str, ...], expected: BranchRules
+) -> None:
+    world.repository.rules["main"] = ruleset
+    if classic:
+        world.repository.protect("main", *classic)
+    assert await rules_of(github, FULL_NAME, "main") == expected
+
+
+async def test_of_a_branch_that_is_gone_only_rules_are_left(world: World, github: GitHub) -> None:
+    world.repository.rules["gone"] = Rules(required={"cpu": None})
+    assert await rules_of(github, FULL_NAME, "gone") == BranchRules((Required("cpu"),))
+
+
+async def test_of_a_closed_pull_request_nothing_more_is_read(world: World, github: GitHub) -> None:
+    pull = world.open()
+    pull.merge("octocat")
+    world.github.requests.clear()
+    found = await stands(github, pull)
+    assert (found.merged, found.pull.is_open, found.signals) == (True, False, ())
+    assert world.github.requests.count("GET") == 1
+
+
+@pytest.mark.parametrize("undecided", [0, 1])
+async def test_what_github_has_not_found_out_is_not_known(world: World, github: GitHub, undecided: int) -> None:
+    pull = world.open()
+    pull.undecided = undecided
+    pull.label("hubot", "Hold")
+    found = await stands(github, pull)
+    assert (found.mergeable, found.labels) == (None if undecided else True, ("Hold",))
+
+
+async def test_reviews_say_who_may_write_by_the_number_of_their_account(world: World, github: GitHub) -> None:
+    """TVM #11480, #12295: a name was searched for, and compared with what is no name."""
+    world.repository.set_role("mona", "write")
+    pull = world.repository.open_pull_request("hubot")
+    for who in ("mona", "hubot", "octocat", "somebody"):
+        pull.review(who, state="APPROVED")
+    world.github.users["octocat2"] = world.github.users.pop("mona")
+    world.github.users["octocat2"].login = "octocat2"
+    world.github.user("mona")
+    found = await stands(github, pull)
+    assert [(review.by, review.may_write) for review in found.reviews] == [
+        ("octocat2", True),
+        ("hubot", False),
+        ("octocat", True),
+        ("somebody", False),
+    ]
+
+
+async def test_those_whose_account_is_gone_are_nobody(world: World, github: GitHub) -> None:
+    pull = world.open()
+    pull.review("hubot", state="APPROVED")
+    world.github.user("hubot").deleted = True
+    (review,) = (await stands(github, pull)).reviews
+    assert (review.by_id, review.by, review.may_write) == (0, "ghost", False)
+
+
+async def test_only_people_with_an_opinion_are_looked_up_and_not_more_than_a_few(world: World, github: GitHub) -> None:
+    """Anybody may request changes in a public repository."""
+    pull = world.open()
+    pull.review("hubot", "Hm.")
+    for n in range(MOST_REVIEWERS + 5):
+        pull.review(f"passer-by-{n}", state="CHANGES_REQUESTED")
+    world.repository.set_role("mona", "admin")
+    pull.review("mona", state="APPROVED")
+    found = await stands(github, pull)
+    assert world.github.requests.count("GET", ROLE) == MOST_REVIEWERS
+    may: dict[str, Any] = {review.by: review.may_write for review in found.reviews}
+    assert may["mona"], "who approved the head is looked up first"
+    assert not may["hubot"]
+    assert sum(may[name] for name in may if name.startswith("passer-by")) == 6, "nobody's objection is passed over"

@@ -1,0 +1,101 @@
+"""What becomes of a merge that waits, and which events are worth a thought: tables without any GitHub."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bot.config import parse_config
+from bot.config.model import RepositoryConfig
+from bot.events import Delivery, Person, PullRequest
+from bot.payload import Payload
+from bot.readiness import Kind, Reason, Standing
+from bot.wishes import Wish
+from handlers.merge_when_green import Verdict, decide, is_a_hint, may_matter
+
+HEAD, OTHER = "a" * 40, "b" * 40
+HUBOT = Person(2, "hubot", False)
+PULL = PullRequest(
+    number=12, head_sha=HEAD, base_ref="main", author=HUBOT, title="", body="", draft=False, is_open=True, updated_at=""
+)
+WISH = Wish(HEAD, "main", HUBOT, "https://github.example/octocat/compiler/pull/12", "2026-11-20T05:00:00Z")
+CHECK, APPROVAL = Reason(Kind.CHECK, "a check"), Reason(Kind.APPROVAL, "an approval")
+DRAFT, CLOSED = Reason(Kind.DRAFT, "a draft"), Reason(Kind.CLOSED, "closed")
+
+
+def config(keys: str) -> RepositoryConfig:
+    found = parse_config(f"repositories: {{octocat/compiler: {{{keys}}}}}".encode(), "app.yaml")
+    return found.repositories["octocat/compiler"]
+
+
+@pytest.mark.parametrize(
+    ("pull", "found", "verdict", "words"),
+    [
+        ({}, [], Verdict.MERGE, ""),
+        ({}, [CHECK], Verdict.WAIT, ""),
+        ({}, [CHECK, APPROVAL], Verdict.WAIT, ""),
+        ({}, [DRAFT], Verdict.END, "- a draft"),
+        ({}, [DRAFT, CHECK], Verdict.END, "- a draft\n- a check"),
+        ({"is_open": False}, [CLOSED], Verdict.FORGET, ""),
+        ({"is_open": False, "head_sha": OTHER}, [CLOSED], Verdict.FORGET, ""),
+        ({"head_sha": OTHER}, [], Verdict.END, "The head moved to `bbbbbbb`"),
+        ({"head_sha": OTHER, "base_ref": "release"}, [CHECK], Verdict.END, "The head moved to `bbbbbbb`"),
+        ({"base_ref": "release"}, [], Verdict.END, "It is to be merged into `release` now, not into `main` any more."),
+    ],
+)
+def test_what_becomes_of_a_merge_that_waits(
+    pull: dict[str, Any], found: list[Reason], verdict: Verdict, words: str
+) -> None:
+    standing = Standing(replace(PULL, **pull), merged=False, mergeable=True)
+    decision = decide(WISH, standing, found)
+    assert decision.verdict is verdict
+    assert words in decision.why
+    assert bool(decision.why) is bool(words)
+
+
+ON, WITH_LABEL = "merge: {}", "merge: {label: ready-for-merge, hold_labels: [hold, WIP]}"
+GREEN, PENDING, RED = {"state": "success"}, {"state": "pending"}, {"state": "failure"}
+
+
+@pytest.mark.parametrize(
+    ("event", "payload", "keys", "expected"),
+    [
+        ("status", GREEN, ON, True),
+        ("status", PENDING, ON, False),
+        ("status", RED, ON, False),
+        ("status", RED, WITH_LABEL, True),
+        ("status", GREEN, "", False),
+        ("check_run", {"check_run": {"conclusion": "neutral"}}, ON, True),
+        ("check_run", {"check_run": {"conclusion": "failure"}}, ON, False),
+        ("check_run", {"check_run": {"conclusion": None}}, ON, False),
+        ("check_run", {"check_run": {"conclusion": None}}, WITH_LABEL, True),
+    ],
+)
+def test_what_makes_nothing_green_is_no_hint_unless_a_label_may_have_to_go(
+    event: str, payload: dict[str, Any], keys: str, expected: bool
+) -> None:
+    assert is_a_hint(Delivery("guid", event, Payload(payload), 0.0), config(keys)) is expected
+
+
+@pytest.mark.parametrize(
+    ("event", "payload", "expected"),
+    [
+        ("pull_request", {"action": "synchronize"}, True),
+        ("pull_request", {"action": "labeled", "label": {"name": "HOLD"}}, True),
+        ("pull_request", {"action": "unlabeled", "label": {"name": "wip"}}, True),
+        ("pull_request", {"action": "labeled", "label": {"name": "Ready-For-Merge"}}, True),
+        ("pull_request", {"action": "labeled", "label": {"name": "docs"}}, False),
+        ("pull_request", {"action": "labeled"}, False),
+        ("pull_request", {"action": "edited", "changes": {"title": {"from": "Slow"}}}, False),
+        ("pull_request", {"action": "edited", "changes": {"base": {"ref": {"from": "main"}}}}, True),
+        ("pull_request_review", {"action": "submitted", "review": {"state": "approved"}}, True),
+        ("pull_request_review", {"action": "submitted", "review": {"state": "commented"}}, False),
+        ("pull_request_review", {"action": "dismissed", "review": {"state": "dismissed"}}, True),
+    ],
+)
+def test_what_has_nothing_to_do_with_merging_is_no_concern(event: str, payload: dict[str, Any], expected: bool) -> None:
+    delivery = Delivery("guid", event, Payload(payload), 0.0)
+    assert may_matter(delivery, config(WITH_LABEL)) is expected
+    assert not may_matter(delivery, config(""))
