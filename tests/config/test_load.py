@@ -347,5 +347,5 @@ def test_the_sample_is_valid_and_switches_everything_on() -> None:
         "octocat/hello-world": usual,
         "octocat/compiler": usual
         | {"results", "nightly", "last_good", "main_failures", "regressions", "merge", "skip_ci", "rebuild_docker"}
-        | {"docs", "skipped_tests", "runtime"},
+        | {"docs", "skipped_tests", "runtime", "stale_reviews"},
     }
