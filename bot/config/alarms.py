@@ -13,6 +13,9 @@ from bot.schedule import Every
 Place = Literal["discord", "slack", "issue"]
 """Where people are told: a Discord or Slack channel by its webhook, or an issue in the repository."""
 
+MOST_WATCHED = 10
+"""Branches: a look at one is twenty requests and more, and repositories may name them, whose operator is another."""
+
 TO = (
     "Where people are told: `discord` and `slack`, channels whose webhooks are DISCORD_WEBHOOK_URL and "
     "SLACK_WEBHOOK_URL, and `issue`, an issue in the repository that is closed by itself when all is well again."
@@ -23,7 +26,11 @@ class MainFailures(Keys):
     """Alarms: a status or check that begins to fail on a branch, and its recovery, are told once."""
 
     branches: Shared[tuple[BranchName, ...]] = Field(
-        default=("main",), min_length=1, description="The branches that are watched.", examples=[["main"]]
+        default=("main",),
+        min_length=1,
+        max_length=MOST_WATCHED,
+        description=f"The branches that are watched, {MOST_WATCHED} at most.",
+        examples=[["main"]],
     )
     contexts: Shared[tuple[Pattern, ...]] = Field(
         default=("*",),

@@ -26,6 +26,7 @@ ONLY_APP_YAML = "can only be set in app.yaml, by who runs the bot; remove it her
 MISSING = "the key {key} is missing; it must be {words}"
 EMPTY = "is empty; it must be {words}"
 TOO_LONG = "is longer than {limit} characters, the most that are allowed"
+TOO_MANY = "has more than {limit} items, the most that are allowed"
 WRONG_TYPE = "is {kind}; it must be {words}{remedy}"
 WRONG = "must be {words}{guess}"
 QUOTE_IT = "; put it in quotes"
@@ -53,6 +54,8 @@ def message(error: ErrorDetails, root: type[BaseModel]) -> str:
             return EMPTY.format(words=words(annotation))
         case "string_too_long":
             return TOO_LONG.format(limit=context["max_length"])
+        case "too_long":
+            return TOO_MANY.format(limit=context["max_length"])
         case _ if kind.endswith("_type"):
             remedy = _remedy(error["input"], field, annotation)
             return WRONG_TYPE.format(kind=_kind(error["input"]), words=words(annotation), remedy=remedy)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bot.config import ConfigError, parse_config
+from bot.config.alarms import MOST_WATCHED
+from bot.config.repository_file import parse_repository_file
 
 RESULTS = "results: {bucket: b-1, labs: {example-lab: {targets: [adreno]}}}"
 NEEDS = "needs results, which says where labs put what they find; add that key, or leave this one out"
@@ -47,3 +49,13 @@ def faults_of(text: str) -> list[str]:
 )  # fmt: skip
 def test_regressions_need_results(text: str, faults: list[str]) -> None:
     assert faults_of(text) == faults
+
+
+def test_a_repository_cannot_have_more_looked_at_than_a_few_branches() -> None:
+    branches = [f"release/{number}" for number in range(MOST_WATCHED + 1)]
+    given = parse_config(b"repositories: {octocat/a: {main_failures: true}}", "app.yaml").repositories["octocat/a"]
+    parse_repository_file(f"main_failures: {{branches: {branches[1:]}}}".encode(), config=given)
+    with pytest.raises(ConfigError) as refused:
+        parse_repository_file(f"main_failures: {{branches: {branches}}}".encode(), "nightjar.yaml", given)
+    told = "nightjar.yaml:1:27: main_failures.branches: has more than 10 items, the most that are allowed"
+    assert str(refused.value) == told
