@@ -26,7 +26,12 @@ class Permission:
 # What hearing of an event takes: https://docs.github.com/webhooks/webhook-events-and-payloads
 NEEDS = (
     Permission("metadata", "Metadata", "read", "people's roles, the rules of branches; GitHub sets it by itself"),
-    Permission("pull_requests", "Pull requests", "write", "reading pull requests and reviews, asking for reviews, the merge queue"),
+    Permission(
+        "pull_requests",
+        "Pull requests",
+        "write",
+        "reading pull requests and reviews, asking for reviews, the merge queue",
+    ),
     Permission(
         "issues", "Issues", "write", "comments, reactions; saying why a branch cannot move, and what fails on it"
     ),
@@ -36,7 +41,9 @@ NEEDS = (
         "write",
         "`ci/slow-tests`, `nightly`; reading, and hearing, what Jenkins reported",
     ),
-    Permission("actions", "Actions", "write", "finding and rerunning workflows; hearing how they ended"),
+    Permission(
+        "actions", "Actions", "write", "finding and rerunning workflows; hearing how they ended; artifacts of tests"
+    ),
     Permission(
         "checks",
         "Checks",
@@ -48,8 +55,8 @@ NEEDS = (
         "Contents",
         "write",
         "merging where somebody asks for it, moving the nightly and the last good branch, and writing nothing else; "
-        "hearing of pushes; which commits are on a branch, what protects it, the names of files, and of what is in them "
-        "`.github/nightjar.yaml` and templates of pull requests alone",
+        "hearing of pushes; which commits are on a branch, what protects it, the names of files, and of what is in "
+        "them `.github/nightjar.yaml`, templates of pull requests and the list of required tests alone",
     ),
     Permission(
         "members", "Members, of the organization", "read", "`cc @octo-org/hexagon`; may be left out without teams"

@@ -12,9 +12,10 @@ import pytest
 from bot.engine.database import Database
 from bot.engine.records import Records
 from bot.errors import PayloadError
-from bot.events import Delivery
-from bot.heads import MOST_PULLS, head_of, note_head, pulls_with_head, repository_id_of
+from bot.events import Delivery, Repository
+from bot.heads import MOST_PULLS, confirmed_head, head_of, note_head, pulls_with_head, repository_id_of
 from bot.payload import Payload
+from tests.handlers.driver import FULL_NAME, World, a_world
 
 A, B, C, D = ("a" * 40, "b" * 40, "c" * 40, "d" * 40)
 
@@ -25,6 +26,12 @@ async def records(tmp_path: Path) -> AsyncIterator[Records]:
     await database.open()
     yield Records(database.connector)
     await database.close()
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with a_world(tmp_path) as world:
+        yield world
 
 
 def told(
@@ -164,3 +171,29 @@ async def test_when_the_head_moved_is_known_as_no_earlier_than_it_did(
     head = await head_of(records, 7, 12)
     assert head is not None
     assert head.moved_at == (f"2026-11-20T05:00:{expected}Z" if expected else "")
+
+
+async def test_a_head_is_confirmed_by_our_record_or_else_by_github(world: World) -> None:
+    """A status may name any commit, and its address any pull request."""
+    pull = world.open()
+    await world.happen()
+    app = world.pipeline.app
+    github = app.installation(await app.installation_for(FULL_NAME), dry_run=True)
+    repository = Repository(world.repository.id, FULL_NAME, None)
+
+    async def confirmed(number: int, sha: str) -> tuple[str | None, int]:
+        """Return the confirmed head, and how many requests that took."""
+        world.github.requests.clear()
+        head = await confirmed_head(world.records, github, repository, number, sha)
+        made = [record for record in world.github.requests.records if record.token == "installation"]
+        return head.sha if head else None, len(made)
+
+    first = pull.head_sha
+    assert await confirmed(pull.number, first) == (first, 0)
+    assert await confirmed(pull.number, B) == (None, 1)
+    assert await confirmed(77, first) == (None, 1)
+    pull.push()  # of which no webhook has told yet
+    assert await confirmed(pull.number, pull.head_sha) == (pull.head_sha, 1)
+    await world.happen()
+    assert await confirmed(pull.number, first) == (None, 1)
+    assert await confirmed(pull.number, pull.head_sha) == (pull.head_sha, 0)

@@ -6,6 +6,8 @@ from bot.urls import (
     NO_QUERY,
     NOT_AN_ADDRESS,
     NOT_ENCRYPTED,
+    NOT_HTTPS,
+    encrypted_link,
     encrypted_url,
     http_url,
     linkable,
@@ -74,3 +76,18 @@ def test_a_password_is_never_sent_unencrypted_to_another_machine(text: str) -> N
 )
 def test_an_address_from_outside_is_linked_only_where_it_can_end_no_markup(text: str, expected: str) -> None:
     assert linkable(text) == expected
+
+
+def test_people_are_sent_to_https_alone() -> None:
+    for text in ("https://docs.example.org/PR-1/index.html", "https://docs.example.org?a=b#c", "https://[::1]:8443/"):
+        assert encrypted_link(text) == text
+    for text, problem in (
+        ("http://docs.example.org", NOT_HTTPS),
+        ("http://localhost", NOT_HTTPS),
+        ("https://octocat:sesame@docs.example.org", NO_CREDENTIALS),
+        ("javascript:alert(1)", NOT_AN_ADDRESS),
+        ("https://", NOT_AN_ADDRESS),
+    ):
+        with pytest.raises(ValueError) as caught:
+            encrypted_link(text)
+        assert str(caught.value) == problem

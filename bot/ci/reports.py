@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from bot.ci.outcomes import Outcomes
-    from bot.config.ci_tests import Runtime, SkippedTests
+    from bot.config.ci_tests import Tests
     from bot.sections import Due
 
 WORKFLOW_RUN, COMPLETED = "workflow_run", "completed"
@@ -32,7 +32,7 @@ NO_RESULTS = "no results of {sha} are known"
 ANOTHER_SOURCE = "app.yaml names another place of the results by now"
 
 
-async def ask_after_results(context: Context, config: SkippedTests | Runtime | None, section: str) -> Plan:
+async def ask_after_results(context: Context, config: Tests | None, section: str) -> Plan:
     """Have a section computed where results of the lab that stands for CI came of a pull request's head."""
     due = due_of(context.delivery.payload)
     if config is None or (due.about.lab, due.about.target) != (config.lab, config.target):
@@ -40,7 +40,7 @@ async def ask_after_results(context: Context, config: SkippedTests | Runtime | N
     return await _ask(context, section, due.sha, {"over": due.over})
 
 
-async def ask_after_run(context: Context, config: SkippedTests | Runtime | None, section: str) -> Plan:
+async def ask_after_run(context: Context, config: Tests | None, section: str) -> Plan:
     """Have a section computed where the workflow that runs the tests ended on a pull request's head."""
     payload = context.delivery.payload.at(WORKFLOW_RUN)
     if config is None or config.workflow is None or payload.text("name") != config.workflow:
@@ -66,7 +66,7 @@ class Found:
     as_of: float
 
 
-async def find(context: Context, config: SkippedTests | Runtime, due: Due) -> Found | str:
+async def find(context: Context, config: Tests, due: Due) -> Found | str:
     """Return what CI tested at a head, beside its base; or why there is nothing to be told.
 
     Raises `TryAgain`, and GitHub's refusals.

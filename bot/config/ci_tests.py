@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
 from bot.config.keys import Keys
 from bot.config.results import LabName
-from bot.config.types import Duration, Pattern, Says, StatusContext, WholeNumber
+from bot.config.types import LACKING, Duration, Pattern, Says, StatusContext, WholeNumber
 
-ONE_SOURCE = (
-    "must say where CI's results are: `lab` and `target` (uploaded to the bucket of `results`), or `workflow` and "
-    "`artifacts` (of GitHub Actions), not both"
+NO_SOURCE = (
+    "must say where CI's results are: lab and target (uploaded to the bucket of results), or workflow and artifacts "
+    "(of GitHub Actions)"
 )
+TWO_SOURCES = "must name one place of CI's results: either lab and target, or workflow and artifacts"
 
 LEADS_ELSEWHERE = "must not have a part that is empty, . or .."
 
@@ -33,7 +35,7 @@ RepositoryPath = Annotated[
 ]
 
 
-class _OfTests(Keys):
+class Tests(Keys):
     """Where the results of CI's tests are: in the bucket, as those of a lab, or in artifacts of a workflow."""
 
     lab: LabName | None = Field(
@@ -55,14 +57,16 @@ class _OfTests(Keys):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        """Raise ValueError unless one place is named, and named in full."""
+        """Raise ValueError where two places are named, and a fault of the kind LACKING where none is in full."""
         uploads, runs = (self.lab, self.target), (self.workflow, self.artifacts or None)
-        if not ((all(uploads) and not any(runs)) or (all(runs) and not any(uploads))):
-            raise ValueError(ONE_SOURCE)
+        if any(uploads) and any(runs):
+            raise ValueError(TWO_SOURCES)
+        if not (all(uploads) or all(runs)):
+            raise PydanticCustomError(LACKING, NO_SOURCE)
         return self
 
 
-class SkippedTests(_OfTests):
+class SkippedTests(Tests):
     """Tests that ran at the merge base and are skipped at a pull request's head, and the other way round."""
 
     required: RepositoryPath | None = Field(
@@ -75,7 +79,7 @@ class SkippedTests(_OfTests):
     )
 
 
-class Runtime(_OfTests):
+class Runtime(Tests):
     """How long the tests of a pull request's head take, where that differs much from the base."""
 
     change: WholeNumber = Field(

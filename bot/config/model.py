@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from bot.config.alarms import MainFailures, Regressions
 from bot.config.ci_decisions import RebuildDocker, SkipCi
-from bot.config.ci_tests import Runtime, SkippedTests
+from bot.config.ci_tests import Runtime, SkippedTests, Tests
 from bot.config.docs_link import DocsLink
 from bot.config.keys import Keys
 from bot.config.last_good import LastGood
@@ -38,6 +38,7 @@ LATER_KEYS = frozenset(
 )
 """Repository keys whose names are settled and whose features this version does not have: refused, never ignored."""
 
+NEEDS_LAB = "needs a lab {lab} with the target {target} below results.labs, as which CI uploads its results"
 NEEDS_RESULTS = "needs results, which says where labs put what they find; add that key, or leave this one out"
 
 
@@ -208,6 +209,17 @@ class RepositoryConfig(Keys):
         if regressions is not None and "results" in info.data and info.data["results"] is None:
             raise PydanticCustomError(LACKING, NEEDS_RESULTS)
         return regressions
+
+    @field_validator("skipped_tests", "runtime")
+    @classmethod
+    def _of_a_known_lab(cls, tests: Tests | None, info: ValidationInfo) -> Tests | None:
+        """Raise a fault of the kind LACKING where there is no such lab, unless what is said of labs is a fault."""
+        if tests is not None and tests.lab is not None and "results" in info.data:
+            results = info.data["results"]
+            lab = results.labs.get(tests.lab) if results else None
+            if lab is None or tests.target not in lab.targets:
+                raise PydanticCustomError(LACKING, NEEDS_LAB, {"lab": tests.lab, "target": tests.target})
+        return tests
 
     @property
     def timers(self) -> dict[str, Schedule]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bot.config import Config, ConfigError, parse_config
-from bot.config.ci_tests import LEADS_ELSEWHERE, ONE_SOURCE
+from bot.config.ci_tests import LEADS_ELSEWHERE, NO_SOURCE, TWO_SOURCES
+from bot.config.model import NEEDS_LAB
 from bot.urls import NO_CREDENTIALS, NOT_AN_ADDRESS, NOT_HTTPS
 
 DOCS, SKIPPED, RUNTIME = ("repositories.octocat/compiler." + key for key in ("docs", "skipped_tests", "runtime"))
@@ -64,30 +65,59 @@ def test_the_docs_need_a_context_and_a_link() -> None:
     assert "the key context is missing" in fault("docs:")
 
 
+LAB = "results: {bucket: device-results, labs: {ci: {targets: [linux]}}}"
+
+
+def with_lab(line: str, *, before: str = "") -> Config:
+    text = f"{before}repositories:\n  octocat/compiler:\n    {LAB}\n    {line}\n"
+    return parse_config(text.encode(), "app.yaml")
+
+
 @pytest.mark.parametrize("key", ["skipped_tests", "runtime"])
 @pytest.mark.parametrize("source", ["lab: ci, target: linux", 'workflow: CI, artifacts: ["test-results-*"]'])
 def test_the_results_are_in_one_of_two_places(key: str, source: str) -> None:
-    assert loaded(f"{key}: {{{source}}}").repositories["octocat/compiler"].features > {key}
+    assert key in with_lab(f"{key}: {{{source}}}").repositories["octocat/compiler"].features
 
 
 @pytest.mark.parametrize(
-    "keys",
-    ["", "lab: ci", "target: linux", "workflow: CI", 'artifacts: ["*"]', "workflow: CI, artifacts: []",
-     'lab: ci, target: linux, workflow: CI, artifacts: ["*"]', "lab: ci, target: linux, workflow: CI",
-     'lab: ci, artifacts: ["*"]', 'lab: ci, workflow: CI, artifacts: ["*"]'],
-)  # fmt: skip
-def test_anything_else_is_a_fault_that_says_what_is_needed(keys: str) -> None:
+    ("keys", "problem"),
+    [
+        *((keys, NO_SOURCE) for keys in ("", "lab: ci", "target: linux", "workflow: CI", 'artifacts: ["*"]')),
+        ("workflow: CI, artifacts: []", NO_SOURCE),
+        ('lab: ci, target: linux, workflow: CI, artifacts: ["*"]', TWO_SOURCES),
+        ("lab: ci, target: linux, workflow: CI", TWO_SOURCES),
+        ('lab: ci, artifacts: ["*"]', TWO_SOURCES),
+    ],
+)
+def test_anything_else_is_a_fault_that_says_what_is_needed(keys: str, problem: str) -> None:
     for key, place in (("skipped_tests", SKIPPED), ("runtime", RUNTIME)):
-        assert fault(f"{key}: {{{keys}}}").endswith(f"{place}: {ONE_SOURCE}")
+        assert fault(f"{key}: {{{keys}}}").endswith(f"{place}: {problem}")
 
 
 def test_true_names_no_place() -> None:
-    assert fault("runtime: true").endswith(f"{RUNTIME}: {ONE_SOURCE}")
+    assert fault("runtime: true").endswith(f"{RUNTIME}: {NO_SOURCE}")
+
+
+@pytest.mark.parametrize(("lab", "target"), [("other", "linux"), ("ci", "mac")])
+def test_a_lab_that_nobody_is_is_a_fault(lab: str, target: str) -> None:
+    """Nothing would ever come of it, and nobody would be told (TVM #13368)."""
+    said = NEEDS_LAB.format(lab=lab, target=target)
+    with pytest.raises(ConfigError) as caught:
+        with_lab(f"runtime: {{lab: {lab}, target: {target}}}")
+    assert str(caught.value).endswith(f"{RUNTIME}: {said}")
+    assert fault(f"runtime: {{lab: {lab}, target: {target}}}").endswith(f"{RUNTIME}: {said}")
+
+
+def test_defaults_may_leave_to_each_repository_where_its_results_are() -> None:
+    config = with_lab("runtime: {lab: ci, target: linux}", before="defaults:\n  runtime: {slow: 30s}\n")
+    runtime = config.repositories["octocat/compiler"].runtime
+    assert runtime is not None
+    assert (runtime.slow, runtime.lab) == ("30s", "ci")
 
 
 @pytest.mark.parametrize("path", ["ci/required_tests.json", "required.json", ".github/required-tests.json", "a/..b/c"])
 def test_required_tests_are_in_a_file(path: str) -> None:
-    config = loaded(f"skipped_tests: {{lab: ci, target: linux, required: {path}}}").repositories["octocat/compiler"]
+    config = with_lab(f"skipped_tests: {{lab: ci, target: linux, required: {path}}}").repositories["octocat/compiler"]
     assert config.skipped_tests is not None
     assert config.skipped_tests.required == path
 
@@ -111,7 +141,7 @@ def test_a_path_that_leads_elsewhere_is_a_fault(path: str, problem: str) -> None
 
 
 def test_what_is_told_of_runtime_can_be_set() -> None:
-    config = loaded("runtime: {lab: ci, target: linux}").repositories["octocat/compiler"].runtime
+    config = with_lab("runtime: {lab: ci, target: linux}").repositories["octocat/compiler"].runtime
     assert config is not None
     assert (config.change, config.slow) == (30, "10s")
     assert "must be a whole number from 1" in fault("runtime: {lab: ci, target: linux, change: 0}")

@@ -1,0 +1,51 @@
+"""How long the tests of a suite took, as all of its runs told it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bot.results.collect import collect
+from bot.results.model import Case, RunKey, Status, TargetKey
+from bot.results.state import Admission, Claims, Run, RunState
+from bot.results.store import ResultsStore
+
+ABOUT = TargetKey("octocat/compiler", "ci", "linux")
+SHA, OTHER = "a" * 40, "b" * 40
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ResultsStore:
+    store = ResultsStore(f"sqlite:///{tmp_path}/nightjar.db")
+    store.open()
+    return store
+
+
+def put(store: ResultsStore, run_id: str, *, sha: str = SHA, attempt: int = 1, **seconds: float | None) -> None:
+    """Store a run of tests that took so long."""
+    key = RunKey(ABOUT.repository, ABOUT.lab, ABOUT.target, sha, run_id)
+    claims, admission = Claims("ops", attempt=attempt), Admission(1_795_152_000.0, mainline=True)
+    run = Run(key, "v1", RunState.STORED, "", 1_795_152_000.0, 0, claims, admission)
+    cases = [Case(name, Status.PASSED, seconds=took) for name, took in seconds.items()]
+    store.put(run, collect(cases, lambda case: (case.name, "")))
+
+
+def near(**seconds: float) -> object:
+    return pytest.approx(seconds, rel=0.03)
+
+
+def test_each_timed_test_has_its_seconds(store: ResultsStore) -> None:
+    put(store, "1", add=1.5, mul=None, div=120.0, none=0.0)
+    found = store.durations(ABOUT, "ops", SHA)
+    assert found == near(add=1.5, div=120.0, none=0.0)
+    assert store.durations(ABOUT, "ops", OTHER) == {}
+    assert store.durations(ABOUT, "te", SHA) == {}
+    assert store.durations(TargetKey("octocat/compiler", "ci", "mac"), "ops", SHA) == {}
+
+
+def test_of_several_runs_the_last_that_timed_a_test_counts(store: ResultsStore) -> None:
+    put(store, "2", attempt=2, add=3.0, mul=None)
+    put(store, "1", add=1.0, mul=2.0, div=4.0)
+    put(store, "0", sha=OTHER, add=9.0)
+    assert store.durations(ABOUT, "ops", SHA) == near(add=3.0, mul=2.0, div=4.0)
