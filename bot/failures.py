@@ -65,11 +65,13 @@ class Recovery:
 class Known:
     """What is known between two looks: what fails, and which failures were seen, so that none is news twice.
 
-    `seen` has the contexts of each commit that was looked at last, so it is bounded by how many those are.
+    `seen` has the contexts of each commit that was looked at last, so it is bounded by how many those are. `news` is
+    the key of what people were told last, empty where that was nothing yet.
     """
 
     failing: Mapping[str, Failure] = field(default_factory=dict)
     seen: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    news: str = ""
 
     @classmethod
     def read(cls, record: Mapping[str, Any] | None) -> Known | None:
@@ -77,12 +79,14 @@ class Known:
         if record is None:
             return None
         failing = {one["name"]: Failure(**one) for one in record["failing"]}
-        return cls(failing, {sha: frozenset(names) for sha, names in record["seen"].items()})
+        seen = {sha: frozenset(names) for sha, names in record["seen"].items()}
+        return cls(failing, seen, record.get("news", ""))
 
     def as_json(self) -> dict[str, Any]:
         """Return it as its record holds it."""
         failing = [asdict(failure) for _, failure in sorted(self.failing.items())]
-        return {"failing": failing, "seen": {sha: sorted(names) for sha, names in self.seen.items()}}
+        seen = {sha: sorted(names) for sha, names in self.seen.items()}
+        return {"failing": failing, "seen": seen, "news": self.news}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +150,7 @@ def decide(before: Known | None, look: Look, contexts: Sequence[str]) -> Change:
             gone.append(old)
         else:
             failing[name] = replace(old, seen=look.at) if listed else old
-    return Change(tuple(began), tuple(recovered), tuple(gone), Known(failing, _seen(results, look, known)))
+    return Change(tuple(began), tuple(recovered), tuple(gone), Known(failing, _seen(results, look, known), known.news))
 
 
 def _begun(name: str, listed: Sequence[_Result], look: Look, known: Known) -> Failure | None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bot.config.types import matches, seconds
+from bot.effects.issues import KeepIssue, told_key
 from bot.effects.look import LOOK_DUE, AskForLook, is_due, look_key
 from bot.effects.remember import Remember
 from bot.effects.tell import Standing, tellings
@@ -145,20 +146,34 @@ async def look_at_branch(context: Context) -> Plan:
     repository = context.repository.full_name
     signals = [await signals_of(context.github, repository, commit.sha) for commit in commits[:MOST_COMMITS]]
     change = decide(before, Look(float(asked.integer("at")), commits, signals), watched.contexts)
-    return plan(change, branch, key, watched, before)
+    decided = plan(change, branch, key, watched, before)
+    if change.is_news or "issue" not in watched.to or await _is_told(context, change.known.news):
+        return decided
+    return replace(decided, effects=(*decided.effects, issue_of(change.known, branch)))
 
 
 def plan(change: Change, branch: str, key: str, watched: MainFailures, before: Known | None) -> Plan:
     """Return what is to be done about a change: it is remembered first, so that no other look can find it once more."""
-    effects: list[Effect] = []
-    if change.known != before:
-        effects.append(Remember(key, change.known.as_json()))
+    known = replace(change.known, news=_news_key(change, branch)) if change.is_news else change.known
+    effects: list[Effect] = [Remember(key, known.as_json())] if known != before else []
     if not change.is_news:
-        return Plan(tuple(effects), why=NO_NEWS.format(branch=branch, count=len(change.known.failing)))
+        return Plan(tuple(effects), why=NO_NEWS.format(branch=branch, count=len(known.failing)))
     news = news_of(change, branch)
-    standing = Standing(f"{NAME}:{branch}", *standing_of(change.known, branch), begins=bool(change.began))
-    effects += tellings(watched.to, _news_key(change, branch), news, standing)
+    standing = Standing(f"{NAME}:{branch}", *standing_of(known, branch), begins=bool(change.began))
+    effects += tellings(watched.to, known.news, news, standing)
     return Plan(tuple(effects), why=news.title)
+
+
+def issue_of(known: Known, branch: str) -> KeepIssue:
+    """Return what brings the issue up to date, where the last news has not come to it: GitHub was away for too long.
+
+    Looks are made one by one, each when all that the last one came to has ended: nobody else is about to write it.
+    """
+    return KeepIssue(f"{NAME}:{branch}", *standing_of(known, branch), news_key=known.news)
+
+
+async def _is_told(context: Context, news: str) -> bool:
+    return not news or bool(await context.records.get(told_key(context.repository.id, "issue", news)))
 
 
 def failures_key(repository_id: int, branch: str) -> str:

@@ -236,6 +236,27 @@ async def test_a_github_that_is_down_at_the_look_is_asked_again(place: AlarmTown
     assert len(place.issues) == 1
 
 
+async def test_an_issue_that_could_not_be_written_is_made_good_by_a_later_look(place: AlarmTown) -> None:
+    place.push("All is well", cpu="success")
+    place.town.github.faults.add(*OPEN.split(), status=403, message="Not accessible")
+    place.push("Break it", cpu="failure")
+    assert len(await place.news()) == 1
+    assert place.issues == []
+    await place.sweep()
+    (issue,) = place.issues
+    assert "cpu/branch" in (issue.body or "")
+    place.town.github.faults.add(*CLOSE.split(), status=403, message="Not accessible")
+    place.push("Mend it", cpu="success")
+    assert len(await place.news()) == 1
+    assert issue.state == "open"
+    await place.sweep()
+    assert issue.state == "closed"
+    place.town.github.requests.clear()
+    await place.sweep()
+    assert not [route for route in asked(place) if "/issues" in route]
+    assert await place.news() == []
+
+
 async def test_a_channel_that_is_down_is_told_when_it_is_back_and_the_others_at_once(place: AlarmTown) -> None:
     place.push("All is well", cpu="success")
     place.channels.discord.faults.add("POST", "*", status=503, times=1)

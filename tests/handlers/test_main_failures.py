@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,8 +128,9 @@ EVERYWHERE = MainFailures(to=("discord", "slack", "issue"))
 def test_news_is_remembered_before_it_is_told() -> None:
     found = plan(Change((BROKEN,), (), (), FAILING), "main", "key", EVERYWHERE, None)
     remember, *told = found.effects
-    assert remember == Remember("key", FAILING.as_json())
     assert [type(effect) for effect in told] == [Tell, Tell, KeepIssue]
+    assert isinstance(told[-1], KeepIssue)
+    assert remember == Remember("key", replace(FAILING, news=told[-1].news_key).as_json())
     assert found.why == "1 check began to fail on main at aaaaaaa"
 
 
