@@ -14,6 +14,7 @@ from procrastinate.exceptions import UniqueViolation
 from procrastinate.manager import QUEUEING_LOCK_CONSTRAINT
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.json import set_json_dumps, set_json_loads
+from psycopg_pool import AsyncConnectionPool
 
 from bot.engine import text
 from bot.engine.portable import Row, check_version
@@ -52,6 +53,25 @@ async def _configure(connection: psycopg.AsyncConnection) -> None:
     await connection.set_autocommit(True)
 
 
+class _Pool(AsyncConnectionPool[psycopg.AsyncConnection]):
+    """A pool that forgets no cancellation.
+
+    It waits with `asyncio.wait_for`, which up to Python 3.11 goes on when the cancellation comes with what was waited
+    for (https://github.com/python/cpython/issues/86296): a loop that was told to end then never does, and whoever waits
+    for that hangs.
+    """
+
+    async def getconn(self, timeout: float | None = None) -> psycopg.AsyncConnection:  # noqa: ASYNC109  # as the pool has it
+        """Return a connection, unless this task was cancelled meanwhile."""
+        task = asyncio.current_task()
+        before = task.cancelling() if task else 0
+        connection = await super().getconn(timeout)
+        if task and task.cancelling() > before:
+            await self.putconn(connection)
+            raise asyncio.CancelledError
+        return connection
+
+
 class PostgresConnector(procrastinate.PsycopgConnector):
     """Answer Procrastinate and our own SQL from PostgreSQL.
 
@@ -69,6 +89,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
             timeout=PATIENCE,
             reconnect_timeout=RECONNECT_FOR,
             configure=_configure,
+            pool_factory=_Pool,
         )
         self._listeners: list[connector.Notify] = []
         self._heard = 0

@@ -12,9 +12,13 @@ from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
 
 from bot.engine.database import Database
+from bot.engine.postgres import CONNECTIONS, PostgresConnector
 from tests.postgres import PostgresServer
 from tests.waiting import until
 
+STEPS = 20
+"""More than the event loop takes from a connection that is free to the query that it is wanted for."""
+PATIENCE = 10.0
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 
 
@@ -110,3 +114,26 @@ async def test_the_same_connector_works_after_the_server_crashed(
             return None
 
     assert await until(answers) == {"n": 1}
+
+
+async def test_what_is_cancelled_as_it_gets_a_connection_ends(opened: Database) -> None:
+    """At each step of the event loop between a connection that is free again and the one who waits for it."""
+    connector = opened.connector
+    assert isinstance(connector, PostgresConnector)
+
+    async def work_for_ever() -> None:
+        while True:
+            await connector.execute_query_all_async("SELECT 1 AS one")
+
+    for steps in range(STEPS):
+        held = [await connector.pool.getconn() for _ in range(CONNECTIONS)]
+        working = asyncio.create_task(work_for_ever())
+        await asyncio.sleep(0)
+        await connector.pool.putconn(held.pop())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        working.cancel()
+        await asyncio.wait({working}, timeout=PATIENCE)
+        assert working.cancelled(), steps
+        for connection in held:
+            await connector.pool.putconn(connection)
