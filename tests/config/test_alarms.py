@@ -6,7 +6,7 @@ import pytest
 
 from bot.config import ConfigError, parse_config
 from bot.config.alarms import MOST_WATCHED
-from bot.config.repository_file import parse_repository_file
+from bot.config.repository_file import MOST_ITEMS, parse_repository_file
 
 RESULTS = "results: {bucket: b-1, labs: {example-lab: {targets: [adreno]}}}"
 NEEDS = "needs results, which says where labs put what they find; add that key, or leave this one out"
@@ -58,4 +58,14 @@ def test_a_repository_cannot_have_more_looked_at_than_a_few_branches() -> None:
     with pytest.raises(ConfigError) as refused:
         parse_repository_file(f"main_failures: {{branches: {branches}}}".encode(), "nightjar.yaml", given)
     told = "nightjar.yaml:1:27: main_failures.branches: has more than 10 items, the most that are allowed"
+    assert str(refused.value) == told
+
+
+def test_a_repository_cannot_have_everything_held_against_thousands_of_patterns() -> None:
+    given = parse_config(b"repositories: {octocat/a: {last_good: {require: [lint]}}}", "app.yaml").repositories
+    patterns = [f"*{number}" for number in range(MOST_ITEMS + 1)]
+    parse_repository_file(f"last_good: {{require: {patterns[1:]}}}".encode(), config=given["octocat/a"])
+    with pytest.raises(ConfigError) as refused:
+        parse_repository_file(f"last_good: {{require: {patterns}}}".encode(), "nightjar.yaml", given["octocat/a"])
+    told = "nightjar.yaml:1:22: last_good.require: has more than 100 items, the most that are allowed"
     assert str(refused.value) == told
