@@ -53,7 +53,8 @@ class Ended:
     @classmethod
     def of(cls, run: Payload) -> Ended:
         """Read a workflow run of a webhook or of the API."""
-        page = WorkflowRun(run.integer("id"), run.integer("run_attempt"), run.string("head_sha"), run.text("html_url"))
+        attempt = run.integer("run_attempt") if run.has("run_attempt") else 1
+        page = WorkflowRun(run.integer("id"), attempt, run.string("head_sha"), run.text("html_url"))
         name, at, conclusion = run.text("name"), run.text("updated_at"), run.text("conclusion")
         return cls(page, run.integer("workflow_id"), name, at, conclusion)
 

@@ -192,6 +192,19 @@ async def test_where_the_link_names_the_commit_alone_a_forks_pull_request_is_fou
         assert f"https://docs.example.org/{pull.head_sha}/" in section(pull)
 
 
+async def test_the_comment_is_there_as_soon_as_any_section_has_something_to_say(here: Town) -> None:
+    """TVM #12695: before CI had reported, the whole comment failed for docs and tests that were not there yet."""
+    pull = here.repo.open_pull_request("hubot", "Faster", "cc @stranger")
+    await here.quiet()
+    (first,) = pull.comments_by(BOT)
+    assert sticky.sections_of(first.body).keys() == {"cc-reviewers"}
+    built(here, pull)
+    await here.quiet()
+    (second,) = pull.comments_by(BOT)
+    assert second is first
+    assert sticky.sections_of(second.body).keys() == {"cc-reviewers", "docs-link"}
+
+
 async def test_where_the_comment_cannot_be_written_the_next_build_tries_again(here: Town) -> None:
     pull = await opened(here)
     here.github.faults.add("POST", COMMENT.removeprefix("POST "), status=403, times=1)
