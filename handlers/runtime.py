@@ -33,10 +33,13 @@ SMALLEST_CHANGE = 30.0
 MOST_NEW = 10
 """New tests that are told, the slowest."""
 MOST_SUITES = 20
+MOST_PERCENT = 1_000.0
+"""A greater change is told as a factor."""
 MINUTES = 100.0
 """Seconds from which on a time is told in minutes."""
 
 CHANGED = "{suite}: {change} ({before} → {now}, {tests_before:,} → {tests:,} tests), compared with {base}."
+MANY_TIMES = "{times:,.0f} times as long"
 SLOW_TITLE = "Slow new tests"
 TROUBLE = "**Runtime of tests:** how long they take at {sha} could not be found out: {why}"
 
@@ -157,13 +160,19 @@ def _change_line(tested: Outcomes, one: Change) -> str:
     base = tested.bases[one.suite]
     return CHANGED.format(
         suite=words.suite_name(one.suite),
-        change=f"{one.percent:+,.1f} %",
+        change=_change(one),
         before=_time(one.before),
         now=_time(one.now),
         tests_before=len(base.suite.seen),
         tests=len(tested.suites[one.suite].seen),
         base=words.commit_link(base),
     )
+
+
+def _change(one: Change) -> str:
+    if one.percent < MOST_PERCENT:
+        return f"{one.percent:+,.1f} %"
+    return MANY_TIMES.format(times=one.now / one.before)
 
 
 def _time(seconds: float) -> str:

@@ -32,6 +32,7 @@ SAME = "**Skipped tests:** nothing differs from {base} at {sha} ({at})."
 SAME_SUITE = "{suite}: nothing differs from {base}."
 DIFFERS = "{suite}: {what}, compared with {base}."
 NEWLY, AGAIN = ("test is newly skipped", "tests are newly skipped"), ("test runs again", "tests run again")
+GONE = ("test that ran there is gone", "tests that ran there are gone")
 NO_BASE = "{suite}: no earlier results on the base branch to compare with."
 VANISHED = "{suite}: **no results**, and it was tested at the base."
 INCOMPLETE = "{suite}: not all of its results have come, or could be read."
@@ -155,8 +156,8 @@ def _suite(tested: Outcomes, name: str, found: Skips | None) -> list[str]:
     base = words.commit_link(tested.bases[name])
     if not found:
         return [*note, SAME_SUITE.format(suite=shown, base=base)]
-    numbers = ((found.newly, NEWLY), (found.again, AGAIN))
-    what = " and ".join(words.counted(len(tests), *called) for tests, called in numbers if tests)
+    numbers = ((len(found.newly), NEWLY), (len(found.again), AGAIN), (found.gone, GONE))
+    what = ", ".join(words.counted(number, *called) for number, called in numbers if number)
     return [*note, DIFFERS.format(suite=shown, what=what, base=base)]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from bot.ci.outcomes import Outcomes, Suite
 from bot.errors import UserError
+from bot.results.identity import renames
 
 NO_TEST = "it lists no test"
 NO_JSON = "it is no JSON: {why}"
@@ -22,18 +23,24 @@ class Skips:
     """They ran at the base and are skipped here."""
     again: tuple[str, ...] = ()
     """They were skipped at the base and run here."""
+    gone: int = 0
+    """How many ran at the base and are not there at all, neither skipped nor under another name."""
 
     def __bool__(self) -> bool:
         """Tell whether anything differs."""
-        return bool(self.newly or self.again)
+        return bool(self.newly or self.again or self.gone)
 
 
 def skips(here: Suite, base: Suite) -> Skips:
-    """Compare a suite with its base. A test that the base does not have did not run there."""
-    return Skips(
-        tuple(sorted(test for test in base.seen if base.ran(test) and here.skipped(test))),
-        tuple(sorted(test for test in here.seen if here.ran(test) and base.skipped(test))),
-    )
+    """Compare a suite with its base. A test that the base does not have did not run there.
+
+    Of a suite of which more may come, no test is gone.
+    """
+    newly = [test for test in base.seen if base.ran(test) and here.skipped(test)]
+    again = [test for test in here.seen if here.ran(test) and base.skipped(test)]
+    gone = {test for test in base.seen if base.ran(test) and test not in here.seen and not here.skipped(test)}
+    gone -= renames(gone, here.seen.keys() - base.seen.keys()).keys()
+    return Skips(tuple(sorted(newly)), tuple(sorted(again)), len(gone) if here.complete else 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,26 @@ SKIPS: dict[str, tuple[Suite, Suite, Skips]] = {
         suite(mul="passed", add="passed", div="skipped"),
         Skips(newly=(ADD, MUL), again=(DIV,)),
     ),
-    "a test that the base does not have did not run there": (suite(add="skipped"), suite(mul="passed"), Skips()),
-    "a test that is gone is not skipped": (suite(add="passed"), suite(add="passed", mul="passed"), Skips()),
+    "a test that the base does not have did not run there": (
+        suite(add="skipped", mul="passed"),
+        suite(mul="passed"),
+        Skips(),
+    ),
+    "tests that are gone are not skipped": (
+        suite(add="passed"),
+        suite(add="passed", mul="passed", div="failed", skipped="skipped"),
+        Skips(gone=2),
+    ),
+    "what may still come is not gone": (
+        suite(add="passed", complete=False),
+        suite(add="passed", mul="passed"),
+        Skips(),
+    ),
+    "a file that could not be collected": (
+        of(suite(), FILE, "errored"),
+        suite(add="passed", mul="passed"),
+        Skips(gone=2),
+    ),
     "a suite that the base tested nothing of": (suite(add="skipped"), suite(), Skips()),
     "a suite of which everything is skipped": (
         suite(add="skipped", mul="skipped"),
@@ -67,7 +85,15 @@ def test_what_ran_at_the_base_and_is_skipped_here(what: str) -> None:
 
 
 def test_nothing_differs_is_false() -> None:
-    assert [bool(found) for found in (Skips(), Skips(newly=(ADD,)), Skips(again=(ADD,)))] == [False, True, True]
+    assert not Skips()
+    assert all((Skips(newly=(ADD,)), Skips(again=(ADD,)), Skips(gone=1)))
+
+
+def test_tests_that_were_renamed_together_are_not_gone() -> None:
+    names = [f"test_case_{number}" for number in range(20)]
+    before = Suite({f"tests/old/test_ops.py::{name}": Seen(Status.PASSED) for name in names})
+    here = Suite({f"tests/new/test_ops.py::{name}": Seen(Status.PASSED) for name in names})
+    assert skips(here, before) == Skips()
 
 
 def outcomes(*, over: bool = True, **suites: Suite) -> Outcomes:

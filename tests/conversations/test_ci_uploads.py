@@ -63,7 +63,7 @@ async def test_what_is_skipped_and_what_takes_longer_than_at_the_nearest_tested_
     await place.settle()
     link = f"[`{night[:7]}`]({place.town.github.url}/octocat/compiler/commit/{night})"
     skipped, runtime = sections(pull)["skipped-tests"], sections(pull)["runtime"]
-    assert f"- `ops`: 1 test is newly skipped and 1 test runs again, compared with {link}." in skipped
+    assert f"- `ops`: 1 test is newly skipped, 1 test runs again, compared with {link}." in skipped
     assert f"Newly skipped:\n- `{ADD}`\n\nRunning again:\n- `{MUL}`" in skipped
     assert f"at `{pull.head_sha[:7]}` (" in skipped
     assert f"2 → 3 tests), compared with {link}." in runtime

@@ -96,6 +96,10 @@ TEXTS: dict[str, tuple[Outcomes, str]] = {
         ops(suite(add="passed 12000", mul="passed"), suite(add="passed 7200")),
         f"{HEADING}\n\n- `ops`: +66.7 % (120.0 min → 200.0 min, 1 → 2 tests), compared with {link()}.",
     ),
+    "very much slower": (
+        ops(suite(add="passed 6000"), suite(add="passed 60")),
+        f"{HEADING}\n\n- `ops`: 100 times as long (60.0 s → 100.0 min, 1 → 1 tests), compared with {link()}.",
+    ),
     "faster": (
         ops(suite(add="passed 30"), suite(add="passed 90")),
         f"{HEADING}\n\n- `ops`: -66.7 % (90.0 s → 30.0 s, 1 → 1 tests), compared with {link()}.",

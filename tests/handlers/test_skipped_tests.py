@@ -40,8 +40,13 @@ TEXTS: dict[str, tuple[Outcomes, Required, str]] = {
     "one each way": (
         ops(suite(add="skipped", mul="passed"), suite(add="passed", mul="skipped")),
         NOTHING,
-        f"{HEADING}\n\n- `ops`: 1 test is newly skipped and 1 test runs again, compared with {link()}.\n\n"
+        f"{HEADING}\n\n- `ops`: 1 test is newly skipped, 1 test runs again, compared with {link()}.\n\n"
         f"Newly skipped:\n- `{id_of('add')}`\n\nRunning again:\n- `{id_of('mul')}`",
+    ),
+    "some are gone": (
+        ops(suite(add="passed"), suite(add="passed", mul="passed", div="passed")),
+        NOTHING,
+        f"{HEADING}\n\n- `ops`: 2 tests that ran there are gone, compared with {link()}.",
     ),
     "no base": (
         ops(suite(add="skipped")),
