@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +24,25 @@ AS_WRITTEN = "\b"
 DATABASE_AWAY = "the database does not answer ({kind})"
 
 SECRET_VARIABLES = ("GITHUB_WEBHOOK_SECRET", "JENKINS_TOKEN", "DISCORD_WEBHOOK_URL", "SLACK_WEBHOOK_URL", *AWS_SECRETS)
+
+
+class Matching(click.ParamType[str]):
+    """A text of a certain form; `words` say of which."""
+
+    name = "text"
+
+    def __init__(self, pattern: str, words: str) -> None:
+        self._pattern = re.compile(pattern)
+        self._words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text, or fail as click does."""
+        if not self._pattern.fullmatch(str(value)):
+            self.fail(f"{value!r} must be {self._words}", param, ctx)
+        return str(value)
+
+
+REPOSITORY = Matching(r"[A-Za-z0-9_-]{1,100}/[A-Za-z0-9._-]{1,100}", "OWNER/NAME, as in octocat/compiler")
 
 config_option = click.option(
     "--config",

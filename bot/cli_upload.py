@@ -17,7 +17,7 @@ import click
 
 from bot.aws import Aws, check_environment
 from bot.cli_results import files_argument, format_option, told
-from bot.cli_support import AS_WRITTEN, config_option, json_option, stopping_at_faults
+from bot.cli_support import AS_WRITTEN, REPOSITORY, Matching, config_option, json_option, stopping_at_faults
 from bot.config import load_config
 from bot.config.results import Results
 from bot.errors import UserError
@@ -46,23 +46,6 @@ WRITTEN, THERE = "uploaded", "there already"
 _SHARD = re.compile(r"([1-9][0-9]{0,4})/([1-9][0-9]{0,4})")
 
 
-class Matching(click.ParamType[str]):
-    """A text of a certain form; `words` say of which."""
-
-    name = "text"
-
-    def __init__(self, pattern: str, words: str) -> None:
-        self._pattern = re.compile(pattern)
-        self._words = words
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the text, or fail as click does."""
-        if not self._pattern.fullmatch(str(value)):
-            self.fail(f"{value!r} must be {self._words}", param, ctx)
-        return str(value)
-
-
-REPOSITORY = Matching(r"[A-Za-z0-9_-]{1,100}/[A-Za-z0-9._-]{1,100}", "OWNER/NAME, as in octocat/compiler")
 SEGMENT = Matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "a name of letters, digits, . _ and -, as in example-lab")
 SHA = Matching(r"[0-9a-f]{40}", "the whole SHA of a commit, 40 hexadecimal digits in small letters")
 RUN_ID = Matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", "a name of up to 100 letters, digits, . _ and -")

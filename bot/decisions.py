@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 FALLBACK = "Fallback: {why}, so {what}."
 CI_RUNS, SLOW_TESTS_RUN, IMAGES_ARE_BUILT = "CI runs", "the slow tests run", "the images are built"
 
+SLOW_TESTS_NOT_ON = "On: the bot's switch for slow tests is off for this repository, so everything runs."
+OTHER_COMMIT = "{asked} is not the head, which is {head}"
+SHOWN_OF_SHA = 7
+
 NOT_ON = "CI runs: app.yaml does not switch skip_ci on for this repository."
 TAGGED = "CI is skipped: the title has [{tag}], which counts from the moment at which CI starts."
 UNTAGGED = "CI runs: the title does not have [{tag}]."
@@ -65,6 +69,11 @@ class Unknown:
 Changes = Files | Unknown
 NOT_NEEDED = Files((), 0)
 """Stands for the files where no decision depends on them (`needs_files`)."""
+
+
+def other_commit(asked: str, head: str) -> Unknown:
+    """Return what is known of the changes of a commit that somebody builds and that is not the head."""
+    return Unknown(OTHER_COMMIT.format(asked=asked[:SHOWN_OF_SHA], head=head[:SHOWN_OF_SHA]))
 
 
 def has_tag(title: str, tag: str) -> bool:
@@ -142,13 +151,13 @@ class Decision:
         return {"sha": self.sha, **verdicts}
 
 
-def run_everything(why: str, sha: str = "") -> Decision:
+def run_everything(why: str, sha: str = "", said: str = FALLBACK) -> Decision:
     """Return what CI does where it could not be found out, `why` in words that a comma may follow."""
     return Decision(
         sha=sha,
-        run_slow_tests=Verdict(True, FALLBACK.format(why=why, what=SLOW_TESTS_RUN)),
-        skip_ci=Verdict(False, FALLBACK.format(why=why, what=CI_RUNS)),
-        rebuild_docker=Verdict(True, FALLBACK.format(why=why, what=IMAGES_ARE_BUILT)),
+        run_slow_tests=Verdict(True, said.format(why=why, what=SLOW_TESTS_RUN)),
+        skip_ci=Verdict(False, said.format(why=why, what=CI_RUNS)),
+        rebuild_docker=Verdict(True, said.format(why=why, what=IMAGES_ARE_BUILT)),
     )
 
 

@@ -18,12 +18,14 @@ from gidgethub import BadRequest
 from bot.ci.changes import Proposed, changes_of, read_proposed
 from bot.decisions import (
     NOT_NEEDED,
+    SLOW_TESTS_NOT_ON,
     Changes,
     Decision,
     Files,
     Unknown,
     Verdict,
     needs_files,
+    other_commit,
     rebuild_docker,
     run_everything,
     skip_ci,
@@ -49,15 +51,11 @@ FILES_SECONDS = 600.0
 PATIENCE = 10.0
 """Seconds for which GitHub is waited for; what it then answers is there for whoever asks next."""
 
-SWITCHED_OFF = "On: the bot's switch for slow tests is off for this repository, so everything runs."
 UNREADABLE = "On: whether somebody switched slow tests off could not be read, so everything runs."
 NO_SETTINGS = "what is set for the repository could not be read"
 NOT_ASKED = "GitHub could not be asked about the pull request"
 BEHIND = "GitHub does not show the newest push yet"
-OTHER_COMMIT = "{asked} is not the head, which is {head}"
 SLOW = "GitHub did not answer in time"
-SHOWN = 7
-"""Characters of a commit's SHA that are shown."""
 
 Result = TypeVar("Result")
 
@@ -163,8 +161,7 @@ class Decisions:
             self._pulls.forget(key)
             return Seen(proposed.repository_id, head, changes=Unknown(BEHIND))
         if sha not in ("", head.sha):
-            other = OTHER_COMMIT.format(asked=sha[:SHOWN], head=head.sha[:SHOWN])
-            return Seen(proposed.repository_id, head, changes=Unknown(other))
+            return Seen(proposed.repository_id, head, changes=other_commit(sha, head.sha))
         changes: Changes = NOT_NEEDED
         if config is not None and needs_files(config.skip_ci, config.rebuild_docker, proposed.pull.title):
             changes = await self._changes(repository, proposed)
@@ -201,7 +198,7 @@ class Decisions:
 
     async def _slow_tests(self, repository: str, number: int, seen: Seen, config: RepositoryConfig) -> Verdict:
         if config.slow_tests is None:
-            return Verdict(True, SWITCHED_OFF)
+            return Verdict(True, SLOW_TESTS_NOT_ON)
         if seen.repository_id is None or seen.head is None:
             return run_everything(NOT_ASKED).run_slow_tests
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from datetime import UTC
 from typing import Any
+from urllib.parse import quote
 
 from sandbox.clock import iso
 from sandbox.git import Change, Commit, blob_sha
@@ -195,6 +196,7 @@ def _commit_node_id(repo: Repository, found: Commit) -> str:
 
 def change(repo: Repository, sha: str, found: Change) -> Json:
     """Return a `diff-entry`."""
+    path = quote(found.path)
     return {
         "sha": found.sha,
         "filename": found.path,
@@ -202,9 +204,9 @@ def change(repo: Repository, sha: str, found: Change) -> Json:
         "additions": found.additions,
         "deletions": found.deletions,
         "changes": found.additions + found.deletions,
-        "blob_url": f"{page(repo)}/blob/{sha}/{found.path}",
-        "raw_url": f"{page(repo)}/raw/{sha}/{found.path}",
-        "contents_url": f"{url(repo)}/contents/{found.path}?ref={sha}",
+        "blob_url": f"{page(repo)}/blob/{sha}/{path}",
+        "raw_url": f"{page(repo)}/raw/{sha}/{path}",
+        "contents_url": f"{url(repo)}/contents/{path}?ref={sha}",
         "patch": found.patch,
         **({"previous_filename": found.previous} if found.previous else {}),
     }

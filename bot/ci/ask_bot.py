@@ -1,0 +1,77 @@
+"""Ask a running bot what CI should do, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+
+import aiohttp
+
+from bot.ci.decision_forms import UNREADABLE, of_answer
+from bot.decisions import Decision
+from bot.github.markdown import truncate
+
+TIMEOUT = aiohttp.ClientTimeout(total=7, sock_connect=4)
+"""Seconds for one try."""
+PAUSES = (1.0, 2.0)
+"""Seconds between tries; together with these less than 30."""
+
+NO_ANSWER = "the bot did not answer ({problem})"
+REFUSED = "the bot answered {status}: {detail}"
+SERVER_TROUBLE = frozenset({429, 500, 502, 503, 504})
+LONGEST_DETAIL = 200
+
+
+class CannotAsk(Exception):
+    """Why there is no answer, in words that a comma may follow; they may be text from outside."""
+
+
+async def ask_bot(url: str, repository: str, number: int, sha: str, *, pauses: Sequence[float] = PAUSES) -> Decision:
+    """Return what the bot at `url` says of a pull request of `owner/name`; raises `CannotAsk`.
+
+    What another try may cure is tried again after each of `pauses`, in seconds.
+    """
+    address = f"{url}/api/v1/repos/{repository}/pulls/{number}/decision" + (f"?sha={sha}" if sha else "")
+    async with aiohttp.ClientSession(timeout=TIMEOUT, headers={"User-Agent": "nightjar"}) as session:
+        for pause in (*pauses, None):
+            try:
+                status, body = await _get(session, address)
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                trouble = NO_ANSWER.format(problem=_problem(error))
+            else:
+                if status == 200:
+                    return _read(body)
+                trouble = REFUSED.format(status=status, detail=_detail(body))
+                if status not in SERVER_TROUBLE:
+                    break
+            if pause is not None:
+                await asyncio.sleep(pause)
+    raise CannotAsk(trouble)
+
+
+async def _get(session: aiohttp.ClientSession, address: str) -> tuple[int, bytes]:
+    async with session.get(address) as response:
+        return response.status, await response.read()
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"no connection to {error.host}:{error.port}"
+    return "too late" if isinstance(error, TimeoutError) else type(error).__name__
+
+
+def _read(body: bytes) -> Decision:
+    decision = of_answer(body)
+    if decision is None:
+        raise CannotAsk(UNREADABLE)
+    return decision
+
+
+def _detail(body: bytes) -> str:
+    """Return what a problem document says (RFC 9457), or that it is none."""
+    try:
+        detail = str(json.loads(body)["detail"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return "no reason given"
+    return truncate(detail.rstrip("."), LONGEST_DETAIL)

@@ -1,0 +1,16 @@
+"""`nightjar ci`: what a step of a CI asks."""
+
+from __future__ import annotations
+
+import click
+
+from bot.cli_lazy import LazyGroup
+
+LAZY = {
+    "decide": ("bot.cli_ci_decide:decide", "Say what CI should do for a pull request."),
+}
+
+
+@click.group(cls=LazyGroup, lazy=LAZY)
+def ci() -> None:
+    """Tell a CI what to do."""

@@ -1,0 +1,100 @@
+"""Asking a bot over HTTP: what is tried again, and what comes of it where nobody answers as expected."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+from aiohttp import web
+
+from bot.ci.ask_bot import PAUSES, TIMEOUT, CannotAsk, ask_bot
+from bot.ci.decision_forms import as_json
+from bot.cli_ci_decide import DEADLINE
+from bot.decisions import Decision, run_everything
+
+SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
+DECISION = run_everything("this is a test", SHA)
+
+
+@dataclass
+class Script:
+    """A server that answers what it was told to, in order, the last thing again and again; None: nothing at all."""
+
+    url: str = ""
+    answers: list[tuple[int, str] | None] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.asked.append(request.path_qs)
+        told = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if told is None:
+            assert request.transport is not None
+            request.transport.close()
+            return web.Response()
+        return web.Response(status=told[0], text=told[1])
+
+    async def ask(self, sha: str = "") -> Decision:
+        return await ask_bot(self.url, "octocat/compiler", 42, sha, pauses=(0, 0))
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Script]:
+    made = Script()
+    application = web.Application()
+    application.router.add_get("/{path:.*}", made.answer)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    made.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield made
+    await runner.cleanup()
+
+
+PATH = "/api/v1/repos/octocat/compiler/pulls/42/decision"
+PROBLEM = '{"type": "about:blank", "title": "x", "status": 404, "detail": "There is no such pull request."}'
+
+
+async def test_an_answer_is_asked_for_once(server: Script) -> None:
+    server.answers = [(200, as_json(DECISION))]
+    assert await server.ask() == DECISION
+    assert await server.ask(SHA) == DECISION
+    assert server.asked == [PATH, f"{PATH}?sha={SHA}"]
+
+
+async def test_what_another_try_may_cure_is_tried_again(server: Script) -> None:
+    server.answers = [(503, ""), None, (200, as_json(DECISION))]
+    assert await server.ask() == DECISION
+    assert len(server.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("told", "why", "tries"),
+    [
+        ((404, PROBLEM), "the bot answered 404: There is no such pull request", 1),
+        ((403, "<html>Log in</html>"), "the bot answered 403: no reason given", 1),
+        ((400, "[]"), "the bot answered 400: no reason given", 1),
+        ((503, PROBLEM), "the bot answered 503: There is no such pull request", 3),
+        ((200, "<html>Log in</html>"), "the answer is none of the bot's", 1),
+        # For a connection that the server closed, the HTTP library itself tries a second time.
+        (None, "the bot did not answer (ServerDisconnectedError)", 6),
+    ],
+)
+async def test_why_there_is_no_answer_is_told(
+    server: Script, told: tuple[int, str] | None, why: str, tries: int
+) -> None:
+    server.answers = [told]
+    with pytest.raises(CannotAsk) as caught:
+        await server.ask()
+    assert str(caught.value) == why
+    assert len(server.asked) == tries
+
+
+async def test_where_nobody_listens_it_is_said_where_that_was(server: Script) -> None:
+    with pytest.raises(CannotAsk, match=r"the bot did not answer \(no connection to 127\.0\.0\.1:9\)"):
+        await ask_bot("http://127.0.0.1:9", "octocat/compiler", 42, "", pauses=(0,))
+
+
+def test_all_tries_together_take_less_than_thirty_seconds() -> None:
+    assert TIMEOUT.total is not None
+    assert sum(PAUSES) + TIMEOUT.total * (len(PAUSES) + 1) <= DEADLINE < 30

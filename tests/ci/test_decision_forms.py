@@ -1,0 +1,81 @@
+"""What a CI reads: values that are ours alone, and reasons that can do nothing but be read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bot.ci.decision_forms import LACKING, as_env, as_github, as_json, comments, explained, of_answer
+from bot.decisions import Decision, Verdict, run_everything
+
+SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
+HOSTILE = "x\n$(touch broken) `touch broken` ; touch broken #' \" \\ * ? [ab] <(touch broken) && ${IFS} \u202e\u2028é"
+SKIPPED = Decision(SHA, Verdict(False, "off"), Verdict(True, HOSTILE), Verdict(False, HOSTILE))
+
+
+def in_a_shell(script: str, folder: Path) -> str:
+    """Run a script of `sh`; its variables CI_OUT and CI_ERR are what the command prints."""
+    env = {"CI_OUT": as_env(SKIPPED), "CI_ERR": "\n".join(explained(SKIPPED)) + "\n", "PATH": "/usr/bin:/bin"}
+    return subprocess.run(["sh", "-c", script], cwd=folder, env=env, check=True, capture_output=True, text=True).stdout
+
+
+def test_the_values_are_those_of_the_decision() -> None:
+    assert as_env(SKIPPED) == "SKIP_CI=true\nSKIP_SLOW_TESTS=true\nREBUILD_DOCKER=false\n"
+    assert as_github(SKIPPED) == f"run_slow_tests=false\nskip_ci=true\nrebuild_docker=false\nsha={SHA}\n"
+    assert json.loads(as_json(SKIPPED)) == SKIPPED.as_json()
+    everything = run_everything("nobody answers")
+    assert as_env(everything) == "SKIP_CI=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=true\n"
+    assert as_github(everything) == "run_slow_tests=true\nskip_ci=false\nrebuild_docker=true\nsha=\n"
+
+
+@pytest.mark.parametrize(
+    "evaluate",
+    [
+        'eval "$CI_OUT"',
+        "eval $CI_OUT",
+        'eval "$CI_OUT$CI_ERR"',
+        "eval $CI_OUT$CI_ERR",
+        'printf %s "$CI_OUT$CI_ERR" > decided; . ./decided',
+    ],
+)
+def test_a_shell_may_evaluate_all_of_it_in_any_way_that_people_do(evaluate: str, tmp_path: Path) -> None:
+    """Also where both outputs go into one, without quotes, in a folder of a pull request's own choice."""
+    (tmp_path / "a\ntouch broken\n").write_text("")
+    out = in_a_shell(f"{evaluate}; echo $SKIP_CI $SKIP_SLOW_TESTS $REBUILD_DOCKER; ls", tmp_path)
+    assert out.splitlines()[0] == "true true false"
+    assert "broken" not in {path.name for path in tmp_path.iterdir()}
+
+
+def test_reasons_are_comments_of_one_line_that_any_terminal_can_show() -> None:
+    for line in [*explained(SKIPPED), *comments([HOSTILE, "", "…"])]:
+        assert line.startswith("# ")
+        assert line.isascii()
+        assert line.isprintable()
+        assert not set(line[1:]) & set("$`'\"\\*?[]<>&|;{}!~\n")
+    assert explained(SKIPPED)[0] == "# run_slow_tests=false: off"
+    assert comments(["the title has [skip ci]"]) == ["# the title has (skip ci)"]
+
+
+def test_what_the_bot_answers_is_read_back() -> None:
+    assert of_answer(as_json(SKIPPED).encode()) == SKIPPED
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>Please log in</html>", b"[]", b"1", b'"x"', b"\xff", b"[" * 100_000])
+def test_what_is_no_answer_of_the_bots_is_none(body: bytes) -> None:
+    assert of_answer(body) is None
+
+
+@pytest.mark.parametrize(
+    "skip_ci",
+    [None, {}, {"value": None, "reason": "x"}, {"value": "true", "reason": "x"}, {"value": 1, "reason": "x"}, "true"],
+)
+def test_what_an_answer_lacks_runs(skip_ci: object) -> None:
+    """As of a bot of an older version, which only knew of slow tests."""
+    body = {"sha": "$(touch broken)", "run_slow_tests": {"value": False, "reason": "off"}, "skip_ci": skip_ci}
+    found = of_answer(json.dumps(body).encode())
+    assert found == Decision(
+        "", Verdict(False, "off"), run_everything(LACKING).skip_ci, run_everything(LACKING).rebuild_docker
+    )

@@ -1,0 +1,60 @@
+"""`nightjar ci`: its usage, and builds of no pull request. What it asks whom is in the conversations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from bot.cli import cli
+
+NOBODY: dict[str, str | None] = dict.fromkeys(
+    ("NIGHTJAR_URL", "NIGHTJAR_REPOSITORY", "GITHUB_REPOSITORY", "GITHUB_TOKEN")
+)
+EVERYTHING = "SKIP_CI=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=true\n"
+
+
+def decide(*arguments: str, **env: str) -> Result:
+    return CliRunner().invoke(cli, ["ci", "decide", *arguments], env={**NOBODY, **env})
+
+
+@pytest.mark.parametrize("number", ["", " ", "null", "false", "None"])
+def test_a_build_of_no_pull_request_runs_everything_and_asks_nobody(number: str) -> None:
+    """Pushes to main and the like; CIs leave the number empty, or write null."""
+    told = decide("--pr", number)
+    assert (told.exit_code, told.stdout) == (0, EVERYTHING)
+    assert "# skip_ci=false: This build is of no pull request, so CI runs." in told.stderr.splitlines()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--pr", "x"],
+        ["--pr", "-1"],
+        ["--pr", "0"],
+        ["--pr", "1.5"],
+        ["--pr", "٤٢"],
+        ["--pr", "99999999999"],
+        ["--pr", "9" * 5000],
+        ["--pr", "1", "--repo", "compiler"],
+        ["--pr", "1", "--repo", "octocat/compiler", "--sha", "main"],
+        ["--pr", "1", "--repo", "octocat/compiler", "--format", "xml"],
+        ["--pr", "1", "--repo", "octocat/compiler", "--api", "ci.example.org"],
+        ["--pr", "1", "--repo", "octocat/compiler", "--api", "https://me:sesame@ci.example.org"],
+    ],
+)
+def test_bad_usage_ends_with_2_and_prints_no_values(arguments: list[str]) -> None:
+    told = decide(*arguments)
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert "Error: " in told.stderr
+    assert "sesame" not in told.stderr
+
+
+@pytest.mark.parametrize("text", ["", "repositories: {octocat/a: , octocat/b: }", "repositories: {a: }"])
+def test_a_repository_that_nobody_names_is_asked_for(tmp_path: Path, text: str) -> None:
+    (tmp_path / "app.yaml").write_text(text)
+    told = decide("--pr", "1", "--config", str(tmp_path / "app.yaml"))
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert "say which repository: --repo OWNER/NAME" in told.stderr
