@@ -39,7 +39,7 @@ NEEDS = (
         "statuses",
         "Commit statuses",
         "write",
-        "`ci/slow-tests`, `nightly`; reading, and hearing, what Jenkins reported",
+        "`ci/slow-tests`, `ci/skip`, `nightly`; reading, and hearing, what Jenkins reported",
     ),
     Permission(
         "actions", "Actions", "write", "finding and rerunning workflows; hearing how they ended; artifacts of tests"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from sandbox import PullRequest
 from tests.conversations.test_requests import PULL, SETTINGS, STATUSES
 from tests.conversations.test_skip_ci import CODE, DOCS, FILES, SKIP
 from tests.conversations.town import Town, town
-from tests.running import Finished, run
+from tests.running import ROOT, Finished, environment, run
 
 EVERYTHING = "SKIP_CI=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=true\n"
 OWN_FILE = 'skip_ci: {globs: ["*.md"]}\nrebuild_docker:\n'
@@ -73,6 +75,32 @@ async def test_a_step_of_ci_asks_the_bot(here: Town, tmp_path: Path) -> None:
     docs.comment("hubot", "@ci run slow tests")
     decided = await asked_of_bot(here, tmp_path, docs, "--sha", docs.head_sha)
     assert decided.out == "SKIP_CI=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=false\n"
+
+
+async def in_a_shell(script: str, folder: Path, **env: str) -> tuple[int, str]:
+    """Run a script as a CI does; returns its exit status and what it printed."""
+    process = await asyncio.create_subprocess_exec(
+        *("/bin/sh", "-ec", script), cwd=folder, env=environment(env), stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode()
+
+
+async def test_the_lines_that_the_readme_shows_work_and_a_command_that_cannot_start_is_noticed(
+    here: Town, tmp_path: Path
+) -> None:
+    """TVM #10457: its script could not be executed, which its CI took for an answer."""
+    shown = re.search(r"```sh\n(decided=.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert shown is not None
+    lines = shown[1].replace("https://ci.example.org", here.url) + 'echo "$SKIP_CI $SKIP_SLOW_TESTS $REBUILD_DOCKER"'
+    pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
+    await here.quiet()
+    given = {"PR": str(pull.number), "SHA": pull.head_sha}
+    command = f'nightjar() {{ "{sys.executable}" -m bot "$@"; }}\n'
+    assert await in_a_shell(command + lines, tmp_path, **given) == (0, "true true false\n")
+    (tmp_path / "nightjar").write_text("#!/bin/sh\n")  # without the right to be executed
+    assert await in_a_shell(lines, tmp_path, PATH=str(tmp_path), **given) == (126, "")
 
 
 async def test_a_step_of_a_workflow_gets_outputs(here: Town, tmp_path: Path) -> None:
