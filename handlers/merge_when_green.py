@@ -128,7 +128,9 @@ async def _is_wanted(context: Context, number: int, sha: str) -> bool:
     if wish is not None and wish.sha == sha and not wish.queued:
         return True
     head = await head_of(context.records, context.repository.id, number)
-    return _config(context).label is not None and head is not None and head.is_open and head.sha == sha
+    # Where no payload has told of the head, the look that had this commit watched has seen that it is.
+    is_head = head is None or (head.is_open and head.sha == sha)
+    return is_head and _config(context).label is not None
 
 
 @router.on(TIMER_DUE, TIMER, name=TIMER, feature=FEATURE)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.events import GHOST, Person, PullRequest, person_or_ghost
-from bot.github.errors import is_not_found
+from bot.github.errors import is_forbidden, is_not_found
 from bot.github.permissions import role_of
 from bot.github.signals import signals_of
 from bot.payload import Payload
@@ -63,8 +63,13 @@ async def rules_of(github: GitHub, repository: str, branch: str) -> BranchRules:
     """
     where = {"repo": repository, "branch": branch}
     rules = BranchRules()
-    async for item in github.getiter(RULES, url_vars=where):
-        rules = _with_rule(rules, Payload(item, "rule"))
+    try:
+        async for item in github.getiter(RULES, url_vars=where):
+            rules = _with_rule(rules, Payload(item, "rule"))
+    except Exception as error:
+        # Older servers, and plans without rulesets: GitHub itself knows best, and refuses a merge that breaks a rule.
+        if not (is_not_found(error) or is_forbidden(error)):
+            raise
     try:
         protection = Payload(await github.getitem(BRANCH, url_vars=where), "branch")
     except Exception as error:

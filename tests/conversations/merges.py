@@ -16,6 +16,7 @@ repositories:
 """
 KEYS = 'required: ["*/pr-head"]'
 CPU = "cpu/pr-head"
+UNAPPROVED = "Nobody with write access other than the author has approved"
 BODY = "Saves a pass.\n\ncc @octocat"
 
 
@@ -52,3 +53,13 @@ async def says(here: Town, pull: PullRequest, text: str, by: str = "octocat") ->
     await here.quiet()
     known = [answer.split("\n\n", 1)[-1] for answer in here.answers(pull) if f"issuecomment-{comment.id})" in answer]
     return "\n".join([" ".join(pull.reactions(comment)), *known])
+
+
+def short(pull: PullRequest) -> str:
+    """Return the head as answers show it."""
+    return f"`{pull.head_sha[:7]}`"
+
+
+def message(here: Town) -> str:
+    """Return what the newest commit of the base branch says."""
+    return here.repo.git.commits[here.repo.branch("main")].message

@@ -62,6 +62,15 @@ async def test_of_a_branch_that_is_gone_only_rules_are_left(world: World, github
     assert await rules_of(github, FULL_NAME, "gone") == BranchRules((Required("cpu"),))
 
 
+@pytest.mark.parametrize("status", [403, 404])
+async def test_where_there_are_no_rulesets_classic_protection_is_what_is_known(
+    world: World, github: GitHub, status: int
+) -> None:
+    world.github.faults.add("GET", "/repos/{owner}/{repo}/rules/branches/{branch}", status=status, message="Upgrade")
+    world.repository.protect("main", "cpu")
+    assert await rules_of(github, FULL_NAME, "main") == BranchRules((Required("cpu"),))
+
+
 async def test_of_a_closed_pull_request_nothing_more_is_read(world: World, github: GitHub) -> None:
     pull = world.open()
     pull.merge("octocat")
