@@ -100,7 +100,9 @@ async def test_the_lines_that_the_readme_shows_work_and_a_command_that_cannot_st
     command = f'nightjar() {{ "{sys.executable}" -m bot "$@"; }}\n'
     assert await in_a_shell(command + lines, tmp_path, **given) == (0, "true true false\n")
     (tmp_path / "nightjar").write_text("#!/bin/sh\n")  # without the right to be executed
-    assert await in_a_shell(lines, tmp_path, PATH=str(tmp_path), **given) == (126, "")
+    status, out = await in_a_shell(lines, tmp_path, PATH=str(tmp_path), **given)
+    assert status in (126, 127)  # shells differ in this
+    assert out == ""
 
 
 async def test_a_step_of_a_workflow_gets_outputs(here: Town, tmp_path: Path) -> None:
