@@ -1,0 +1,145 @@
+"""Merging, whatever happens between the look and the write; leaving the queue; keeping a label."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.effects.base import Effect
+from bot.effects.labels import KeepLabel
+from bot.effects.merge import LeaveQueue, MergePull
+from bot.effects.wishes import KeepWish
+from bot.errors import TryAgain, UserError
+from bot.events import Person
+from bot.wishes import Wish, numbers_in, waiting_key
+from sandbox import PullRequest
+from tests.handlers.driver import World, a_world
+
+MERGE = "/repos/{owner}/{repo}/pulls/{pull_number}/merge"
+ONE_LABEL = "/repos/{owner}/{repo}/issues/{issue_number}/labels/{name}"
+HUBOT = Person(2, "hubot", False)
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with a_world(tmp_path, features={"merge": {"required": ["cpu"]}}) as world:
+        world.repository.set_role("hubot", "write")
+        yield world
+
+
+def ready(world: World) -> PullRequest:
+    pull = world.open()
+    world.repository.set_status("octocat", pull.head_sha, "cpu", "success")
+    pull.review("hubot", state="APPROVED")
+    return pull
+
+
+def wish(pull: PullRequest) -> Wish:
+    return Wish(pull.head_sha, "main", HUBOT, "https://github.example", "2026-11-20T05:00:00Z")
+
+
+async def applied(world: World, effect: Effect) -> str:
+    return (await world.apply_alone(effect)).text
+
+
+def on_main(world: World) -> list[str]:
+    return [commit.message for commit in world.repository.git.ancestry(world.repository.branch("main"))]
+
+
+async def test_a_worker_that_was_frozen_finds_the_merge_that_another_has_made(world: World) -> None:
+    pull = ready(world)
+    merge = MergePull(pull.number, wish(pull))
+    first, second = await applied(world, merge), await applied(world, merge)
+    assert first == f"merged {pull.head_sha[:7]} into main as {str(pull.merge_commit_sha)[:7]}"
+    assert second == f"{pull.head_sha[:7]} is merged already"
+    assert len(on_main(world)) == 2
+
+
+async def test_who_merges_by_hand_at_the_same_moment_has_merged(world: World) -> None:
+    pull = ready(world)
+    held = world.github.faults.pause("PUT", MERGE, when="before")
+    merging = asyncio.create_task(applied(world, MergePull(pull.number, wish(pull))))
+    await held.reached.wait()
+    pull.merge("octocat", "squash")
+    held.resume()
+    assert await merging == f"{pull.head_sha[:7]} is merged already"
+    assert len(on_main(world)) == 2
+
+
+async def test_a_base_that_moves_at_the_same_moment_is_waited_for(world: World) -> None:
+    """GitHub answers 405, and finds out anew whether there are conflicts."""
+    pull = ready(world)
+    held = world.github.faults.pause("PUT", MERGE, when="before")
+    merging = asyncio.create_task(applied(world, MergePull(pull.number, wish(pull))))
+    await held.reached.wait()
+    pull.undecided = 1
+    world.repository.merge_methods = ()
+    held.resume()
+    with pytest.raises(TryAgain):
+        await merging
+    assert pull.state == "open"
+
+
+async def test_a_head_that_nobody_asked_to_merge_is_not_merged(world: World) -> None:
+    pull = ready(world)
+    merge = MergePull(pull.number, wish(pull))
+    pull.push()
+    with pytest.raises(UserError, match="The head moved from"):
+        await applied(world, merge)
+
+
+async def test_a_merge_that_is_waited_for_is_made_only_as_long_as_it_is(world: World) -> None:
+    pull = ready(world)
+    merge = MergePull(pull.number, wish(pull), waited=True)
+    assert await applied(world, merge) == "the merge was called off before it came to this"
+    await applied(world, KeepWish(pull.number, wish(pull)))
+    assert (await applied(world, merge)).startswith("merged ")
+
+
+async def test_only_what_waits_is_looked_at_by_the_timer(world: World) -> None:
+    first, second = ready(world), ready(world)
+    key = waiting_key(world.repository.id)
+    for pull in (first, second, first):
+        await applied(world, KeepWish(pull.number, wish(pull)))
+    assert await numbers_in(world.records, key) == [second.number, first.number]
+    await applied(world, KeepWish(second.number))
+    queued = Wish(first.head_sha, "main", HUBOT, "", "", queued=True)
+    await applied(world, KeepWish(first.number, queued))
+    assert await numbers_in(world.records, key) == []
+
+
+async def test_what_has_left_the_queue_already_is_left_alone(world: World) -> None:
+    world.repository.classic_queues.add("main")
+    pull = ready(world)
+    assert await applied(world, LeaveQueue(pull.number)) == "it is not in the merge queue any more"
+    pull.enqueue("hubot")
+    assert await applied(world, LeaveQueue(pull.number)) == "taken out of the merge queue"
+    assert pull.queued is None
+
+
+async def test_a_label_is_written_only_where_it_is_not_so_and_others_stay(world: World) -> None:
+    pull = world.open()
+    pull.label("hubot", "docs")
+    said = [await applied(world, KeepLabel(pull.number, "ready", on=on)) for on in (False, True, True, False)]
+    assert said == [
+        "the label was so already",
+        "put the label ready on",
+        "the label was so already",
+        "took the label ready off",
+    ]
+    assert [label.name for label in pull.labels] == ["docs"]
+
+
+async def test_a_label_that_somebody_takes_off_at_the_same_moment_is_off(world: World) -> None:
+    pull = world.open()
+    pull.label("hubot", "ready")
+    held = world.github.faults.pause("DELETE", ONE_LABEL, when="before")
+    taking = asyncio.create_task(applied(world, KeepLabel(pull.number, "ready", on=False)))
+    await held.reached.wait()
+    pull.unlabel("hubot", "ready")
+    held.resume()
+    assert await taking == "took the label ready off"
+    assert pull.labels == []
