@@ -17,7 +17,7 @@ from bot.effects.labels import KeepLabel
 from bot.effects.last_good import ConcludeLastGood
 from bot.effects.look import AskForLook
 from bot.effects.merge import LeaveQueue, MergePull
-from bot.effects.nightly import ConcludeNightly, PublishNightly
+from bot.effects.nightly import ConcludeNightly, MarkNightly, PublishNightly
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import Remember
@@ -50,6 +50,7 @@ KINDS: dict[str, type[Effect]] = {
         LeaveQueue,
         LookAtPull,
         MergePull,
+        MarkNightly,
         MarkOutOfDate,
         MoveBranch,
         PostNews,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ from bot.effects.base import Applied, EffectContext
 from bot.effects.issues import KeepIssue
 from bot.effects.refs import CANNOT, MoveBranch
 from bot.following.decide import Step
-from bot.following.kept import record_key
+from bot.following.kept import aim_key, record_key
 from bot.github.refs import branch_head
 
 TITLE = "The branch {branch} cannot be moved"
@@ -30,6 +31,20 @@ def moves(step: Step) -> tuple[MoveBranch, ...]:
     return (MoveBranch(step.branch, step.chosen),) if step.chosen else ()
 
 
+async def aim_of(context: EffectContext, name: str, step: Step, **more: Any) -> Mapping[str, Any]:
+    """Note what a step is to come to, and `more`; return that, or what the last one was to come to where this is none.
+
+    It is noted before GitHub is asked: where that fails for good, the branch may have moved all the same, and the next
+    look, which finds nothing new, has to know that it was we who moved it.
+    """
+    key = aim_key(name, context.repository.id)
+    aim = await context.records.get(key) or {}
+    if step.chosen and step.at > aim.get("at", ""):
+        aim = {"sha": step.chosen, "before": step.before, "commits": step.commits, "at": step.at, **more}
+        await context.records.put(key, aim)
+    return aim
+
+
 async def how_it_ended(context: EffectContext, step: Step) -> Ended | None:
     """Look at the branch once its move was tried.
 
@@ -41,18 +56,21 @@ async def how_it_ended(context: EffectContext, step: Step) -> Ended | None:
     return Ended(await branch_head(context.github, context.repository.full_name, step.branch), failed)
 
 
-async def keep(context: EffectContext, name: str, step: Step, ended: Ended, **more: Any) -> None:
+async def keep(
+    context: EffectContext, name: str, step: Step, ended: Ended, aim: Mapping[str, Any], **more: Any
+) -> None:
     """Keep what is known of the branch that a timer of this name moves, and `more`: for the API and the next look."""
     key = record_key(name, context.repository.id)
     record = await context.records.get(key) or {}
     moved = {member: record.get(member) for member in ("sha", "previous_sha", "moved_at", "commits")}
     if ended.head != moved["sha"] or record.get("branch") != step.branch:
-        ours = bool(step.chosen) and ended.head == step.chosen
+        ours = bool(aim) and ended.head == aim["sha"]
+        before = aim["before"] if ours else step.before
         moved = {
             "sha": ended.head,
-            "previous_sha": step.before if step.before != ended.head and step.before else None,
-            "moved_at": step.at if ours else None,
-            "commits": step.commits if ours else None,
+            "previous_sha": before if before != ended.head and before else None,
+            "moved_at": aim["at"] if ours else None,
+            "commits": aim["commits"] if ours else None,
         }
     looked = {"looked_at": step.at, "why": step.why, "trouble": ended.trouble}
     listed = [dict(one) for one in step.why_not_newer]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from bot.effects.base import Applied, EffectContext
-from bot.effects.following import NOT_MOVED, how_it_ended, keep, tell_of_trouble
+from bot.effects.following import NOT_MOVED, aim_of, how_it_ended, keep, tell_of_trouble
 from bot.following.decide import Lag, Step
 from bot.following.kept import LAST_GOOD
 
@@ -35,12 +35,13 @@ class ConcludeLastGood:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Keep what is known first, then open or close the issue; each of it looks before it writes."""
+        aim = await aim_of(context, LAST_GOOD, self.step)
         ended = await how_it_ended(context, self.step)
         if ended is None:
             return Applied(NOT_MOVED, changed=False)
         lag = self._lag(ended.head)
         require = list(self.require)
-        await keep(context, LAST_GOOD, self.step, ended, lag=asdict(lag) if lag else None, require=require)
+        await keep(context, LAST_GOOD, self.step, ended, aim, lag=asdict(lag) if lag else None, require=require)
         return await tell_of_trouble(context, LAST_GOOD, self.step, ended, BODY)
 
     def _lag(self, head: str | None) -> Lag | None:

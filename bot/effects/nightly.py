@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from bot.effects.base import Applied, EffectContext
-from bot.effects.following import NOT_MOVED, how_it_ended, keep, tell_of_trouble
+from bot.effects.base import Applied, Effect, EffectContext
+from bot.effects.following import NOT_MOVED, aim_of, how_it_ended, keep, tell_of_trouble
 from bot.effects.statuses import SetStatus
 from bot.following.decide import Step
-from bot.following.kept import NIGHTLY, record_key
+from bot.following.kept import NIGHTLY, aim_key, record_key
 
 STATUS = "nightly"
 DESCRIPTION = "the branch {branch} moved here on {day}, for labs to test"
@@ -40,17 +40,45 @@ class ConcludeNightly:
         return f"{NIGHTLY}:{self.step.branch}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Keep what is known first, then write the status and the issue; each of it looks before it writes."""
+        """Keep what is known first, then write the issue; the rest are effects of their own.
+
+        So where the bucket is away or closed to us, or the commit takes no status, all else is done.
+        """
+        aim = await aim_of(context, NIGHTLY, self.step, day=self.day)
         ended = await how_it_ended(context, self.step)
         if ended is None:
             return Applied(NOT_MOVED, changed=False)
-        await keep(context, NIGHTLY, self.step, ended)
-        if self.step.chosen and ended.head == self.step.chosen:
-            description = DESCRIPTION.format(branch=self.step.branch, day=self.day)
-            await SetStatus(self.step.chosen, STATUS, "success", description).apply(context)
-        # An effect of its own: where the bucket is away or closed to us, all of the above is done.
-        then = (PublishNightly(),) if context.config.results is not None else ()
+        await keep(context, NIGHTLY, self.step, ended, aim)
+        then: tuple[Effect, ...] = (PublishNightly(),) if context.config.results is not None else ()
+        if aim and ended.head == aim["sha"] and not aim.get("marked"):
+            description = DESCRIPTION.format(branch=self.step.branch, day=aim["day"])
+            then = (MarkNightly(aim["sha"], description), *then)
         return replace(await tell_of_trouble(context, NIGHTLY, self.step, ended, BODY), then=then)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkNightly:
+    """Set the status of the commit that the branch was moved to, and note that it has it.
+
+    As long as that is not noted, each look tries again, so that no commit that labs test is without it for long.
+    """
+
+    sha: str
+    description: str
+
+    @property
+    def target(self) -> str:
+        """The commit and the context."""
+        return f"status:{self.sha}:{STATUS}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Set it unless it is there, and only then note it."""
+        applied = await SetStatus(self.sha, STATUS, "success", self.description).apply(context)
+        key = aim_key(NIGHTLY, context.repository.id)
+        aim = await context.records.get(key) or {}
+        if aim.get("sha") == self.sha:
+            await context.records.put(key, {**aim, "marked": True})
+        return applied
 
 
 @dataclass(frozen=True, slots=True)

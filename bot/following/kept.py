@@ -70,6 +70,11 @@ def record_key(name: str, repository_id: int) -> str:
     return f"{name}:{repository_id}"
 
 
+def aim_key(name: str, repository_id: int) -> str:
+    """Return the key of the record of the last step of that branch, whether or not it was taken."""
+    return f"{name}:{repository_id}:aim"
+
+
 def known_of(record: Mapping[str, Any], require: Iterable[str]) -> dict[str, Looked]:
     """Return the verdicts of the last look that are still worth something, by SHA.
 

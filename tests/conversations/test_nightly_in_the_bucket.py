@@ -155,4 +155,5 @@ async def test_without_labs_there_is_nothing_to_write(sqlite_url: str) -> None:
         place.push()
         await place.night()
         (run,) = await place.runs()
-        assert [effect.kind for plan in run.plans for effect in plan.effects] == ["MoveBranch", "ConcludeNightly"]
+        kinds = [effect.kind for plan in run.plans for effect in plan.effects]
+        assert kinds == ["MoveBranch", "ConcludeNightly", "MarkNightly"]

@@ -11,6 +11,8 @@ from tests.waiting import until
 
 MOVE = "PATCH", "/repos/{owner}/{repo}/git/refs/{ref}"
 MAKE = "POST", "/repos/{owner}/{repo}/git/refs"
+HEAD = "GET", "/repos/{owner}/{repo}/git/ref/{ref}"
+MARK = "POST", "/repos/{owner}/{repo}/statuses/{sha}"
 NO_PAUSES = "UPDATE procrastinate_jobs SET scheduled_at = NULL WHERE status = 'todo' AND scheduled_at IS NOT NULL"
 
 
@@ -90,6 +92,60 @@ async def test_an_answer_that_was_lost_is_not_taken_for_trouble(place: NightTown
     assert (told["sha"], told["previous_sha"], told["commits"]) == (second, first, 1)
     assert place.issues == []
     assert await place.town.failures() == []
+
+
+async def test_a_commit_that_takes_no_status_has_it_within_the_hour_that_it_does(place: NightTown) -> None:
+    sha = place.push()
+    await place.town.quiet()
+    refused = place.town.github.faults.add(*MARK, status=403, message="Not accessible", times=2)
+    for passed in (place.night, place.hour):
+        await passed()
+        assert place.town.repo.status(sha, "nightly") is None
+        assert (await place.runs())[0].state == "failed"
+    before = await place.told()
+    for _ in range(3):
+        await place.hour()
+    assert refused.hits == 2
+    status = place.town.repo.status(sha, "nightly")
+    assert status is not None
+    assert (status.description or "").startswith("the branch nightly moved here on 20")
+    assert [one.context for one in place.town.repo.all_statuses(sha)].count("nightly") == 1
+    assert (await place.told())["moved_at"] == before["moved_at"]
+    assert [run.state for run in await place.runs()] == ["done", "failed", "failed"]
+
+
+async def test_a_branch_that_nobody_could_look_at_once_it_had_moved_is_found_to_be_moved_by_us(
+    place: NightTown,
+) -> None:
+    first = place.push()
+    await place.night()
+    place.push()
+    second = place.push()
+    pause = place.town.github.faults.pause(*MOVE, when="after")
+    await place.come_to_the_moment()
+    await pause.reached.wait()
+    place.town.github.faults.add(*HEAD, status=403, message="Not accessible")
+    pause.resume()
+    await place.town.quiet()
+    assert (await place.runs())[0].state == "failed"
+    assert (await place.told())["sha"] == first
+    await place.hour()
+    told = await place.told()
+    assert (told["sha"], told["previous_sha"], told["commits"]) == (second, first, 2)
+    assert told["moved_at"] is not None
+    assert place.town.repo.status(second, "nightly") is not None
+    assert place.writes() == ["POST 201", "PATCH 200"]
+
+
+async def test_a_branch_that_somebody_else_has_moved_is_not_said_to_be_moved_by_us(place: NightTown) -> None:
+    place.push()
+    await place.night()
+    theirs = place.push()
+    place.town.repo.move("refs/heads/nightly", theirs, "octocat")
+    await place.night()
+    told = await place.told()
+    assert (told["sha"], told["moved_at"]) == (theirs, None)
+    assert place.town.repo.status(theirs, "nightly") is None
 
 
 async def test_an_issue_of_which_the_answer_was_lost_is_not_opened_twice(place: NightTown) -> None:

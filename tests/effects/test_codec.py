@@ -18,7 +18,7 @@ from bot.effects.labels import KeepLabel
 from bot.effects.last_good import ConcludeLastGood
 from bot.effects.look import AskForLook
 from bot.effects.merge import LeaveQueue, MergePull
-from bot.effects.nightly import ConcludeNightly, PublishNightly
+from bot.effects.nightly import ConcludeNightly, MarkNightly, PublishNightly
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import Remember
@@ -61,6 +61,7 @@ EFFECTS: list[Effect] = [
     LeaveQueue(1),
     LookAtPull(1, "a" * 40, 1_795_152_400.0),
     MergePull(1, WISH, waited=True),
+    MarkNightly("a" * 40, "the branch nightly moved here on 2026-11-19, for labs to test"),
     MarkOutOfDate(1, ("docs-link", "runtime")),
     MoveBranch("nightly", "a" * 40),
     PublishNightly(),
