@@ -88,9 +88,12 @@ class PostgresServer:
             cwd=folder,
             **self._as,
         )
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        # Held for as long as the server may be started again, or another program could be given the port meanwhile:
+        # Linux lets somebody listen who asks for a port that is only bound, and gives it to nobody who takes any.
+        self._held = socket.socket()
+        self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._held.bind(("127.0.0.1", 0))
+        self.port: int = self._held.getsockname()[1]
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
@@ -123,6 +126,11 @@ class PostgresServer:
             self._process.wait(STARTING)
             self._process = None
 
+    def end(self) -> None:
+        """Stop the server for good."""
+        self.stop(signal.SIGQUIT)
+        self._held.close()
+
     def restart_immediately(self) -> None:
         """Crash the server and start it again: all connections break, what was committed is there."""
         self.stop(signal.SIGQUIT)
@@ -151,11 +159,11 @@ def running_server(settings: dict[str, str] | None = None) -> Iterator[PostgresS
     folder = Path(tempfile.mkdtemp(prefix="nightjar-pg-"))
     try:
         server = PostgresServer(folder, settings=settings)
-        server.start()
         try:
+            server.start()
             yield server
         finally:
-            server.stop(signal.SIGQUIT)
+            server.end()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -125,12 +125,14 @@ async def test_a_database_that_crashes_under_load_costs_nothing_that_was_acknowl
                     await asyncio.sleep(0.01)
 
             loading = asyncio.create_task(load())
-            for enough in (30, 60):
-                await until(partial(more_than, acknowledged, enough))
-                await asyncio.to_thread(server.restart_immediately)
-            await until(partial(more_than, acknowledged, len(acknowledged) + 10))
-            loading.cancel()
-            await asyncio.gather(loading, return_exceptions=True)
+            try:
+                for enough in (30, 60):
+                    await until(partial(more_than, acknowledged, enough))
+                    await asyncio.to_thread(server.restart_immediately)
+                await until(partial(more_than, acknowledged, len(acknowledged) + 10))
+            finally:
+                loading.cancel()
+                await asyncio.gather(loading, return_exceptions=True)
             records = await settled(engine, *acknowledged, deadline=60)
     assert {record.state for record in records} == {"done"}
     written = world.written
