@@ -33,7 +33,11 @@ NEEDS = (
         "reading pull requests and reviews, asking for reviews, the merge queue",
     ),
     Permission(
-        "issues", "Issues", "write", "comments, reactions; saying why a branch cannot move, and what fails on it"
+        "issues",
+        "Issues",
+        "write",
+        "comments, reactions; saying why a branch cannot move, and what fails on it; "
+        "hearing of new issues, and of the one that lists teams",
     ),
     Permission(
         "statuses",
@@ -67,6 +71,7 @@ EVENTS = (
     "check_run",
     "check_suite",
     "issue_comment",
+    "issues",
     "pull_request",
     "pull_request_review",
     "pull_request_review_comment",

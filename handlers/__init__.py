@@ -3,6 +3,7 @@
 from bot.plan import joined
 from handlers import (
     cc_reviewers,
+    docker_update,
     docs_link,
     hardware_results,
     hardware_runs,
@@ -22,6 +23,7 @@ from handlers import (
     skipped_tests,
     slow_tests,
     stale_reviews,
+    team_tags,
 )
 
 COMMANDS = (*slow_tests.COMMANDS, *rerun.COMMANDS, *merge.COMMANDS, *help.COMMANDS)
@@ -40,11 +42,13 @@ ROUTER = joined(
         repository_file.router,
         merge.router,
         merge_when_green.router,
+        team_tags.router,
         skip_ci.router,
         docs_link.router,
         skipped_tests.router,
         runtime.router,
         sections.router,
         stale_reviews.router,
+        docker_update.router,
     ]
 )

@@ -13,14 +13,13 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from bot.config.keys import key_types
-from bot.config.model import LATER_KEYS, Config, RepositoryConfig
+from bot.config.model import Config, RepositoryConfig
 from bot.config.shared import ORIGINS
 from bot.config.source import Scalar, shown
 from bot.config.types import LACKING, Says, Section
 
 UNKNOWN = "unknown key{guess}; allowed: {known}"
 NO_KEYS_HERE = "unknown key; there are none to be set here, write true or false"
-NOT_YET = "not supported by this version of Nightjar; remove it, or update to a version that has it"
 ELSEWHERE = "unknown key here; write it below defaults, or below a repository"
 ONLY_APP_YAML = "can only be set in app.yaml, by who runs the bot; remove it here"
 MISSING = "the key {key} is missing; it must be {words}"
@@ -115,11 +114,9 @@ def _unknown(location: Location, root: type[BaseModel]) -> str:
     key = str(location[-1])
     model = _unwrapped(_described(location[:-1], root)[1])
     origin = ORIGINS.get(model, model)
-    if origin is RepositoryConfig and key in LATER_KEYS:
-        return NOT_YET
     if origin is not model and (key in origin.model_fields or (model is root and key in Config.model_fields)):
         return ONLY_APP_YAML
-    if model is Config and key in LATER_KEYS.union(RepositoryConfig.model_fields):
+    if model is Config and key in RepositoryConfig.model_fields:
         return ELSEWHERE
     known = list(model.model_fields)
     if not known:

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from bot.config.alarms import MainFailures, Regressions
 from bot.config.ci_decisions import RebuildDocker, SkipCi
 from bot.config.ci_tests import Runtime, SkippedTests, Tests
+from bot.config.docker_update import DockerUpdate
 from bot.config.docs_link import DocsLink
 from bot.config.keys import Keys
 from bot.config.last_good import LastGood
@@ -19,6 +20,7 @@ from bot.config.merge import Merge
 from bot.config.nightly import Nightly
 from bot.config.results import Results
 from bot.config.stale_reviews import StaleReviews
+from bot.config.teams import Teams
 from bot.config.types import (
     LACKING,
     EncryptedAddress,
@@ -32,11 +34,6 @@ from bot.config.types import (
     WebAddress,
 )
 from bot.schedule import Schedule
-
-LATER_KEYS = frozenset(
-    {"teams"},
-)
-"""Repository keys whose names are settled and whose features this version does not have: refused, never ignored."""
 
 NEEDS_LAB = "needs a lab {lab} with the target {target} below results.labs, as which CI uploads its results"
 NEEDS_RESULTS = "needs results, which says where labs put what they find; add that key, or leave this one out"
@@ -193,6 +190,16 @@ class RepositoryConfig(Keys):
         description="Reviewers are reminded of pull requests on which no person has done anything for a while.",
         examples=[{"after": "7d", "every": "15m", "limit": 5}],
     )
+    teams: Annotated[Teams | None, Section(switch=True)] = Field(
+        default=None,
+        description="Those who follow a topic are mentioned where a title's `[tag]` or a label names it, once.",
+        examples=[{"topics": {"hexagon": ["@octocat", "@hubot"]}, "issue": 10317}],
+    )
+    docker_update: Annotated[DockerUpdate | None, Section(switch=True)] = Field(
+        default=None,
+        description="One pull request that gives each Docker image of CI its newest tag, kept up to date every day.",
+        examples=[{"file": "ci/jenkins/docker-images.ini"}],
+    )
     repository_file: bool = Field(
         default=True,
         description=(
@@ -230,6 +237,7 @@ class RepositoryConfig(Keys):
             "main-failures": self.main_failures,
             "merges": self.merge,
             "stale-reviews": self.stale_reviews,
+            "docker-update": self.docker_update,
         }
         return {name: feature.schedule for name, feature in features.items() if feature is not None}
 

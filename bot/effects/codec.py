@@ -18,6 +18,7 @@ from bot.effects.last_good import ConcludeLastGood
 from bot.effects.look import AskForLook
 from bot.effects.merge import LeaveQueue, MergePull
 from bot.effects.nightly import ConcludeNightly, MarkNightly, PublishNightly
+from bot.effects.pulls import KeepPull
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import Remember
@@ -27,6 +28,7 @@ from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.runs import TakeRun
 from bot.effects.sections import AskForSection, HandOverSection, MarkOutOfDate, ShowSection
 from bot.effects.statuses import SetStatus
+from bot.effects.teams import KeepTeamList, MentionFollowers
 from bot.effects.tell import PostNews, Tell
 from bot.effects.wishes import EndWish, KeepWish, LookAtPull
 from bot.payload import Json
@@ -45,13 +47,16 @@ KINDS: dict[str, type[Effect]] = {
         JenkinsBuild,
         KeepIssue,
         KeepLabel,
+        KeepPull,
         KeepRepositoryFile,
+        KeepTeamList,
         KeepWish,
         LeaveQueue,
         LookAtPull,
-        MergePull,
         MarkNightly,
         MarkOutOfDate,
+        MentionFollowers,
+        MergePull,
         MoveBranch,
         PostNews,
         PublishNightly,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from markdown_it import MarkdownIt
@@ -69,6 +69,54 @@ def visible_lines(text: str) -> list[Line]:
         elif token.type == "inline" and not quiet and token.map:
             reader.inline(token.children or (), first_line=token.map[0] + 1)
     return reader.lines
+
+
+def outside_code(text: str) -> str:
+    """Return what a text shows outside of code and links, as GitHub shows it: where it looks for names.
+
+    Each thing that is left out becomes a HOLE. A text over TEXT_LIMIT, which cannot come from GitHub, shows nothing.
+    """
+    if len(text) > TEXT_LIMIT:
+        return ""
+    parts: list[str] = []
+    quiet: Counter[str] = Counter()
+    for token in _flat(_PARSER.parse(text.replace(HOLE, "\N{REPLACEMENT CHARACTER}"))):
+        if token.type in ("html_block", "html_inline"):
+            html, comment, _ = _without_comments(token.content).partition("<!--")
+            parts.append(_shown_of_html(html, quiet))
+            if comment and token.type == "html_block":
+                break  # it was never closed
+        elif token.type in ("link_open", "link_close"):
+            quiet["link"] += token.nesting
+        elif token.type in ("text", "text_special") and not any(quiet.values()):
+            parts.append(token.content)
+        else:
+            # Not part of a word with what follows: the end of a line or a block, code, an image.
+            parts.append("\n" if token.type in ("softbreak", "hardbreak") or token.block else HOLE)
+    return "".join(parts)
+
+
+def _flat(tokens: Sequence[Token]) -> Iterator[Token]:
+    for token in tokens:
+        if token.type == "inline":
+            yield from token.children or ()
+        else:
+            yield token
+
+
+_CODE_HTML = re.compile(r"<(/?)(pre|code|tt|samp|kbd|script|style|a)(?=[\s/>])[^<>]*>", re.IGNORECASE)
+_TAG = re.compile(r"<[^<>]*>")
+
+
+def _shown_of_html(html: str, quiet: Counter[str]) -> str:
+    """Return the text of some HTML outside of code and links; `quiet` counts what of these is open, and is changed."""
+    shown, position = [], 0
+    for match in _CODE_HTML.finditer(html):
+        shown.append(HOLE if any(quiet.values()) else html[position : match.start()])
+        name, position = match[2].lower(), match.end()
+        quiet[name] = max(0, quiet[name] + (-1 if match[1] else 1))
+    shown.append(HOLE if any(quiet.values()) else html[position:])
+    return _TAG.sub(HOLE, "".join(shown))
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bot.github.markdown import visible_lines
+from bot.github.markdown import outside_code, visible_lines
 
 _CC = re.compile(r"(?:^|(?<=[ (\[,;.:\u2013\u2014*-]))/?cc(?: ?: ?| )(?=@)", re.IGNORECASE)
 _SEPARATOR = re.compile(r"(?: ?[,;&+] ?(?:and )?| and | )(?=@)", re.IGNORECASE)
@@ -18,6 +18,7 @@ _NAME = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _ANY_NAME = re.compile(r"@[^\s,;&+]*")
+_MENTION = re.compile(rf"(?<![\w@/.+-]){_NAME.pattern}", re.VERBOSE | re.ASCII)
 _LONGEST_LOGIN = 39
 
 
@@ -46,6 +47,22 @@ def parse_ccs(body: str | None) -> Ccs:
         for cc in _CC.finditer(text):
             _read_names(text, cc.end(), users, teams)
     return Ccs(_each_once(users), _each_once(teams))
+
+
+def mentioned(text: str, owner: str) -> tuple[str, ...]:
+    """Return whom GitHub tells of a text, each once, as first spelled: people, and teams of the repository's `owner`.
+
+    Those in code, in HTML comments and in links are not, nor are e-mail addresses and names such as `@T.prim_func`.
+    Those in quotes are, and so are those after a backslash: GitHub looks for names in the finished page.
+    """
+    found = (match for match in _MENTION.finditer(outside_code(text)) if len(match["name"]) <= _LONGEST_LOGIN)
+    return _each_once(m[0][1:] for m in found if not m["team"] or m["name"].lower() == owner.lower())
+
+
+def login_or_team(written: str) -> str | None:
+    """Return the login, or `org/team`, that `@octocat` names, None for what can name nobody."""
+    match = _NAME.fullmatch(written)
+    return match[0][1:] if match and len(match["name"]) <= _LONGEST_LOGIN else None
 
 
 def _read_names(text: str, start: int, users: list[str], teams: list[str]) -> None:

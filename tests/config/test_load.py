@@ -13,12 +13,11 @@ CONTEXT = "a name of up to 100 characters in one line, as in ci/slow-tests"
 ROLES = "one of author, triage, write, maintain, admin"
 FEATURES = (
     "slow_tests, rerun, cc_reviewers, help, results, nightly, last_good, main_failures, regressions, merge, docs, "
-    "skipped_tests, runtime, skip_ci, rebuild_docker, stale_reviews, repository_file"
+    "skipped_tests, runtime, skip_ci, rebuild_docker, stale_reviews, teams, docker_update, repository_file"
 )
 LABEL = "the name of a label, up to 50 characters in one line, as in ready-for-merge"
 SWITCH = "it must be true, false or a mapping of keys"
 ADDRESS = "must be a web address that starts with https:// or http:// and names a host"
-LATER = "not supported by this version of Nightjar; remove it, or update to a version that has it"
 NO_ALIASES = "anchors and aliases (& and *) are not read; write the value out, or share it through defaults"
 QUOTED = 'a value that starts with * must be in quotes, as in "*/branch"'
 
@@ -50,7 +49,6 @@ def inside(line: str) -> str:
         ("1: true", f"3:5: {{}}.1: unknown key; allowed: {FEATURES}"),
         ("merge: {method: fast}", "3:21: {}.merge.method: must be one of squash, merge, rebase"),
         (f"merge: {{label: {'a' * 51}}}", f"3:20: {{}}.merge.label: must be {LABEL}"),
-        ("teams: false", f"3:5: {{}}.teams: {LATER}"),
         ("help: no", f"3:11: {{}}.help: is text; {SWITCH}; for example false"),
         ("help: 1", f"3:11: {{}}.help: is a number; {SWITCH}; for example false"),
         ("help: [x]", f"3:11: {{}}.help: is a list; {SWITCH}; for example false"),
@@ -208,7 +206,7 @@ def test_every_fault_is_told_at_once_in_the_order_of_the_file() -> None:
         "  octocat/compiler:\n"
         "    help: off\n"
         "    help: true\n"
-        "    teams: {}\n"
+        "    team: {}\n"
         "    rerun: {jenkins: [{url: 'https://me:sesame@ci.example.org'}, {}]}\n"
         "  hubot: {x: 1}\n"
         "public_url: 7\n"
@@ -217,7 +215,7 @@ def test_every_fault_is_told_at_once_in_the_order_of_the_file() -> None:
         f"app.yaml:1:12: mentions[0]: {NAME}",
         f"app.yaml:4:11: repositories.octocat/compiler.help: is text; {SWITCH}; for example false",
         "app.yaml:5:5: repositories.octocat/compiler.help: written twice; the first is in line 4, keep one of them",
-        f"app.yaml:6:5: repositories.octocat/compiler.teams: {LATER}",
+        f"app.yaml:6:5: repositories.octocat/compiler.team: unknown key (did you mean teams?); allowed: {FEATURES}",
         "app.yaml:7:29: repositories.octocat/compiler.rerun.jenkins[0].url: must not hold a user name or password",
         "app.yaml:7:66: repositories.octocat/compiler.rerun.jenkins[1]: the key url is missing; "
         "it must be an https address, as in https://ci.example.org",
@@ -347,5 +345,5 @@ def test_the_sample_is_valid_and_switches_everything_on() -> None:
         "octocat/hello-world": usual,
         "octocat/compiler": usual
         | {"results", "nightly", "last_good", "main_failures", "regressions", "merge", "skip_ci", "rebuild_docker"}
-        | {"docs", "skipped_tests", "runtime", "stale_reviews"},
+        | {"docs", "skipped_tests", "runtime", "stale_reviews", "teams", "docker_update"},
     }

@@ -11,10 +11,9 @@ from bot.config.repository_file import MOST_BYTES, is_repository_file, load_repo
 from bot.config.shared import SWITCHES, RepositoryFile, overlaid, settings
 
 HERE = ".github/nightjar.yaml"
-KNOWN = "slow_tests, rerun, cc_reviewers, help, nightly, last_good, main_failures, skip_ci, rebuild_docker, stale_reviews"
+KNOWN = "slow_tests, rerun, cc_reviewers, help, nightly, last_good, main_failures, skip_ci, rebuild_docker, stale_reviews, teams"
 ONLY_APP_YAML = "can only be set in app.yaml, by who runs the bot; remove it here"
 NOT_ON = "app.yaml does not switch it on, and only app.yaml can; remove it here, or ask who runs the bot"
-LATER = "not supported by this version of Nightjar; remove it, or update to a version that has it"
 PATTERNS = "a list, each item a name or a pattern of *, ? and [letters], as in release/*"
 EVERYTHING_ON = """
 rerun: {jenkins: [{url: "https://ci.example.org"}]}
@@ -63,7 +62,6 @@ def over(keys: str, written: str) -> RepositoryConfig:
         ("defaults: {}", f"1:1: defaults: {ONLY_APP_YAML}"),
         ("public_url: https://example.org", f"1:1: public_url: {ONLY_APP_YAML}"),
         ("merge: {}", f"1:1: merge: {ONLY_APP_YAML}"),
-        ("teams: {}", f"1:1: teams: {LATER}"),
     ],
 )
 def test_what_only_the_operator_may_say_is_refused_with_the_remedy(written: str, expected: str) -> None:

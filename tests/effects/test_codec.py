@@ -19,6 +19,7 @@ from bot.effects.last_good import ConcludeLastGood
 from bot.effects.look import AskForLook
 from bot.effects.merge import LeaveQueue, MergePull
 from bot.effects.nightly import ConcludeNightly, MarkNightly, PublishNightly
+from bot.effects.pulls import KeepPull
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import Remember
@@ -28,6 +29,7 @@ from bot.effects.reviewers import RequestReviewers, TellOfReviewers
 from bot.effects.runs import TakeRun
 from bot.effects.sections import AskForSection, HandOverSection, MarkOutOfDate, ShowSection
 from bot.effects.statuses import SetStatus
+from bot.effects.teams import KeepTeamList, MentionFollowers
 from bot.effects.tell import PostNews, Tell
 from bot.effects.wishes import EndWish, KeepWish, LookAtPull
 from bot.events import Person
@@ -57,12 +59,15 @@ EFFECTS: list[Effect] = [
     KeepIssue("alarm:main", "Main is broken", "`cpu/branch` fails.", news="**It fails**", news_key="alarm:7"),
     KeepLabel(1, "ready-for-merge", on=True),
     KeepRepositoryFile("b" * 40, "a" * 40, "c" * 40, 1_795_152_400, "help: false\n", 0),
+    KeepTeamList(10317, 1_795_152_400.0, {"hexagon": ("octocat", "octo-org/compiler")}),
     KeepWish(1, WISH),
     LeaveQueue(1),
     LookAtPull(1, "a" * 40, 1_795_152_400.0),
+    MentionFollowers(1, "team-tags", ("octocat",), ("hexagon",)),
     MergePull(1, WISH, waited=True),
     MarkNightly("a" * 40, "the branch nightly moved here on 2026-11-19, for labs to test"),
     MarkOutOfDate(1, ("docs-link", "runtime")),
+    KeepPull("update", "main", AT, "a" * 40, "ci/images.ini", "[jenkins]\r\n", "key", "Title", "Body", "Message"),
     MoveBranch("nightly", "a" * 40),
     PublishNightly(),
     PutCheckRun("hardware/example-lab/gpu", "a" * 40, "run-7", CONTENT, 1_795_152_400.0, True),

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.github.markdown import TEXT_LIMIT
-from bot.github.mentions import Ccs, parse_ccs
+from bot.github.mentions import Ccs, login_or_team, mentioned, parse_ccs
 
 
 @pytest.mark.parametrize(
@@ -144,3 +144,67 @@ def test_whatever_is_written_is_read_without_an_error(pieces: list[str]) -> None
     ccs = parse_ccs("".join(pieces))
     assert all("/" not in user for user in ccs.users)
     assert all("/" in team for team in ccs.teams)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("@octocat, look", ("octocat",)),
+        ("(@octocat) **@hubot**", ("octocat", "hubot")),
+        ("@Octocat and @octocat", ("Octocat",)),
+        ("> @octocat wrote", ("octocat",)),
+        ("| who |\n|---|\n| @octocat |", ("octocat",)),
+        ("~~@octocat~~", ("octocat",)),
+        ("# @octocat\n\n- @hubot", ("octocat", "hubot")),
+        (r"\@octocat", ("octocat",)),
+        ("&commat;octocat", ("octocat",)),
+        ("<details>\n@octocat\n</details>", ("octocat",)),
+        ("<b>@octocat</b> <br>@hubot", ("octocat", "hubot")),
+        ("@octo-org/gpu @elsewhere/gpu and npm i @scope/package", ("octo-org/gpu",)),
+        ("a\r\n@octocat\r\n", ("octocat",)),
+    ],
+)
+def test_github_tells_those_whom_the_page_names(text: str, expected: tuple[str, ...]) -> None:
+    assert mentioned(text, "Octo-Org") == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`@octocat`",
+        "```python\n@octocat\n```",
+        "    @octocat",
+        "<pre>\n@octocat\n</pre>",
+        "<code>@octocat</code>",
+        "a <!-- @octocat --> b",
+        "<!-- @octocat",
+        "[@octocat](https://example.org)",
+        '<a href="https://example.org">@octocat</a>',
+        "![@octocat](a.png)",
+        "octocat@example.org",
+        "https://example.org/@octocat",
+        "@T.prim_func and @tvm.testing.slow",
+        "@octocat[bot]",
+        "@-octocat",
+        "@" + "a" * 40,
+        "@octocat " * 10_000,
+        "",
+    ],
+)
+def test_nobody_is_told_of_code_comments_links_and_addresses(text: str) -> None:
+    """TVM #12840, #12848: decorators in code, and e-mail addresses, were taken for people."""
+    assert mentioned(text, "octo-org") == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [("@octocat", "octocat"), ("@octo-org/gpu", "octo-org/gpu"), ("octocat", None), ("@a.b", None), ("@a[bot]", None)],
+)
+def test_a_name_is_a_login_or_a_team(written: str, expected: str | None) -> None:
+    assert login_or_team(written) == expected
+
+
+@given(st.text())
+def test_mentions_of_any_text_can_be_found(text: str) -> None:
+    for name in mentioned(text, "octo-org"):
+        assert login_or_team(f"@{name}") == name

@@ -23,11 +23,14 @@ IN_ALARMS = {"AskForLook"}
 IN_MERGES = {"EndWish", "KeepLabel", "KeepWish", "LeaveQueue", "LookAtPull", "MergePull"}
 """Effects of merges: tests/robustness/test_merge_crashes.py kills the bot around them."""
 
+IN_LAST_GOOD = {"ConcludeLastGood"}
+"""Effects of the last good branch: tests/robustness/test_last_good_crashes.py kills the bot around them."""
+
 IN_SECTIONS = {"AskForSection", "HandOverSection", "MarkOutOfDate", "ShowSection"}
 """Effects of sections that tell of a commit: tests/robustness/test_section_crashes.py kills the bot around them."""
 
-IN_LAST_GOOD = {"ConcludeLastGood"}
-"""Effects of the last good branch: tests/robustness/test_last_good_crashes.py kills the bot around them."""
+IN_TEAMS = {"KeepTeamList", "MentionFollowers"}
+"""Effects of team tags: tests/robustness/test_team_crashes.py kills the bot around them."""
 
 AT_ONCE = 40
 """Requests that one kill hits: fewer than jobs run at once, for each job that is held takes the place of another."""
@@ -35,7 +38,8 @@ AT_ONCE = 40
 
 def test_the_conversations_take_every_kind_of_effect(undisturbed: Undisturbed, undisturbed_nights: Undisturbed) -> None:
     """A new effect has to be brought into a conversation: then kills hit it as well."""
-    taken = undisturbed.kinds | undisturbed_nights.kinds | IN_CHANNELS | IN_ALARMS | IN_MERGES | IN_LAST_GOOD | IN_SECTIONS
+    elsewhere = IN_CHANNELS | IN_ALARMS | IN_MERGES | IN_LAST_GOOD | IN_SECTIONS | IN_TEAMS
+    taken = undisturbed.kinds | undisturbed_nights.kinds | elsewhere
     assert taken == KINDS.keys() - WITHIN_OTHERS
 
 

@@ -1,0 +1,46 @@
+"""The keys below `teams`: who follows which topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from bot.config.keys import Keys
+from bot.config.types import Says, Shared, WholeNumber
+
+Topic = Annotated[
+    str,
+    StringConstraints(pattern=r"^[^\s\[\],@\x00-\x1f\x7f](?:[^\[\],@\x00-\x1f\x7f]{0,48}[^\s\[\],@\x00-\x1f\x7f])?$"),
+    Says("a tag or the name of a label, up to 50 characters without brackets, commas and @, as in hexagon"),
+]
+
+Follower = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^@[A-Za-z0-9](?:[A-Za-z0-9-]{0,37}[A-Za-z0-9])?(?:_[A-Za-z0-9]{3,8})?(?:/[A-Za-z0-9][A-Za-z0-9_-]{0,99})?$"
+    ),
+    Says('a person or a team with its @, in quotes, as in "@octocat" or "@octo-org/compiler"'),
+]
+
+
+class Teams(Keys):
+    """Those who follow a topic are mentioned where a title's `[tag]` or a label names it."""
+
+    topics: Shared[Mapping[Topic, tuple[Follower, ...]]] = Field(
+        default={},
+        description=(
+            "Who follows what: people, and teams of the repository's organization. Upper and lower case of topics are "
+            "the same."
+        ),
+        examples=[{"hexagon": ["@octocat", "@hubot"]}],
+    )
+    issue: Shared[WholeNumber | None] = Field(
+        default=None,
+        description=(
+            "The number of an issue that lists more of them, as lines `- hexagon @octocat @hubot` in its text, and in "
+            "comments of people with access to the repository."
+        ),
+        examples=[10317],
+    )

@@ -1,0 +1,252 @@
+"""People open pull requests and issues with tags and labels, and those who follow them hear of it once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.github import sticky
+from bot.teams import list_key
+from handlers.team_tags import READ_AGAIN_SECONDS
+from sandbox.issues import Issue
+from tests.conversations.town import BOT, REPOSITORY, Town, town
+from tests.gfm import rendered
+
+QUIET = f"""
+repositories:
+  {REPOSITORY}:
+    slow_tests: false
+    repository_file: false
+"""
+CONFIG = f"""{QUIET}
+    teams: {{topics: {{hexagon: ["@octocat", "@Triager"], adreno: ["@octocat", "@monalisa"]}}}}
+"""
+BY_LIST = f"{QUIET}\n    teams: {{issue: 1}}\n"
+REPO = "/repos/{owner}/{repo}"
+COMMENTS, COMMENT = f"GET {REPO}/issues/{{issue_number}}/comments", f"POST {REPO}/issues/{{issue_number}}/comments"
+EDIT, ISSUE = f"PATCH {REPO}/issues/comments/{{comment_id}}", f"GET {REPO}/issues/{{issue_number}}"
+WRITTEN, EDITED = {COMMENTS: 1, COMMENT: 1}, {COMMENTS: 1, EDIT: 1}
+LIST_READ = {ISSUE: 1, COMMENTS: 1}
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Town]:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=CONFIG) as place:
+        await warm(place)
+        yield place
+
+
+@pytest.fixture
+async def listing(tmp_path: Path) -> AsyncIterator[Town]:
+    """A town where issue 1 lists who follows what."""
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=BY_LIST) as place:
+        place.repo.open_issue("octocat", "Who follows what", "- hexagon: @octocat\n\nthanks @monalisa for this")
+        await warm(place)
+        yield place
+
+
+async def warm(place: Town) -> None:
+    """Let the bot find out who it is."""
+    place.repo.open_pull_request("reader", "cc", "cc @octocat")
+    await cost(place)
+
+
+async def cost(here: Town) -> Counter[str]:
+    """Return the requests that were made since the last time."""
+    await here.quiet()
+    made = Counter(f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation")
+    here.github.requests.clear()
+    return made
+
+
+def said(about: Issue) -> str:
+    """Return what the section says, empty where there is none."""
+    return "".join(sticky.sections_of(comment.body)["team-tags"] for comment in about.comments_by(BOT))
+
+
+async def a_day_later(here: Town) -> None:
+    """Let a day have gone by since the list was read."""
+    key = list_key(here.repo.id)
+    known = await here.bot.engine.records.get(key)
+    assert known is not None
+    await here.bot.engine.records.put(key, {**known, "read_at": known["read_at"] - READ_AGAIN_SECONDS})
+
+
+async def test_a_tag_of_a_title_tells_those_who_follow_it(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "[Hexagon] Faster", "Saves a pass.")
+    assert await cost(here) == WRITTEN
+    assert said(pull) == "**Teams:** cc @octocat and @Triager, for `hexagon`."
+    assert "nightjar" not in rendered(pull.comments[0].body)
+
+
+async def test_the_authors_own_text_is_left_alone(here: Town) -> None:
+    """TVM #12637: names that were written into a text ended up in the message of the merge."""
+    pull = here.repo.open_pull_request("hubot", "[hexagon] Faster", "Saves a pass.\r\n\r\ncc @monalisa, @reader\r\n")
+    await here.quiet()
+    assert pull.body == "Saves a pass.\r\n\r\ncc @monalisa, @reader\r\n"
+    assert here.github.requests.count("PATCH", f"{REPO}/pulls/{{pull_number}}") == 0
+    assert said(pull)
+
+
+async def test_on_an_issue_they_are_told_in_one_comment(here: Town) -> None:
+    issue = here.repo.open_issue("hubot", "[hexagon] It is slow", None)
+    assert await cost(here) == WRITTEN
+    assert said(issue) == "**Teams:** cc @octocat and @Triager, for `hexagon`."
+    issue.label("hubot", "Adreno")
+    assert await cost(here) == EDITED
+    assert said(issue) == "**Teams:** cc @monalisa, @octocat and @Triager, for `adreno`, `hexagon`."
+    assert len(issue.comments) == 1
+
+
+async def test_a_label_that_comes_later_adds_those_who_are_new_in_place(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
+    await here.quiet()
+    (first,) = pull.comments
+    pull.label("triager", "adreno", "good first issue")
+    await here.quiet()
+    assert pull.comments == [first]
+    assert said(pull) == "**Teams:** cc @monalisa, @octocat and @Triager, for `adreno`, `hexagon`."
+
+
+async def test_what_brings_nobody_new_costs_nothing(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
+    await cost(here)
+    pull.label("triager", "hexagon", "needs-review")
+    pull.edit("hubot", title="[hexagon][tests] Faster", body="More words.")
+    pull.unlabel("triager", "hexagon")
+    pull.edit("hubot", title="Faster")
+    pull.push()
+    pull.close("hubot")
+    pull.reopen("hubot")
+    pull.label("triager", "hexagon")
+    assert await cost(here) == {}
+    assert said(pull) == "**Teams:** cc @octocat and @Triager, for `hexagon`."
+
+
+@pytest.mark.parametrize("title", ["[] Faster", "[ ] Faster", "Faster", "[tests] Faster", "hexagon: faster"])
+async def test_what_names_no_topic_tells_nobody(here: Town, title: str) -> None:
+    """TVM #11454, #11455: an empty tag had people told."""
+    pull = here.repo.open_pull_request("hubot", title)
+    assert await cost(here) == {}
+    assert pull.comments == []
+
+
+async def test_the_author_and_who_is_in_the_text_already_are_not_told(here: Town) -> None:
+    pull = here.repo.open_pull_request("triager", "[hexagon, adreno] Faster", "Thanks @Octocat.")
+    await here.quiet()
+    assert said(pull) == "**Teams:** cc @monalisa, for `adreno`."
+
+
+async def test_a_draft_waits_until_it_is_ready(here: Town) -> None:
+    """TVM #12824: of drafts people were told by one of its two bots."""
+    pull = here.repo.open_pull_request("hubot", "[hexagon] Faster", draft=True)
+    pull.label("hubot", "adreno")
+    pull.edit("hubot", title="[hexagon] Much faster")
+    assert await cost(here) == {}
+    pull.ready_for_review("hubot")
+    await here.quiet()
+    assert said(pull) == "**Teams:** cc @monalisa, @octocat and @Triager, for `adreno`, `hexagon`."
+
+
+async def test_nobody_is_told_of_what_is_closed(here: Town) -> None:
+    issue = here.repo.open_issue("hubot", "It is slow")
+    issue.close("hubot")
+    issue.label("hubot", "hexagon")
+    assert await cost(here) == {}
+    issue.reopen("hubot")
+    await here.quiet()
+    assert said(issue)
+
+
+async def test_other_sections_and_comments_of_others_stay_as_they_are(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    ours = pull.comment(BOT, sticky.render({"docs": "built"}))
+    forged = pull.comment("reader", sticky.render({"team-tags": "cc @everybody"}))
+    pull.label("hubot", "hexagon")
+    await here.quiet()
+    assert sticky.sections_of(ours.body).keys() == {"docs", "team-tags"}
+    assert forged.body == sticky.render({"team-tags": "cc @everybody"})
+
+
+async def test_an_issues_list_is_read_once_and_again_when_it_changes(listing: Town) -> None:
+    """Requests do not grow with pull requests: the list is read when it changes, and once a day."""
+    pull = listing.repo.open_pull_request("hubot", "[hexagon] Faster")
+    assert await cost(listing) == WRITTEN
+    assert said(pull) == "**Teams:** cc @octocat, for `hexagon`."
+    for number in range(5):
+        listing.repo.open_issue("hubot", f"[tests] {number}")
+        pull.label("hubot", f"label-{number}")
+    assert await cost(listing) == {}
+    roll = listing.repo.issues[1]
+    roll.edit("octocat", body="- hexagon: @octocat, @triager\r\n- adreno @reader\r\n")
+    assert await cost(listing) == LIST_READ
+    pull.edit("hubot", title="[hexagon][adreno] Faster")
+    assert await cost(listing) == EDITED
+    assert said(pull) == "**Teams:** cc @octocat, @reader and @triager, for `adreno`, `hexagon`."
+
+
+async def test_comments_of_people_with_access_list_too_and_no_others(listing: Town) -> None:
+    """TVM's list took any line of anybody's comment that held an `@`."""
+    roll = listing.repo.issues[1]
+    comment = roll.comment("triager", "Me too:\n\n- hexagon @triager\n\nthanks @monalisa for this")
+    roll.comment("stranger", "- hexagon @stranger")
+    roll.comment("reader", "> - hexagon @reader\n\nDone.")
+    await cost(listing)
+    roll.comment("stranger", "- hexagon @passer-by")
+    assert await cost(listing) == {}
+    pull = listing.repo.open_pull_request("hubot", "[hexagon][thanks] Faster")
+    assert await cost(listing) == WRITTEN
+    assert said(pull) == "**Teams:** cc @octocat and @triager, for `hexagon`."
+    roll.edit_comment(comment, "- hexagon @monalisa")
+    roll.delete_comment(comment)
+    await listing.quiet()
+    later = listing.repo.open_pull_request("hubot", "[hexagon] Faster still")
+    await listing.quiet()
+    assert said(later) == "**Teams:** cc @octocat, for `hexagon`."
+
+
+async def test_a_list_of_more_than_a_hundred_comments_is_read_to_its_end(listing: Town) -> None:
+    """The predecessor read the first hundred. That events were lost is made good within a day."""
+    roll = listing.repo.issues[1]
+    listing.github.webhooks.lose("issue_comment", times=150)
+    for number in range(150):
+        roll.comment("octocat", f"- topic-{number} @person-{number}")
+    await a_day_later(listing)
+    pull = listing.repo.open_pull_request("hubot", "[topic-149] Faster")
+    assert await cost(listing) == {ISSUE: 1, COMMENTS: 3, COMMENT: 1}
+    assert said(pull) == "**Teams:** cc @person-149, for `topic-149`."
+
+
+async def test_a_list_that_is_not_there_lists_nobody_and_is_not_asked_for_each_time(tmp_path: Path) -> None:
+    config = CONFIG.replace("teams: {", "teams: {issue: 77, ")
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
+        await warm(here)
+        pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
+        assert await cost(here) == Counter({ISSUE: 1}) + Counter(WRITTEN)
+        assert said(pull)
+        here.repo.open_pull_request("hubot", "[tests] Faster")
+        assert await cost(here) == {}
+        assert await here.failures() == []
+
+
+async def test_teams_of_the_organization_are_mentioned(tmp_path: Path) -> None:
+    config = f'{QUIET}\n    teams: {{topics: {{hexagon: ["@octocat/gpu", "@elsewhere/gpu"]}}}}\n'
+    teams = {"gpu": ["triager"]}
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config, teams=teams) as here:
+        pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
+        await here.quiet()
+        assert said(pull) == "**Teams:** cc @octocat/gpu, for `hexagon`."
+
+
+async def test_where_the_comment_cannot_be_written_the_next_chance_is_taken(here: Town) -> None:
+    here.github.faults.add("POST", COMMENT.removeprefix("POST "), status=403, times=1)
+    pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
+    await here.quiet()
+    assert pull.comments == []
+    assert len(await here.failures()) == 1
+    pull.label("hubot", "needs-review")
+    await here.quiet()
+    assert said(pull)

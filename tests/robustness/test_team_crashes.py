@@ -1,0 +1,52 @@
+"""SIGKILL around every request of team tags: whoever follows a topic is mentioned once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from tests.robustness.conversation import Conversation
+from tests.robustness.crashes import Crash, Point
+from tests.robustness.place import BOT, place
+
+COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
+ONE = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
+ISSUE = "/repos/{owner}/{repo}/issues/{issue_number}"
+KEYS = {"teams": {"topics": {"hexagon": ["@octocat"]}, "issue": 1}}
+SAID = "cc @monalisa, @octocat and @triager, for `adreno`, `hexagon`."
+
+
+class Tagged(Conversation):
+    """An issue lists who follows what; a pull request has a tag, and gets a label."""
+
+    async def hold(self) -> None:
+        """Open the list and the pull request, and put a label on."""
+        self.repository.open_issue("octocat", "Who follows what", "- hexagon @triager\n- adreno @monalisa")
+        self.pull = self.repository.open_pull_request("hubot", "[hexagon] Faster")
+        await self.until(lambda: self.pull.comments_by(BOT))
+        self.pull.label("hubot", "adreno")
+        await self.until(lambda: SAID in self.pull.comments_by(BOT)[0].body)
+
+
+def around(method: str, route: str, number: int) -> list[Point]:
+    return [Point(Tagged, "github", method, route, number, when) for when in ("before", "after")]
+
+
+async def test_a_kill_around_any_request_mentions_everybody_once(tmp_path: Path, sqlite_url: str) -> None:
+    points = [*around("POST", COMMENTS, 0), *around("PATCH", ONE, 0), *around("GET", ISSUE, 0)]
+    points += [*around("GET", COMMENTS, 0), *around("GET", COMMENTS, 1)]
+    async with place(tmp_path, sqlite_url) as here:
+        crash = Crash(here, points)
+        talks = crash.talks.talks
+        here.configure([talk.repository.full_name for talk in talks.values()], **KEYS)
+        await here.start()
+        await crash.come_to_the_points()
+        await here.bot.kill()
+        crash.lose_what_is_held()
+        await here.start()
+        await crash.talks.end()
+        for name, talk in talks.items():
+            (comment,) = talk.pull.comments_by(BOT)
+            assert SAID in comment.body, name
+            told = Counter({deed: count for deed, count in talk.deeds.items() if deed.startswith("issue_comment")})
+            assert told == {"issue_comment.created": 1, "issue_comment.edited": 1}, name

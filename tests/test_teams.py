@@ -1,0 +1,178 @@
+"""Who follows what, and who is to hear of it, as tables: each vector of the script that did it before, and ours."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.config.teams import Teams
+from bot.payload import Payload
+from bot.teams import MOST, Opened, TeamList, Told, followers, listed
+from bot.teams import given as configured
+
+OWNER = "octo-org"
+TOPICS = {
+    "hexagon": ("octocat", "hubot"),
+    "adreno": ("octocat", "octo-org/gpu", "elsewhere/gpu"),
+    "skip ci": ("monalisa",),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("- hexagon @octocat @hubot", {"hexagon": ("octocat", "hubot")}),
+        ("- hexagon: @octocat, @hubot", {"hexagon": ("octocat", "hubot")}),
+        ("- hexagon:@octocat", {"hexagon": ("octocat",)}),
+        ("- hexagon @octocat.", {"hexagon": ("octocat",)}),
+        ("- hexagon, adreno @octocat", {"hexagon": ("octocat",), "adreno": ("octocat",)}),
+        ("- hexagon: @octocat,@hubot and @monalisa", {"hexagon": ("octocat", "hubot", "monalisa")}),
+        ("- hexagon \N{EM DASH} @octocat", {"hexagon": ("octocat",)}),
+        ("* hexagon @octocat\n+ adreno @hubot", {"hexagon": ("octocat",), "adreno": ("hubot",)}),
+        ("- a\n  - hexagon @octocat", {"hexagon": ("octocat",)}),
+        ("- [ ] hexagon @octocat\n- [x] adreno @hubot", {"hexagon": ("octocat",), "adreno": ("hubot",)}),
+        ("- **Hexagon** @octocat", {"hexagon": ("octocat",)}),
+        ("- skip  CI @octocat", {"skip ci": ("octocat",)}),
+        ("- hexagon @Octocat\n- HEXAGON @octocat @hubot", {"hexagon": ("Octocat", "hubot")}),
+        ("- hexagon @octo-org/gpu", {"hexagon": ("octo-org/gpu",)}),
+        ("- hexagon @hubot[bot] @octocat", {"hexagon": ("octocat",)}),
+        ("- hexagon @octocat\r\n- adreno @hubot\r\n", {"hexagon": ("octocat",), "adreno": ("hubot",)}),
+        ("# Teams\n\nSay who follows what.\n\n- hexagon @octocat\n", {"hexagon": ("octocat",)}),
+    ],
+)
+def test_lines_of_lists_say_who_follows_what(text: str, expected: dict[str, tuple[str, ...]]) -> None:
+    """The predecessor read `x.` and `x,` as names, `a, b` as one topic, nobody behind a colon, and no `*`."""
+    assert listed(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "thanks @hubot for this",
+        "- thanks @hubot for this",
+        "- thanks to @hubot, who did it",
+        "> - hexagon @octocat",
+        "> hexagon @octocat",
+        "hexagon @octocat",
+        "1. hexagon @octocat",
+        "```\n- hexagon @octocat\n```",
+        "    - hexagon @octocat",
+        "<!--\n- hexagon @octocat\n-->",
+        "- hexagon",
+        "- hexagon @",
+        "- @octocat",
+        "- , @octocat",
+        "- [hexagon] @octocat",
+        "- [hexagon](https://example.org) @octocat",
+        "- hexagon `@octocat`",
+        f"- {'a' * 51} @octocat",
+        "",
+    ],
+)
+def test_what_is_no_line_of_a_list_says_nothing(text: str) -> None:
+    """In the predecessor, chat gave topics their names, and so did quoted replies."""
+    assert listed(text) == {}
+
+
+@given(st.text())
+def test_any_text_can_be_read(text: str) -> None:
+    for people in listed(f"- hexagon {text}\n- {text} @octocat").values():
+        assert people
+
+
+def opened(title: str = "[hexagon] Faster", body: str = "", *labels: str, author: str = "monalisa") -> Opened:
+    return Opened(7, author, title, body, labels)
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [
+        (opened(), ("hubot", "octocat")),
+        (opened("Faster"), ()),
+        (opened("[tests] Faster"), ()),
+        (opened("[HEXAGON] Faster"), ("hubot", "octocat")),
+        (opened("[tests, Hexagon] Faster"), ("hubot", "octocat")),
+        (opened("[] Faster"), ()),
+        (opened("Faster", "", "Hexagon"), ("hubot", "octocat")),
+        (opened("Faster", "", "good first issue", "hexagon"), ("hubot", "octocat")),
+        (opened("[adreno] Faster", "", "hexagon"), ("hubot", "octo-org/gpu", "octocat")),
+        (opened("[Skip  CI] Faster"), ()),
+        (opened(author="HuBot"), ("octocat",)),
+        (opened(body="@octocat, please look."), ("hubot",)),
+        (opened(body="cc @OctoCat"), ("hubot",)),
+        (opened(body="> @octocat wrote"), ("hubot",)),
+        (opened(body="`@octocat` and octocat@example.org"), ("hubot", "octocat")),
+        (opened("[hexagon] As @octocat said"), ("hubot",)),
+        (opened("[adreno] Faster", "@octo-org/GPU"), ("octocat",)),
+    ],
+)
+def test_who_is_to_hear_of_it(what: Opened, expected: tuple[str, ...]) -> None:
+    """By tags and labels in any case; not the author, not who is in the text; in TVM `@bob` did not stop `cc @Bob`."""
+    assert followers(what, TOPICS, OWNER).people == expected
+
+
+def test_no_team_of_another_organization_is_mentioned_and_nobody_who_is_called_as_the_bot() -> None:
+    assert followers(opened("[adreno]"), TOPICS, "elsewhere", {"octocat"}).people == ("elsewhere/gpu",)
+
+
+def test_only_topics_are_told_for_which_somebody_hears() -> None:
+    found = followers(opened("[hexagon][adreno] Faster", "@octocat @octo-org/gpu"), TOPICS, OWNER)
+    assert found == Told(("hubot",), ("hexagon",))
+
+
+@pytest.mark.parametrize("body", [None, "", "text\r\n\r\ncc @octocat\r\n"])
+def test_what_github_sends_is_read(body: str | None) -> None:
+    """The predecessor failed on a text of null, and did not see a cc line that ends as browsers end it."""
+    said = {"number": 7, "title": "[hexagon]", "body": body, "user": None, "labels": [{"name": "x"}]}
+    people = followers(Opened.of(Payload(said)), TOPICS, OWNER).people
+    assert people == (("hubot",) if body else ("hubot", "octocat"))
+
+
+@pytest.mark.parametrize(
+    ("before", "more", "after"),
+    [
+        (Told(), Told(("b", "a"), ("x",)), Told(("a", "b"), ("x",))),
+        (Told(("a", "c"), ("x",)), Told(("b",), ("y",)), Told(("a", "b", "c"), ("x", "y"))),
+        (Told(("a", "b"), ("x",)), Told(("B",), ("y",)), Told(("a", "b"), ("x",))),
+        (Told(("a",), ("x",)), Told(), Told(("a",), ("x",))),
+    ],
+)
+def test_whoever_was_mentioned_stays_and_nobody_is_twice(before: Told, more: Told, after: Told) -> None:
+    """The predecessor made `cc @a @b` of `cc @a, @c` and b: c was lost."""
+    assert before.and_then(more) == after
+
+
+def test_a_conversation_mentions_so_many_and_no_more() -> None:
+    many = Told(tuple(f"person-{n:03}" for n in range(MOST + 5)), ("x",))
+    full = Told().and_then(many)
+    assert full.people == many.people[:MOST]
+    assert full.and_then(many) == full
+
+
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        (Told(("a",), ("hexagon",)), "**Teams:** cc @a, for `hexagon`."),
+        (
+            Told(("a", "b", "o/t"), ("adreno", "x|y")),
+            "**Teams:** cc @a, @b and @o/t, for `adreno`, <code>x\\|y</code>.",
+        ),
+    ],
+)
+def test_what_people_read(told: Told, text: str) -> None:
+    assert told.text().replace("&#124;", "\\|") == text
+
+
+def test_records_are_read_as_they_were_written() -> None:
+    read = TeamList(7, 1.5, {"hexagon": ("octocat", "o/t")})
+    assert TeamList.read(read.as_record()) == read
+    assert TeamList.read(None) is None
+    told = Told(("a",), ("x",))
+    assert Told.read(told.as_record()) == told
+    assert Told.read(None) == Told()
+
+
+def test_app_yaml_says_who_follows_what() -> None:
+    config = Teams(topics={"Hexagon": ("@octocat",), "hexagon ci": ("@octo-org/gpu", "@hubot")})
+    assert configured(config) == {"hexagon": ("octocat",), "hexagon ci": ("octo-org/gpu", "hubot")}
