@@ -66,12 +66,18 @@ class Known:
     """What is known between two looks: what fails, and which failures were seen, so that none is news twice.
 
     `seen` has the contexts of each commit that was looked at last, so it is bounded by how many those are. `news` is
-    the key of what people were told last, empty where that was nothing yet.
+    the key of what people were told last, empty where that was nothing yet, and `told_at` its moment, later than that
+    of the news before it even where a clock was put back.
     """
 
     failing: Mapping[str, Failure] = field(default_factory=dict)
     seen: Mapping[str, frozenset[str]] = field(default_factory=dict)
     news: str = ""
+    told_at: float = 0.0
+
+    def telling(self, news: str, at: float) -> Known:
+        """Return it as it is once people are told news of a key, at a moment in seconds since 1970."""
+        return replace(self, news=news, told_at=max(at, self.told_at + 1))
 
     @classmethod
     def read(cls, record: Mapping[str, Any] | None) -> Known | None:
@@ -80,13 +86,13 @@ class Known:
             return None
         failing = {one["name"]: Failure(**one) for one in record["failing"]}
         seen = {sha: frozenset(names) for sha, names in record["seen"].items()}
-        return cls(failing, seen, record.get("news", ""))
+        return cls(failing, seen, record.get("news", ""), record.get("told_at", 0.0))
 
     def as_json(self) -> dict[str, Any]:
         """Return it as its record holds it."""
         failing = [asdict(failure) for _, failure in sorted(self.failing.items())]
         seen = {sha: sorted(names) for sha, names in self.seen.items()}
-        return {"failing": failing, "seen": seen, "news": self.news}
+        return {"failing": failing, "seen": seen, "news": self.news, "told_at": self.told_at}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +156,8 @@ def decide(before: Known | None, look: Look, contexts: Sequence[str]) -> Change:
             gone.append(old)
         else:
             failing[name] = replace(old, seen=look.at) if listed else old
-    return Change(tuple(began), tuple(recovered), tuple(gone), Known(failing, _seen(results, look, known), known.news))
+    after = replace(known, failing=failing, seen=_seen(results, look, known))
+    return Change(tuple(began), tuple(recovered), tuple(gone), after)
 
 
 def _begun(name: str, listed: Sequence[_Result], look: Look, known: Known) -> Failure | None:

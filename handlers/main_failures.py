@@ -145,21 +145,25 @@ async def look_at_branch(context: Context) -> Plan:
         raise UserError(NO_BRANCH.format(branch=branch))
     repository = context.repository.full_name
     signals = [await signals_of(context.github, repository, commit.sha) for commit in commits[:MOST_COMMITS]]
-    change = decide(before, Look(float(asked.integer("at")), commits, signals), watched.contexts)
-    decided = plan(change, branch, key, watched, before)
+    look = Look(float(asked.integer("at")), commits, signals)
+    change = decide(before, look, watched.contexts)
+    decided = plan(change, branch, key, watched, before, look.at)
     if change.is_news or "issue" not in watched.to or await _is_told(context, change.known.news):
         return decided
     return replace(decided, effects=(*decided.effects, issue_of(change.known, branch)))
 
 
-def plan(change: Change, branch: str, key: str, watched: MainFailures, before: Known | None) -> Plan:
-    """Return what is to be done about a change: it is remembered first, so that no other look can find it once more."""
-    known = replace(change.known, news=_news_key(change, branch)) if change.is_news else change.known
+def plan(change: Change, branch: str, key: str, watched: MainFailures, before: Known | None, at: float) -> Plan:
+    """Return what is to be done about a change that was seen at a moment, in seconds since 1970.
+
+    It is remembered first, so that no other look can find it once more.
+    """
+    known = change.known.telling(_news_key(change, branch), at) if change.is_news else change.known
     effects: list[Effect] = [Remember(key, known.as_json())] if known != before else []
     if not change.is_news:
         return Plan(tuple(effects), why=NO_NEWS.format(branch=branch, count=len(known.failing)))
     news = news_of(change, branch)
-    standing = Standing(f"{NAME}:{branch}", *standing_of(known, branch), begins=bool(change.began))
+    standing = Standing(f"{NAME}:{branch}", *standing_of(known, branch), begins=bool(change.began), as_of=known.told_at)
     effects += tellings(watched.to, known.news, news, standing)
     return Plan(tuple(effects), why=news.title)
 
@@ -169,7 +173,7 @@ def issue_of(known: Known, branch: str) -> KeepIssue:
 
     Looks are made one by one, each when all that the last one came to has ended: nobody else is about to write it.
     """
-    return KeepIssue(f"{NAME}:{branch}", *standing_of(known, branch), news_key=known.news)
+    return KeepIssue(f"{NAME}:{branch}", *standing_of(known, branch), news_key=known.news, as_of=known.told_at)
 
 
 async def _is_told(context: Context, news: str) -> bool:

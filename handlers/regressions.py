@@ -76,7 +76,8 @@ def decide(findings: Findings, known: Known, committed_at: float, to: Sequence[P
         return Plan(remembered, why=LATER if known.told and known.night == now.night else NO_NEWS)
     about, news = findings.state.about, news_of(findings, changes, now.failing)
     issue = f"regressions:{about.lab}/{about.target}"
-    standing = Standing(issue, issue_title(findings), issue_body(findings, now.failing), begins=bool(changes.began))
+    title, body = issue_title(findings), issue_body(findings, now.failing)
+    standing = Standing(issue, title, body, begins=bool(changes.began), as_of=committed_at)
     return Plan((*remembered, *tellings(to, f"{issue}:{now.night}", news, standing)), why=news.title)
 
 

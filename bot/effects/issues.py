@@ -25,6 +25,7 @@ BODY_LIMIT = TEXT_LIMIT - 500
 NONE_OPEN = "there was no issue to be closed"
 OPENED, CLOSED = "opened an issue", "closed the issue #{number}"
 SAYS_SO, CHANGED = "the issue #{number} says so already", "the issue #{number} says so now"
+NEWER = "something newer was told in the issue of {key} already"
 LEFT_CLOSED = "somebody closed the issue #{number}, so it was left alone"
 TOLD_BEFORE = "told in an issue already"
 
@@ -37,6 +38,9 @@ class KeepIssue:
     something new `begins`, which has an issue of its own. `news` (Markdown) is told once for its `news_key`: by the
     issue's being opened, or by a comment, and never in one that a person closed. The title is that of the first moment,
     which people may change.
+
+    `as_of` is the moment of what it tells, in seconds since 1970: once something newer was told, what is older is left
+    undone, such as a failed effect that is replayed. 0: there is no order.
     """
 
     key: str
@@ -45,6 +49,7 @@ class KeepIssue:
     news: str = ""
     news_key: str = ""
     begins: bool = False
+    as_of: float = 0.0
 
     @property
     def target(self) -> str:
@@ -56,13 +61,19 @@ class KeepIssue:
         told = told_key(context.repository.id, "issue", self.news_key)
         if self.news_key and await context.records.get(told):
             return Applied(TOLD_BEFORE, changed=False)
+        moment = _moment_key(context.repository.id, self.key)
+        newest = (await context.records.get(moment) or {}).get("as_of", 0.0)
+        if 0 < self.as_of < newest:
+            return Applied(NEWER.format(key=self.key), changed=False)
         applied = await self._keep(context)
+        if self.as_of > newest:
+            await context.records.put(moment, {"as_of": self.as_of})
         if self.news_key:
             await context.records.put(told, {"state": "done"})
         return applied
 
     async def _keep(self, context: EffectContext) -> Applied:
-        record = f"issue:{context.repository.id}:{self.key}"
+        record = issue_key(context.repository.id, self.key)
         known = (await context.records.get(record) or {}).get("number")
         if not self.body and known is None:
             return Applied(NONE_OPEN, changed=False)
@@ -132,6 +143,15 @@ class KeepIssue:
     def _body_with(self, news_marker: str) -> str:
         """Return the body as it is written; the marker of the news with which the issue was opened stays in it."""
         return "\n".join(filter(None, [self._marker, news_marker, self.body]))
+
+
+def issue_key(repository_id: int, key: str) -> str:
+    """Return the key of the record that has the `number` of an issue, until it is closed by us."""
+    return f"issue:{repository_id}:{key}"
+
+
+def _moment_key(repository_id: int, key: str) -> str:
+    return f"issue-as-of:{repository_id}:{key}"
 
 
 def told_key(repository_id: int, place: str, key: str) -> str:

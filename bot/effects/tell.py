@@ -37,22 +37,26 @@ class Standing:
     `key` names the issue: there is one open issue for each. `title` is plain text. `body` is Markdown, escaped already
     and at most `bot.effects.issues.BODY_LIMIT` characters; empty when the trouble is over, and the issue is closed.
     `begins`: the news is of something that was not wrong before, so it is told even where a person closed the issue.
+    `as_of` is the moment of the news, in seconds since 1970: nothing older is told in the issue after it. 0: no order.
     """
 
     key: str
     title: str
     body: str
     begins: bool = False
+    as_of: float = 0.0
 
 
 def tellings(to: Sequence[Place], key: str, news: News, standing: Standing) -> tuple[Effect, ...]:
     """Return the effects that tell news in each place, once for each `key`, which names the news."""
     return tuple(
-        KeepIssue(standing.key, standing.title, standing.body, as_markdown(news), key, begins=standing.begins)
-        if place == "issue"
-        else Tell(place, key, news)
-        for place in dict.fromkeys(to)
+        _issue(key, news, standing) if place == "issue" else Tell(place, key, news) for place in dict.fromkeys(to)
     )
+
+
+def _issue(key: str, news: News, standing: Standing) -> KeepIssue:
+    told, begins, as_of = as_markdown(news), standing.begins, standing.as_of
+    return KeepIssue(standing.key, standing.title, standing.body, told, key, begins=begins, as_of=as_of)
 
 
 @dataclass(frozen=True, slots=True)

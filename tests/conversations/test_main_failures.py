@@ -257,6 +257,20 @@ async def test_an_issue_that_could_not_be_written_is_made_good_by_a_later_look(p
     assert await place.news() == []
 
 
+async def test_a_replay_of_news_that_could_not_be_told_tells_nothing_that_is_over(place: AlarmTown) -> None:
+    place.push("All is well", cpu="success")
+    place.town.github.faults.add(*OPEN.split(), status=403, message="Not accessible")
+    place.push("Break it", cpu="failure")
+    assert len(await place.news()) == 1
+    place.push("Mend it", cpu="success")
+    assert len(await place.news()) == 1
+    (failed,) = [look for look in await place.looks() if look.state == "failed"]
+    await place.town.bot.engine.replay(failed.guid)
+    await place.town.quiet()
+    assert place.issues == []
+    assert await place.news() == []
+
+
 async def test_a_channel_that_is_down_is_told_when_it_is_back_and_the_others_at_once(place: AlarmTown) -> None:
     place.push("All is well", cpu="success")
     place.channels.discord.faults.add("POST", "*", status=503, times=1)

@@ -168,6 +168,23 @@ async def test_an_issue_without_news_is_kept_as_it_is_told(world: World) -> None
     assert seen(issue) == ("Why", [], "closed")
 
 
+async def test_what_is_older_than_what_was_told_last_is_left_undone(world: World) -> None:
+    """The news that something broke could not be told; somebody replays it when all is well again, or worse."""
+    began, worse, over = (
+        replace(effect, as_of=at)
+        for effect, at in ((broken("gpu", 1), 60.0), (broken("cpu", 2), 120.0), (well(3), 180.0))
+    )
+    left = "something newer was told in the issue of alarm:main already"
+    assert await told(world, over) == "there was no issue to be closed"
+    assert await told(world, began) == left
+    assert issues(world) == []
+    assert await told(world, replace(worse, as_of=180.0)) == "opened an issue"
+    (issue,) = issues(world)
+    assert await told(world, began) == left
+    assert seen(issue) == ("These fail: cpu.", [], "open")
+    assert await told(world, replace(began, as_of=0.0)) == f"the issue #{issue.number} says so now"
+
+
 async def test_news_takes_few_requests(world: World) -> None:
     counts = []
     for effect in (broken("gpu", 1), broken("cpu", 2), well(3), well(3)):

@@ -122,20 +122,22 @@ def test_a_look_that_is_still_to_come_will_see_it(record: dict[str, float] | Non
 BROKEN = Failure("lint", "a" * 40, "Break it", "failure", "", 0.0, 0.0)
 FAILING = Known({"lint": BROKEN})
 WELL = Recovery(BROKEN, Commit("b" * 40, "Mend it", ""), 1, 60.0, "")
+AT = 60.0
 EVERYWHERE = MainFailures(to=("discord", "slack", "issue"))
 
 
 def test_news_is_remembered_before_it_is_told() -> None:
-    found = plan(Change((BROKEN,), (), (), FAILING), "main", "key", EVERYWHERE, None)
+    found = plan(Change((BROKEN,), (), (), FAILING), "main", "key", EVERYWHERE, None, AT)
     remember, *told = found.effects
     assert [type(effect) for effect in told] == [Tell, Tell, KeepIssue]
     assert isinstance(told[-1], KeepIssue)
-    assert remember == Remember("key", replace(FAILING, news=told[-1].news_key).as_json())
+    assert told[-1].as_of == AT
+    assert remember == Remember("key", replace(FAILING, news=told[-1].news_key, told_at=AT).as_json())
     assert found.why == "1 check began to fail on main at aaaaaaa"
 
 
 def test_the_issue_is_closed_when_nothing_fails_any_more() -> None:
-    found = plan(Change((), (WELL,), (), Known()), "main", "key", EVERYWHERE, FAILING)
+    found = plan(Change((), (WELL,), (), Known()), "main", "key", EVERYWHERE, FAILING, AT)
     issue = found.effects[-1]
     assert isinstance(issue, KeepIssue)
     assert (issue.key, issue.body) == ("main-failures:main", "")
@@ -143,17 +145,24 @@ def test_the_issue_is_closed_when_nothing_fails_any_more() -> None:
 
 def test_without_news_nobody_is_told() -> None:
     later = Known({"lint": Failure("lint", "a" * 40, "Break it", "failure", "", 0.0, 60.0)})
-    assert plan(Change((), (), (), later), "main", "key", EVERYWHERE, FAILING).effects == (
+    assert plan(Change((), (), (), later), "main", "key", EVERYWHERE, FAILING, AT).effects == (
         Remember("key", later.as_json()),
     )
-    assert plan(Change((), (), (), FAILING), "main", "key", EVERYWHERE, FAILING).effects == ()
+    assert plan(Change((), (), (), FAILING), "main", "key", EVERYWHERE, FAILING, AT).effects == ()
+
+
+def test_news_is_in_order_even_where_a_clock_was_put_back() -> None:
+    told = replace(FAILING, told_at=AT + 100)
+    *_, issue = plan(Change((), (WELL,), (), replace(told, failing={})), "main", "key", EVERYWHERE, told, AT).effects
+    assert isinstance(issue, KeepIssue)
+    assert issue.as_of > AT + 100
 
 
 def test_the_same_news_has_one_name_whenever_it_is_found() -> None:
     """The effects that tell it have their keys from there, so that two looks cannot tell it twice."""
 
     def targets(change: Change, branch: str = "main") -> list[str]:
-        return [effect.target for effect in plan(change, branch, "key", EVERYWHERE, None).effects[1:]]
+        return [effect.target for effect in plan(change, branch, "key", EVERYWHERE, None, AT).effects[1:]]
 
     again = Failure("lint", "a" * 40, "Break it", "failure", "", 600.0, 600.0)
     first = targets(Change((BROKEN,), (), (), FAILING))

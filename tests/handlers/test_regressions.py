@@ -155,7 +155,7 @@ def test_only_what_begins_is_told_where_a_person_closed_the_issue(known: Known, 
     found = findings((suite, replace(compared(confirmed=[TILE] if begins else []), good=BASE)))
     _, keep = decide(found, known, AT, ("issue",), KEY).effects
     assert isinstance(keep, KeepIssue)
-    assert keep.begins is begins
+    assert (keep.begins, keep.as_of) == (begins, AT)
 
 
 def test_a_night_is_remembered_before_it_is_told() -> None:
