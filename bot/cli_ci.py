@@ -8,6 +8,7 @@ from bot.cli_lazy import LazyGroup
 
 LAZY = {
     "decide": ("bot.cli_ci_decide:decide", "Say what CI should do for a pull request."),
+    "docker-images": ("bot.cli_ci_images:docker_images", "Say which Docker images CI takes."),
 }
 
 

@@ -15,6 +15,7 @@ from bot.errors import PayloadError, UserError
 from bot.events import Delivery, Repository
 from bot.heads import note_head
 from bot.plan import Context, Handler, Plan, Router
+from bot.reading import Reader
 from bot.repository_file import config_in_force
 from bot.told import told
 from bot.wishes import note_look
@@ -136,6 +137,7 @@ class Pipeline:
             me=await self.app.identity(),
             records=self.records,
             results=self.results,
+            reader=Reader(self.http),
         )
 
     async def _github(self, repository: Repository, *, dry_run: bool = False) -> GitHub:

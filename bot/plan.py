@@ -13,12 +13,16 @@ if TYPE_CHECKING:
     from bot.events import Delivery, Repository
     from bot.github.app import AppIdentity
     from bot.github.client import GitHub
+    from bot.reading import Reader
     from bot.results.service import ResultsService
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a handler may read while it decides. Its GitHub client refuses writes: handlers return effects."""
+    """What a handler may read while it decides. Its GitHub client refuses writes: handlers return effects.
+
+    `reader` reads from other addresses, those that are configured.
+    """
 
     delivery: Delivery
     intent: str
@@ -29,6 +33,7 @@ class Context:
     me: AppIdentity
     records: Records
     results: ResultsService
+    reader: Reader
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ NEEDS = (
         "pull_requests",
         "Pull requests",
         "write",
-        "reading pull requests and reviews, asking for reviews, the merge queue",
+        "reading pull requests and reviews, asking for reviews, the merge queue; opening the one of `docker_update`",
     ),
     Permission(
         "issues",
@@ -58,9 +58,10 @@ NEEDS = (
         "contents",
         "Contents",
         "write",
-        "merging where somebody asks for it, moving the nightly and the last good branch, and writing nothing else; "
+        "merging where somebody asks for it, moving the nightly and the last good branch and the branch of "
+        "`docker_update`, and writing nothing else; "
         "hearing of pushes; which commits are on a branch, what protects it, the names of files, and of what is in "
-        "them `.github/nightjar.yaml`, templates of pull requests and the list of required tests alone",
+        "them `.github/nightjar.yaml`, templates of pull requests the list of required tests and that of images alone",
     ),
     Permission(
         "members", "Members, of the organization", "read", "`cc @octo-org/hexagon`; may be left out without teams"

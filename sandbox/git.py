@@ -55,6 +55,8 @@ class GitStore:
 
     def __init__(self) -> None:
         self.commits: dict[str, Commit] = {}
+        self.trees: dict[str, Mapping[str, str]] = {}
+        """Trees that were made without a commit."""
 
     def commit(
         self, parents: Iterable[str], files: Mapping[str, str], message: str, author: User, date: datetime
@@ -67,6 +69,11 @@ class GitStore:
         sha = hashlib.sha1(("\n".join(lines) + nonce).encode()).hexdigest()  # noqa: S324 # git's own hash
         self.commits[sha] = Commit(sha, parents, dict(files), message, author, date, tree)
         return self.commits[sha]
+
+    def tree(self, sha: str) -> Mapping[str, str] | None:
+        """Return the files of a tree, None where there is none of that SHA."""
+        known = (commit.files for commit in self.commits.values() if commit.tree_sha == sha)
+        return self.trees.get(sha) or next(known, None)
 
     def ancestry(self, sha: str) -> list[Commit]:
         """Return the commit and all its ancestors, children before their parents."""

@@ -149,7 +149,7 @@ class Repository:
         return made
 
     def move(self, ref: str, sha: str | None, by: By) -> None:
-        """Point a ref at a commit (None deletes it), tell the Apps, and let pull requests follow."""
+        """Point a ref at a commit (None deletes it), tell the Apps, and let pull requests follow, or end."""
         by, before = self.github.user(by), self.refs.get(ref, NO_COMMIT)
         if sha is None:
             del self.refs[ref]
@@ -159,12 +159,17 @@ class Repository:
         if before == NO_COMMIT or sha is None:
             self.github.events.ref("create" if sha else "delete", by, self, ref)
         self.github.events.push(by, self, ref, before, sha or NO_COMMIT)
-        if sha is None or not ref.startswith(HEADS):
+        if not ref.startswith(HEADS):
             return
         branch = ref.removeprefix(HEADS)
-        self._begin_suites(by, sha, branch)
+        if sha is not None:
+            self._begin_suites(by, sha, branch)
         for pull in [p for repository in self.github.repositories.values() for p in repository.pulls]:
-            if pull.state == "open" and pull.head_repository is self and pull.head_ref == branch:
+            if pull.state != "open" or pull.head_repository is not self or pull.head_ref != branch:
+                continue
+            if sha is None:
+                pull.close(by)
+            else:
                 pull.synchronize(by, sha)
 
     def protect(self, branch: str, *required: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 
 from sandbox.errors import ApiError, not_found, refused
-from sandbox.git import blob_sha
+from sandbox.git import blob_sha, tree_sha
 from sandbox.routing import Answer, Call, route
 from sandbox.views import repositories
 
@@ -73,6 +73,38 @@ def get_tree(call: Call) -> Answer:
     ]  # fmt: skip
     body = {"sha": commit.tree_sha, "url": f"{url}/trees/{commit.tree_sha}", "tree": tree, "truncated": False}
     return Answer(body)
+
+
+@route("POST", f"{REPO}/git/trees", "contents")
+def create_tree(call: Call) -> Answer:
+    """Make a tree out of another one and files with their text; nothing refers to it yet."""
+    repository, git = call.repository, call.repository.git
+    base = git.tree(call.body["base_tree"]) if "base_tree" in call.body else {}
+    if base is None:
+        raise not_found()
+    files = dict(base)
+    for entry in call.body["tree"]:
+        if (entry.get("mode"), entry.get("type")) != ("100644", "blob") or not isinstance(entry.get("content"), str):
+            raise refused("The sandbox makes trees of plain files with their content only")
+        files[entry["path"]] = entry["content"]
+    sha = tree_sha(files)
+    git.trees[sha] = files
+    return Answer({"sha": sha, "url": f"{repositories.url(repository)}/git/trees/{sha}", "truncated": False,
+                   "tree": [{"path": path, "mode": "100644", "type": "blob", "sha": blob_sha(text),
+                             "size": len(text.encode())} for path, text in sorted(files.items())]}, 201)  # fmt: skip
+
+
+@route("POST", f"{REPO}/git/commits", "contents")
+def create_commit(call: Call) -> Answer:
+    """Make a commit of a tree; no branch has it yet."""
+    git, body = call.repository.git, call.body
+    files = git.tree(body["tree"])
+    if files is None or any(parent not in git.commits for parent in body.get("parents", ())):
+        raise refused(
+            "Tree SHA does not exist" if files is None else "Parent SHA does not exist or is not a commit object"
+        )
+    made = git.commit(body.get("parents", ()), files, body["message"], call.actor, call.github.clock.now())
+    return Answer(repositories.git_commit(call.repository, made), 201)
 
 
 @route("GET", f"{REPO}/git/commits/{{commit_sha}}", "contents")

@@ -32,13 +32,16 @@ IN_SECTIONS = {"AskForSection", "HandOverSection", "MarkOutOfDate", "ShowSection
 IN_TEAMS = {"KeepTeamList", "MentionFollowers"}
 """Effects of team tags: tests/robustness/test_team_crashes.py kills the bot around them."""
 
+IN_TIMERS = {"KeepPull", "Remind"}
+"""Effects of timers: tests/robustness/test_timer_crashes.py kills the bot around them."""
+
 AT_ONCE = 40
 """Requests that one kill hits: fewer than jobs run at once, for each job that is held takes the place of another."""
 
 
 def test_the_conversations_take_every_kind_of_effect(undisturbed: Undisturbed, undisturbed_nights: Undisturbed) -> None:
     """A new effect has to be brought into a conversation: then kills hit it as well."""
-    elsewhere = IN_CHANNELS | IN_ALARMS | IN_MERGES | IN_LAST_GOOD | IN_SECTIONS | IN_TEAMS
+    elsewhere = IN_CHANNELS | IN_ALARMS | IN_MERGES | IN_LAST_GOOD | IN_SECTIONS | IN_TEAMS | IN_TIMERS
     taken = undisturbed.kinds | undisturbed_nights.kinds | elsewhere
     assert taken == KINDS.keys() - WITHIN_OTHERS
 

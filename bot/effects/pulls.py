@@ -1,0 +1,214 @@
+"""A pull request of our own that changes one file, kept up to date in place, and closed when it is not needed.
+
+Everything is written through GitHub's Git data API, without a clone: https://docs.github.com/rest/git. The commits that
+we have put on the branch are noted before it moves, so that it is only ever moved, by force, off one of those: what
+somebody else pushed there is theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from bot.effects.base import Applied, EffectContext
+from bot.effects.refs import ONE_REF, REFS
+from bot.errors import TryAgain, UserError
+from bot.github.contents import COMMIT, found_at
+from bot.github.errors import is_not_found, is_unprocessable
+from bot.github.markdown import TEXT_LIMIT, truncate
+from bot.github.refs import branch_head
+from bot.payload import Payload
+
+PULLS = "/repos/{+repo}/pulls"
+OURS = PULLS + "{?head,base,state,sort,direction,per_page}"
+ONE_PULL = PULLS + "/{number}"
+TREES, COMMITS = "/repos/{+repo}/git/trees", "/repos/{+repo}/git/commits"
+PLAIN_FILE = "100644"
+LOOKED_AT = "10"
+"""Pull requests of the branch that are looked at, the newest first: one of them is open, or none is."""
+MOST_COMMITS = 10
+"""Commits of ours that are remembered for a branch."""
+
+MARKER = "<!-- nightjar:pull:{key} -->"
+_ANY_MARKER = re.compile(r"\A<!-- nightjar:pull:[a-z0-9:]* -->\r?\n?")
+LEFT = (
+    "Somebody else has pushed to `{branch}`, so I leave it alone from now on. Delete the branch, and I begin anew.\n\n"
+)
+NOT_NEEDED = "`{base}` has all of this by now, so it is not needed any more.\n\n"
+
+OLDER = "something newer was decided since"
+SHOWN, SHOWN_ALREADY = "#{number} shows it now", "#{number} shows it already"
+OPENED, UPDATED = "opened #{number}", "updated #{number}"
+LEFT_ALONE = "somebody else has pushed to {branch}, so it was left alone"
+CLOSED_BY_OTHERS = "somebody closed #{number}, so something new is waited for"
+THEIRS = "#{number} was opened by somebody else, so its text was left alone"
+CLOSED, DELETED, NOTHING = "closed #{number}", "deleted the branch {branch}", "there is nothing to be done"
+MOVED_MEANWHILE = "the branch {branch} was changed at this very moment"
+TAKEN = (
+    "the branch {branch} has commits that I have not made, and no pull request of mine; delete it, or name another "
+    "branch in app.yaml"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeepPull:
+    """Keep one pull request open, from `branch` into `base`, as one commit on `base_sha` that gives a file `content`.
+
+    Without `content` it is not needed: it is closed, and its branch deleted. `key` names what is proposed: where a
+    person closed a pull request of that key, it stays closed. `at` (ISO 8601) is when this was decided; what is older
+    than what was done last changes nothing.
+    """
+
+    branch: str
+    base: str
+    at: str
+    base_sha: str = ""
+    path: str = ""
+    content: str = ""
+    key: str = ""
+    title: str = ""
+    body: str = ""
+    message: str = ""
+    """That of the commit."""
+
+    @property
+    def target(self) -> str:
+        """The branch."""
+        return f"pull-of:{self.branch}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Look at pull request and branch, write what differs, and note every commit before the branch moves to it.
+
+        Raises `TryAgain` where somebody moved the branch at this moment, `UserError` where it is not ours to use.
+        """
+        record = await context.records.get(record_key(context.repository.id, self.branch)) or {}
+        if record.get("at", "") > self.at:
+            return Applied(OLDER, changed=False)
+        pull = await self._pull(context)
+        head = await branch_head(context.github, context.repository.full_name, self.branch)
+        ours = head in record.get("shas", ())
+        if not self.content:
+            return await self._end(context, pull, head if ours else None, record)
+        if pull and not _is_open(pull) and not pull.has("merged_at") and self._says_so(context, pull):
+            return Applied(CLOSED_BY_OTHERS.format(number=pull.integer("number")), changed=False)
+        is_open = pull is not None and _is_open(pull)
+        if head and await self._is_there(context, head, record, is_open=is_open):
+            return await self._show(context, pull, pushed=False)
+        if head and not ours:
+            if not is_open:
+                raise UserError(TAKEN.format(branch=self.branch))
+            return await self._show(context, pull, pushed=False, left=True)
+        await self._push(context, head, record)
+        return await self._show(context, pull, pushed=True)
+
+    async def _pull(self, context: EffectContext) -> Payload | None:
+        """Return the open pull request of the branch, else the newest one of ours, else None."""
+        owner = context.repository.full_name.partition("/")[0]
+        where = {
+            **{"repo": context.repository.full_name, "head": f"{owner}:{self.branch}", "base": self.base},
+            **{"state": "all", "sort": "created", "direction": "desc", "per_page": LOOKED_AT},
+        }
+        listed = [Payload(item, "pull_request") for item in await context.github.getitem(OURS, url_vars=where)]
+        mine = [pull for pull in listed if _is_ours(pull, context)]
+        return next((pull for pull in listed if _is_open(pull)), mine[0] if mine else None)
+
+    async def _is_there(self, context: EffectContext, head: str, record: dict[str, Any], *, is_open: bool) -> bool:
+        """Say whether the branch has the file as it is to be; without a pull request, also whether it began here."""
+        if not is_open and (record.get("base_sha"), record.get("shas", [""])[-1]) != (self.base_sha, head):
+            return False
+        found = await found_at(context.github, context.repository.full_name, self.path, head)
+        return found is not None and found.raw == self.content.encode()
+
+    async def _push(self, context: EffectContext, head: str | None, record: dict[str, Any]) -> None:
+        """Make the commit, note it, and move the branch to it, if nobody has moved it meanwhile."""
+        github, where = context.github, {"repo": context.repository.full_name}
+        base = await github.getitem(COMMIT, url_vars={**where, "sha": self.base_sha})
+        file = {"path": self.path, "mode": PLAIN_FILE, "type": "blob", "content": self.content}
+        tree = {"base_tree": Payload(base, "commit").string("tree", "sha"), "tree": [file]}
+        made = Payload(await github.post(TREES, url_vars=where, data=tree), "tree").string("sha")
+        commit = {"message": self.message, "tree": made, "parents": [self.base_sha]}
+        sha = Payload(await github.post(COMMITS, url_vars=where, data=commit), "commit").string("sha")
+        shas = [*record.get("shas", ()), sha][-MOST_COMMITS:]
+        noted = {"shas": shas, "base_sha": self.base_sha, "at": self.at}
+        await context.records.put(record_key(context.repository.id, self.branch), noted)
+        if await branch_head(github, context.repository.full_name, self.branch) != head:
+            raise TryAgain(MOVED_MEANWHILE.format(branch=self.branch))
+        if head is None:
+            await github.post(REFS, url_vars=where, data={"ref": f"refs/heads/{self.branch}", "sha": sha})
+        else:
+            ref = {**where, "branch": self.branch}
+            await github.patch(ONE_REF, url_vars=ref, data={"sha": sha, "force": True})
+
+    async def _show(self, context: EffectContext, pull: Payload | None, *, pushed: bool, left: bool = False) -> Applied:
+        """Open the pull request, or have it say what it is about now; a text that says so already is left alone."""
+        if pull is None or not _is_open(pull):
+            return await self._open(context)
+        number = pull.integer("number")
+        if not _is_ours(pull, context):
+            return Applied(THEIRS.format(number=number), changed=pushed)
+        key = f"{self.key}:left" if left else self.key
+        text = LEFT_ALONE.format(branch=self.branch) if left else SHOWN_ALREADY.format(number=number)
+        if self._says_so(context, pull, key):
+            return Applied(UPDATED.format(number=number) if pushed else text, changed=pushed)
+        body = "\n".join([MARKER.format(key=key), (LEFT.format(branch=self.branch) if left else "") + self.body])
+        await self._change(context, number, {"body": body})
+        return Applied(text if left else UPDATED.format(number=number))
+
+    async def _open(self, context: EffectContext) -> Applied:
+        body = "\n".join([MARKER.format(key=self.key), self.body])
+        data = {"title": self.title, "head": self.branch, "base": self.base, "body": body}
+        try:
+            made = await context.github.post(PULLS, url_vars={"repo": context.repository.full_name}, data=data)
+        except Exception as error:
+            if is_unprocessable(error) and (there := await self._pull(context)) is not None and _is_open(there):
+                return Applied(SHOWN.format(number=there.integer("number")))
+            raise
+        return Applied(OPENED.format(number=Payload(made, "pull_request").integer("number")))
+
+    async def _end(
+        self, context: EffectContext, pull: Payload | None, head: str | None, record: dict[str, Any]
+    ) -> Applied:
+        """Close the pull request, in one write with the reason, and delete the branch; `head` None: it is not ours."""
+        done = []
+        is_open = pull is not None and _is_open(pull) and _is_ours(pull, context)
+        if is_open and head is None:
+            return Applied(LEFT_ALONE.format(branch=self.branch), changed=False)
+        if head is not None:
+            await context.records.put(record_key(context.repository.id, self.branch), {**record, "at": self.at})
+        if is_open and pull is not None:
+            number = pull.integer("number")
+            body = NOT_NEEDED.format(base=self.base) + _ANY_MARKER.sub("", pull.text("body"))
+            await self._change(context, number, {"state": "closed", "body": truncate(body, TEXT_LIMIT)})
+            done.append(CLOSED.format(number=number))
+        if head is not None:
+            where = {"repo": context.repository.full_name, "branch": self.branch}
+            try:
+                await context.github.delete(ONE_REF, url_vars=where)
+            except Exception as error:
+                if not (is_not_found(error) or is_unprocessable(error)):  # gone already: somebody was quicker
+                    raise
+            done.append(DELETED.format(branch=self.branch))
+        return Applied("; ".join(done) or NOTHING, changed=bool(done))
+
+    async def _change(self, context: EffectContext, number: int, change: dict[str, str]) -> None:
+        where = {"repo": context.repository.full_name, "number": str(number)}
+        await context.github.patch(ONE_PULL, url_vars=where, data=change)
+
+    def _says_so(self, context: EffectContext, pull: Payload, key: str = "") -> bool:
+        """Say whether a pull request of ours is about what this is."""
+        marker = MARKER.format(key=key or self.key)
+        return _is_ours(pull, context) and pull.text("body").startswith(marker)
+
+
+def record_key(repository_id: int, branch: str) -> str:
+    """Return the key of the record of a branch: the newest of our commits there, `shas`, and when it was decided."""
+    return f"pull-of:{repository_id}:{branch}"
+
+
+def _is_open(pull: Payload) -> bool:
+    return pull.string("state") == "open"
+
+
+def _is_ours(pull: Payload, context: EffectContext) -> bool:
+    return pull.has("user", "id") and pull.integer("user", "id") == context.me.user_id

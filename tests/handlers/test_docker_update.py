@@ -1,0 +1,56 @@
+"""What is proposed, decided from what the file would be."""
+
+from __future__ import annotations
+
+from bot.config.docker_update import DockerUpdate
+from bot.docker_images import Change, Place, Update
+from bot.effects.pulls import KeepPull
+from handlers.docker_update import decide
+
+AT, SHA = "2026-11-20T00:00:00Z", "a" * 40
+CONFIG = DockerUpdate()
+CPU = Place("ci_cpu", "tlcpack", "ci-cpu", "1-1-a")
+CHANGE = Change("ci_cpu", "tlcpack/ci-cpu:1-1-a", "tlcpack/ci-cpu:2-2-b")
+
+
+def proposed(*changes: Change, notes: tuple[str, ...] = (), text: str = "new") -> KeepPull:
+    (effect,) = decide(Update(text, changes, notes), [CPU], CONFIG, SHA, AT).effects
+    assert isinstance(effect, KeepPull)
+    return effect
+
+
+def test_a_change_is_proposed_as_one_commit_on_the_base_with_a_table() -> None:
+    effect = proposed(CHANGE)
+    assert (effect.branch, effect.base, effect.base_sha) == ("nightly-docker-update", "main", SHA)
+    assert (effect.path, effect.content, effect.at) == ("ci/jenkins/docker-images.ini", "new", AT)
+    assert effect.title == "[ci][docker] Update images to their newest tags"
+    assert effect.message == f"{effect.title}\n\nci_cpu=tlcpack/ci-cpu:2-2-b"
+    assert "| `ci_cpu` | `tlcpack/ci-cpu:1-1-a` | `tlcpack/ci-cpu:2-2-b` |" in effect.body
+    assert "Not looked after" not in effect.body
+
+
+def test_a_proposal_is_named_by_what_it_brings() -> None:
+    """So that what a person closed stays closed whatever else is changed in the file."""
+    other = Change("ci_cpu", "tlcpack/ci-cpu:0-0-0", CHANGE.after)
+    newer = Change("ci_cpu", CHANGE.before, "tlcpack/ci-cpu:3-3-c")
+    assert proposed(CHANGE).key == proposed(other, text="with more comments").key != proposed(newer).key
+
+
+def test_what_could_not_be_found_out_is_told() -> None:
+    effect = proposed(CHANGE, notes=("`tlcpack/ci-lint` has no tag", "and so on"))
+    assert "\nNot looked after: `tlcpack/ci-lint` has no tag; and so on.\n" in effect.body
+    plan = decide(Update("old", (), ("`tlcpack/ci-lint` has no tag",)), [CPU], CONFIG, SHA, AT)
+    assert plan.why == "no newer tags for any of 1 images; `tlcpack/ci-lint` has no tag"
+
+
+def test_where_nothing_is_newer_nothing_is_needed() -> None:
+    plan = decide(Update("old"), [CPU], CONFIG, SHA, AT)
+    assert plan.effects == (KeepPull("nightly-docker-update", "main", AT),)
+
+
+def test_a_file_without_images_of_ours_is_said_to_have_none() -> None:
+    plan = decide(Update("old"), [], CONFIG, SHA, AT)
+    assert (plan.effects, plan.why) == (
+        (),
+        "ci/jenkins/docker-images.ini names no image of tlcpack or tlcpackstaging",
+    )

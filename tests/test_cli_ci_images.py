@@ -1,0 +1,132 @@
+"""`nightjar ci docker-images`, as a step of a CI runs it, and what it takes for an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+from click.testing import CliRunner
+
+from bot.cli_ci_images import TRIES, determined, docker_images
+from bot.errors import UserError
+from bot.reading import Reader
+from bot.registry import Registry
+from sandbox.registry import RegistrySandbox
+from tests.running import Finished, run
+
+TAG = "20260101-060115-61c9742ea"
+ECR = f"012345678901.dkr.ecr.us-west-2.amazonaws.com/ci_cpu:{TAG}"
+FILE = f"""\
+[jenkins]
+ci_tag: {TAG}
+ci_arm: tlcpack/ci-arm:%(ci_tag)s
+ci_minimal: tlcpack/ci-minimal-cross:{TAG}
+ci_ecr: {ECR}
+odd: what is this
+"""
+
+
+@pytest.fixture
+async def hub() -> AsyncIterator[RegistrySandbox]:
+    sandbox = RegistrySandbox()
+    async with sandbox.serve():
+        yield sandbox
+
+
+async def ci(folder: Path, hub: RegistrySandbox, *arguments: str) -> Finished:
+    """Run the command in this process, which is sooner done than in one of its own."""
+    given = ["--file", str(ini(folder)), "--registry", hub.url, *arguments]
+    result = await asyncio.to_thread(CliRunner().invoke, docker_images, given)
+    return Finished(result.exit_code, result.stdout, result.stderr.replace(f"{folder}/", ""))
+
+
+def ini(folder: Path) -> Path:
+    (folder / "images.ini").write_text(FILE)
+    return folder / "images.ini"
+
+
+async def test_an_image_that_is_there_is_taken_and_of_any_other_the_one_for_staging(
+    tmp_path: Path, hub: RegistrySandbox
+) -> None:
+    hub.push("tlcpack/ci-arm", TAG)
+    ini(tmp_path)
+    asked = ("ci_arm", "ci_minimal", "CI_ECR", "--file", "images.ini", "--output-dir", ".docker-image-names")
+    ended = await run("ci", "docker-images", *asked, env={"NIGHTJAR_REGISTRY": hub.url}, cwd=tmp_path)
+    assert (ended.status, ended.err) == (0, "")
+    assert ended.out.splitlines() == [
+        f"ci_arm=tlcpack/ci-arm:{TAG}",
+        f"ci_minimal=tlcpackstaging/ci_minimal_cross:{TAG}",
+        f"CI_ECR={ECR}",
+    ]
+    written = {file.name: file.read_text() for file in (tmp_path / ".docker-image-names").iterdir()}
+    assert written == dict(line.split("=") for line in ended.out.splitlines())
+    assert len(hub.requests) == 2, "Amazon's is not asked for"
+
+
+async def test_what_the_file_says_is_printed_without_asking(tmp_path: Path, hub: RegistrySandbox) -> None:
+    assert (await ci(tmp_path, hub, "--lookup-only", "ci_arm")).out == f"tlcpack/ci-arm:{TAG}\n"
+    told = json.loads((await ci(tmp_path, hub, "--lookup-only", "--json", "ci_arm", "ci_ecr")).out)
+    assert told == {"ci_arm": f"tlcpack/ci-arm:{TAG}", "ci_ecr": ECR}
+    assert hub.requests == []
+
+
+async def test_trouble_with_the_registry_is_an_error_and_writes_nothing(tmp_path: Path, hub: RegistrySandbox) -> None:
+    """TVM took a limit or a failure of the registry for `not there`, and tested with other images."""
+    hub.faults.add("GET", "*", status=429, headers={"Retry-After": "0"}, times=None)
+    ended = await ci(tmp_path, hub, "ci_arm", "--output-dir", str(tmp_path / "names"))
+    assert (ended.status, ended.out) == (1, "")
+    assert ended.err == f"127.0.0.1 takes no more requests for a while; tried {TRIES} times\n"
+    assert not (tmp_path / "names").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        (["nothing"], 1, "images.ini has no image nothing; it has ci_tag, ci_arm, ci_minimal, ci_ecr, odd\n"),
+        (["odd"], 1, "odd is what is this in images.ini; an image is written NAMESPACE/NAME:TAG\n"),
+        (["ci_arm", "--file", "/no.ini"], 1, "/no.ini cannot be read (no such file or directory)"),
+        (["ci_arm", "--registry", "http://example.org"], 1, "--registry must start with https://"),
+        (["ci_arm", "--output-dir", __file__], 2, " is a file"),
+        (["../ci_arm"], 2, "must be the name of an image in the file, as in ci_cpu"),
+        ([], 2, "Missing argument 'NAME...'"),
+    ],
+)
+async def test_what_cannot_be_done_is_told(
+    tmp_path: Path, hub: RegistrySandbox, arguments: list[str], status: int, told: str
+) -> None:
+    ended = await ci(tmp_path, hub, *arguments)
+    assert (ended.status, ended.out) == (status, "")
+    assert told in ended.err
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "waits"),
+    [({}, 500, [2.0, 4.0, 8.0]), ({"Retry-After": "7"}, 429, [7.0, 7.0, 7.0]), ({"Retry-After": "600"}, 429, [])],
+)
+async def test_a_registry_in_trouble_is_asked_again_after_the_pause_that_it_wants(
+    hub: RegistrySandbox, headers: dict[str, str], status: int, waits: list[float]
+) -> None:
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    hub.push("tlcpack/ci-arm", TAG)
+    async with aiohttp.ClientSession() as session:
+        registry = Registry(Reader(session), hub.url)
+        images = {"ci_arm": f"tlcpack/ci-arm:{TAG}"}
+        hub.faults.add("GET", "*", status=status, headers=headers, times=2 if waits else 1)
+        if waits:
+            assert await determined(images, registry, "tlcpackstaging", sleep) == images
+            assert waited == waits[:2]
+            hub.faults.add("GET", "*", status=status, headers=headers, times=None)
+            waited.clear()
+        else:
+            hub.faults.add("GET", "*", status=status, headers=headers, times=None)
+        with pytest.raises(UserError, match="tried 4 times" if waits else "asks to be left alone for 600 s"):
+            await determined(images, registry, "tlcpackstaging", sleep)
+    assert waited == waits

@@ -1,0 +1,190 @@
+"""The file of CI's images: read as CI reads it, and edited without a change to anything but tags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from bot.docker_images import MOST_IMAGES, Change, Place, Update, has_host, places, read_images, staged, updated
+from bot.errors import UserError
+
+OLD, NEW, NEWER = "20260101-060115-61c9742ea", "20260201-060115-7a2b3c4d", "20260202-060115-8b3c4d5e"
+EACH = f"""\
+# Read when CI begins.
+
+[jenkins]
+ci_arm: tlcpack/ci-arm:{OLD}
+ci_lint = tlcpack/ci-lint:{OLD}
+; released images alone
+ci_cortexm: tlcpackstaging/ci_cortexm:{OLD}
+"""
+SHARED = f"""\
+[jenkins]
+ci_tag: {OLD}
+ci_arm: tlcpack/ci-arm:%(ci_tag)s
+ci_cpu: tlcpack/ci_cpu:%(ci_tag)s
+ci_ecr: 012345678901.dkr.ecr.us-west-2.amazonaws.com/ci_ecr:%(ci_tag)s
+"""
+NAMESPACES = ("tlcpack", "tlcpackstaging")
+Tags = Mapping[str, Mapping[str, float]]
+
+
+def update(text: str, tags: Tags) -> Update:
+    return updated(text, places(text, NAMESPACES), tags, "tlcpack")
+
+
+def tagged(*keys: str, **tags: float) -> Tags:
+    """Return the same tags for each of the keys: OLD, NEW or NEWER, and when they came."""
+    names = {"old": OLD, "new": NEW, "newer": NEWER}
+    return {key: {names[name]: at for name, at in tags.items()} for key in keys}
+
+
+def test_values_are_those_that_configparser_finds() -> None:
+    assert read_images(SHARED) == {
+        "ci_tag": OLD,
+        "ci_arm": f"tlcpack/ci-arm:{OLD}",
+        "ci_cpu": f"tlcpack/ci_cpu:{OLD}",
+        "ci_ecr": f"012345678901.dkr.ecr.us-west-2.amazonaws.com/ci_ecr:{OLD}",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "has no section [jenkins]"),
+        ("[other]\na: b\n", "has no section [jenkins]"),
+        ("a: b\n", "cannot be read: File contains no section headers"),
+        ("[jenkins]\na: %(nothing)s\n", "cannot be read: Bad value substitution"),
+        ("[jenkins]\na: b\na: c\n", "cannot be read: While reading from '<string>'"),
+        ("[jenkins]\nci_cpu\n", "cannot be read: Source contains parsing errors"),
+    ],
+)
+def test_what_cannot_be_read_is_told_in_one_line(text: str, problem: str) -> None:
+    with pytest.raises(UserError) as raised:
+        read_images(text)
+    assert problem in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_images_of_other_namespaces_and_registries_are_none_of_ours() -> None:
+    text = EACH + "ci_x: octocat/x:1\nci_y: ubuntu:22.04\nci_z: localhost:5000/tlcpack/z:1\n"
+    assert places(text, NAMESPACES) == [
+        Place("ci_arm", "tlcpack", "ci-arm", OLD),
+        Place("ci_lint", "tlcpack", "ci-lint", OLD),
+        Place("ci_cortexm", "tlcpackstaging", "ci_cortexm", OLD),
+    ]
+    assert [place.variable for place in places(SHARED, NAMESPACES)] == ["ci_tag", "ci_tag"]
+
+
+def test_a_file_of_more_images_than_are_looked_after_is_refused() -> None:
+    text = "[jenkins]\n" + "".join(f"ci_{n}: tlcpack/ci-{n}:1\n" for n in range(MOST_IMAGES + 1))
+    with pytest.raises(UserError, match="names 101 images"):
+        places(text, NAMESPACES)
+
+
+def test_the_tag_that_was_pushed_last_takes_the_place_of_the_old_one_and_nothing_else_changes() -> None:
+    """TVM #18717: every line end was doubled. TVM #13572, #19445: another file was edited than CI read."""
+    found = update(EACH, tagged("ci_arm", "ci_lint", "ci_cortexm", old=1, newer=2, new=3))
+    assert found.text == EACH.replace(f"tlcpackstaging/ci_cortexm:{OLD}", f"tlcpack/ci-cortexm:{OLD}").replace(OLD, NEW)
+    assert found.changes == (
+        Change("ci_arm", f"tlcpack/ci-arm:{OLD}", f"tlcpack/ci-arm:{NEW}"),
+        Change("ci_lint", f"tlcpack/ci-lint:{OLD}", f"tlcpack/ci-lint:{NEW}"),
+        Change("ci_cortexm", f"tlcpackstaging/ci_cortexm:{OLD}", f"tlcpack/ci-cortexm:{NEW}"),
+    )
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        EACH.replace("\n", "\r\n"),
+        EACH.rstrip("\n"),
+        f"{EACH}\n\n\n",
+        EACH.replace(": ", " :\t "),
+        EACH.replace("ci_lint = ", "CI_Lint="),
+        f"[other]\nci_arm: tlcpack/ci-arm:{OLD}x\n{EACH}[last]\nci_lint: y\n",
+        EACH.replace(OLD, f"{OLD}  "),
+        EACH.replace("# Read", "# ci_arm: tlcpack/ci-arm:x\n# Lies: é, \u2028"),
+    ],
+    ids=["CRLF", "no last line end", "empty lines", "blanks", "letters", "other sections", "trailing", "comments"],
+)
+def test_however_the_file_is_written_only_tags_change(text: str) -> None:
+    found = update(text, tagged("ci_arm", "ci_lint", old=1, new=2))
+    assert len(found.changes) == 2
+    assert found.text == text.replace(f"ci-arm:{OLD}", f"ci-arm:{NEW}", 9).replace(
+        f"ci-lint:{OLD}", f"ci-lint:{NEW}"
+    ).replace(f"ci-arm:{NEW}x", f"ci-arm:{OLD}x")
+
+
+def test_nothing_changes_where_the_file_has_the_newest_tags() -> None:
+    found = update(EACH, tagged("ci_arm", "ci_lint", "ci_cortexm", old=3, new=2))
+    assert (found.text, found.changes, found.notes) == (EACH, (), ())
+
+
+def test_an_image_without_tags_is_told_of_and_keeps_no_other_from_being_updated() -> None:
+    """TVM's script ended in an IndexError."""
+    found = update(EACH, {**tagged("ci_arm", old=1, new=2), "ci_lint": {}})
+    assert [change.key for change in found.changes] == ["ci_arm"]
+    assert found.notes == (
+        "`tlcpack/ci-lint` has no tag such as 20221013-060115-61c9742ea at the registry",
+        "`tlcpack/ci-cortexm` has no tag such as 20221013-060115-61c9742ea at the registry",
+    )
+
+
+def test_images_that_share_a_tag_get_the_newest_that_all_of_them_have() -> None:
+    text = SHARED.replace("ci_ecr", "#")
+    tags = {"ci_arm": {OLD: 1.0, NEW: 2.0, NEWER: 3.0}, "ci_cpu": {OLD: 1.0, NEW: 2.5}}
+    found = update(text, tags)
+    assert found.text == text.replace(f"ci_tag: {OLD}", f"ci_tag: {NEW}")
+    assert [(change.key, change.after) for change in found.changes] == [
+        ("ci_arm", f"tlcpack/ci-arm:{NEW}"),
+        ("ci_cpu", f"tlcpack/ci_cpu:{NEW}"),
+    ]
+
+
+def test_images_that_share_a_tag_stay_where_there_is_none_for_all_of_them() -> None:
+    text = SHARED.replace("ci_ecr", "#")
+    found = update(text, {"ci_arm": {NEWER: 3.0}, "ci_cpu": {NEW: 2.5}})
+    assert (found.text, found.changes) == (text, ())
+    assert found.notes == (
+        "`ci_arm`, `ci_cpu` share the tag `ci_tag`, and the registry has no tag that all of them have",
+    )
+    found = update(text, {"ci_arm": {NEWER: 3.0}, "ci_cpu": {}})
+    assert found.notes == ("`tlcpack/ci_cpu` has no tag such as 20221013-060115-61c9742ea at the registry",)
+
+
+def test_a_tag_of_the_default_section_is_changed_there() -> None:
+    text = f"[DEFAULT]\nci_tag: {OLD}\n[jenkins]\nci_arm: tlcpack/ci-arm:%(ci_tag)s\n"
+    assert update(text, tagged("ci_arm", old=1, new=2)).text == text.replace(OLD, NEW)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SHARED,
+        f"[jenkins]\nns: tlcpack\nci_arm: %(ns)s/ci-arm:{OLD}\nci_lint: %(ci_arm)s\n",
+    ],
+    ids=["a tag that others share", "a value that others are made of"],
+)
+def test_what_would_change_more_than_it_should_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match="cannot be changed in place"):
+        update(text, tagged("ci_arm", "ci_cpu", old=1, new=2))
+
+
+@pytest.mark.parametrize(
+    ("image", "host"),
+    [
+        ("012345678901.dkr.ecr.us-west-2.amazonaws.com/ci:1", True),
+        ("localhost/ci:1", True),
+        ("registry:5000/ci:1", True),
+        ("tlcpack/ci-cpu:1", False),
+        ("ubuntu:22.04", False),
+    ],
+)
+def test_a_registry_is_told_from_a_namespace(image: str, host: bool) -> None:
+    assert has_host(image) is host
+
+
+def test_staging_writes_underscores() -> None:
+    assert staged("ci-minimal-cross", "tlcpackstaging") == "tlcpackstaging/ci_minimal_cross"
