@@ -48,8 +48,8 @@ SECONDS = 10.0
 """How long it is believed that a pull request is as it was, unless a webhook tells: a build has many steps that ask."""
 FILES_SECONDS = 600.0
 """Likewise of the files that a commit changes. They change without a push only where the base takes part of them."""
-PATIENCE = 10.0
-"""Seconds for which GitHub is waited for; what it then answers is there for whoever asks next."""
+PATIENCE = 5.0
+"""Seconds for which GitHub is waited for, twice at most; what it answers later is there for whoever asks next."""
 
 UNREADABLE = "On: whether somebody switched slow tests off could not be read, so everything runs."
 NO_SETTINGS = "what is set for the repository could not be read"

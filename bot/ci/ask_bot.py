@@ -12,10 +12,10 @@ from bot.ci.decision_forms import UNREADABLE, of_answer
 from bot.decisions import Decision
 from bot.github.markdown import truncate
 
-TIMEOUT = aiohttp.ClientTimeout(total=7, sock_connect=4)
-"""Seconds for one try."""
+TIMEOUT = aiohttp.ClientTimeout(total=11, sock_connect=4)
+"""Seconds for one try: a little more than the bot itself waits for GitHub."""
 PAUSES = (1.0, 2.0)
-"""Seconds between tries; together with these less than 30."""
+"""Seconds between tries."""
 
 NO_ANSWER = "the bot did not answer ({problem})"
 REFUSED = "the bot answered {status}: {detail}"

@@ -82,6 +82,24 @@ async def test_without_a_changed_file_ci_runs(asker: Asker) -> None:
     assert await asker.skips(pull.number) == (False, "CI runs: no file is changed, and that never skips it.")
 
 
+async def test_what_main_has_changed_meanwhile_is_no_change_of_the_pull_request(asker: Asker) -> None:
+    """TVM #12097, #12210: its scripts had to guess what to compare with, and guessed wrong on branches."""
+    world = asker.world
+    pull = world.open(files={"docs/x.rst": "x"})
+    world.repository.push("main", {"docker/Dockerfile": "x", "src/x.cc": "x"}, by="octocat")
+    await world.happen()
+    assert (await asker.skips(pull.number))[0] is True
+    assert (await asker.builds(pull.number))[0] is False
+
+
+async def test_the_message_of_a_commit_does_not_skip_ci(asker: Asker) -> None:
+    """TVM #10537: only titles do, which everybody sees."""
+    pull = asker.world.open(files={"src/x.cc": "x"})
+    pull.push({"src/x.cc": "y"}, message="[skip ci] Fix it")
+    await asker.world.happen()
+    assert (await asker.skips(pull.number))[0] is False
+
+
 async def test_a_file_that_is_moved_out_of_where_it_mattered_still_matters(asker: Asker) -> None:
     world = asker.world
     world.repository.push("main", {"src/codegen.cc": "int x;\n", "docker/Dockerfile": "FROM x\n"}, by="octocat")
