@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bot.config.types import matches, seconds
-from bot.effects.issues import KeepIssue, told_key
+from bot.effects.issues import KeepIssue, is_told
 from bot.effects.look import LOOK_DUE, AskForLook, is_due, look_key
 from bot.effects.remember import Remember
 from bot.effects.tell import Standing, tellings
@@ -148,7 +148,11 @@ async def look_at_branch(context: Context) -> Plan:
     look = Look(float(asked.integer("at")), commits, signals)
     change = decide(before, look, watched.contexts)
     decided = plan(change, branch, key, watched, before, look.at)
-    if change.is_news or "issue" not in watched.to or await _is_told(context, change.known.news):
+    if (
+        change.is_news
+        or "issue" not in watched.to
+        or await is_told(context.records, context.repository.id, change.known.news)
+    ):
         return decided
     return replace(decided, effects=(*decided.effects, issue_of(change.known, branch)))
 
@@ -174,10 +178,6 @@ def issue_of(known: Known, branch: str) -> KeepIssue:
     Looks are made one by one, each when all that the last one came to has ended: nobody else is about to write it.
     """
     return KeepIssue(f"{NAME}:{branch}", *standing_of(known, branch), news_key=known.news, as_of=known.told_at)
-
-
-async def _is_told(context: Context, news: str) -> bool:
-    return not news or bool(await context.records.get(told_key(context.repository.id, "issue", news)))
 
 
 def failures_key(repository_id: int, branch: str) -> str:

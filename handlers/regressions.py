@@ -7,9 +7,11 @@ here keeps no check from being written. A night in which nothing fails, and noth
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.effects.base import Effect
+from bot.effects.issues import KeepIssue, is_told
 from bot.effects.remember import Remember
 from bot.effects.tell import Standing, tellings
 from bot.plan import NOTHING, Context, Plan, Router
@@ -57,33 +59,46 @@ async def tell(context: Context) -> Plan:
     known = read_record(await context.records.get(key))
     if admission.committed_at < max(known.committed_at, context.delivery.received_at - OLD):
         return Plan(why=OLDER)
+    behind = known.night != due.sha and "issue" in regressions.to
+    behind = behind and not await is_told(context.records, context.repository.id, known.news)
     state = await context.results.state(about, due.sha)
     if not (known.failing or known.late or _fails(state)):
-        now = known if known.night == due.sha else Known(due.sha, admission.committed_at)
-        return Plan(_remembered(key, known, now), why=NOTHING_FAILS)
+        now = known if known.night == due.sha else Known(due.sha, admission.committed_at, news=known.news)
+        closed = KeepIssue(_issue_of(about), news_key=known.news, as_of=now.committed_at)
+        return Plan((*_remembered(key, known, now), *([closed] if behind else [])), why=NOTHING_FAILS)
     findings = Findings(state, await compared_suites(context, state), contacts=lab.contacts)
-    return await asyncio.to_thread(decide, findings, known, admission.committed_at, regressions.to, key)
+    return await asyncio.to_thread(decide, findings, known, admission.committed_at, regressions.to, key, behind=behind)
 
 
-def decide(findings: Findings, known: Known, committed_at: float, to: Sequence[Place], key: str) -> Plan:
+def decide(
+    findings: Findings, known: Known, committed_at: float, to: Sequence[Place], key: str, *, behind: bool = False
+) -> Plan:
     """Return what is remembered of a night, under a key, and what is told of it.
 
     It is remembered first: where a channel is away for hours, the next night is judged by what was told in this one.
+    `behind`: the issue does not say what was told last, GitHub having been away for too long; so it is brought up to
+    date even without news.
     """
     now, changes = judge(findings, known, committed_at)
-    remembered = _remembered(key, known, now)
-    if not changes:
-        return Plan(remembered, why=LATER if known.told and known.night == now.night else NO_NEWS)
-    about, news = findings.state.about, news_of(findings, changes, now.failing)
-    issue = f"regressions:{about.lab}/{about.target}"
+    issue = _issue_of(findings.state.about)
     title, body = issue_title(findings), issue_body(findings, now.failing)
+    if not changes:
+        kept = KeepIssue(issue, title, body, news_key=known.news, as_of=committed_at)
+        why = LATER if known.told and known.night == now.night else NO_NEWS
+        return Plan((*_remembered(key, known, now), *([kept] if behind else [])), why=why)
+    news = news_of(findings, changes, now.failing)
+    now = replace(now, news=f"{issue}:{now.night}")
     standing = Standing(issue, title, body, begins=bool(changes.began), as_of=committed_at)
-    return Plan((*remembered, *tellings(to, f"{issue}:{now.night}", news, standing)), why=news.title)
+    return Plan((*_remembered(key, known, now), *tellings(to, now.news, news, standing)), why=news.title)
 
 
 def record_key(repository_id: int, about: TargetKey) -> str:
     """Return the key of the record of what is known to fail on a target."""
     return f"regressions:{repository_id}:{about.lab}/{about.target}"
+
+
+def _issue_of(about: TargetKey) -> str:
+    return f"regressions:{about.lab}/{about.target}"
 
 
 def _remembered(key: str, before: Known, now: Known) -> tuple[Effect, ...]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bot.effects.base import Applied, EffectContext
 from bot.github.markdown import TEXT_LIMIT, plain, truncate
 from bot.payload import Payload
+
+if TYPE_CHECKING:
+    from bot.engine.records import Records
 
 OURS = "/repos/{+repo}/issues{?creator,state}"
 ISSUES = "/repos/{+repo}/issues"
@@ -157,6 +160,11 @@ def _moment_key(repository_id: int, key: str) -> str:
 def told_key(repository_id: int, place: str, key: str) -> str:
     """Return the key of the record that says that news of a key was told in a place."""
     return f"told:{repository_id}:{place}:{key}"
+
+
+async def is_told(records: Records, repository_id: int, news_key: str) -> bool:
+    """Tell whether the news of a key has come to its issue; no news has."""
+    return not news_key or bool(await records.get(told_key(repository_id, "issue", news_key)))
 
 
 def _is_ours(written: Payload, context: EffectContext) -> bool:

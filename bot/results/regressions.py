@@ -41,7 +41,8 @@ class Known:
     """What is known of a target after the newest night that was judged, the commit `night`.
 
     `committed_at` is when that was committed, in seconds since 1970. `told`: people had a message about this night, and
-    get no second one. Of `failing` they know; of `late` they are told with the next night in which it fails.
+    get no second one. Of `failing` they know; of `late` they are told with the next night in which it fails. `news` is
+    the key of what they were told last, empty where that was nothing yet.
     """
 
     night: str = ""
@@ -49,6 +50,7 @@ class Known:
     told: bool = False
     failing: tuple[Regression, ...] = ()
     late: tuple[Regression, ...] = ()
+    news: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ def judge(findings: Findings, known: Known, committed_at: float) -> tuple[Known,
     began = _without((*_some(fate.failing for fate in came_late), *fresh), failing)
     changes = Changes(began, _some(fate.well for fate in fates), _some(fate.gone for fate in fates))
     late = _some(fate.unknown for fate in came_late)
-    return Known(night, committed_at, bool(changes), _bounded((*failing, *began)), late), changes
+    return Known(night, committed_at, bool(changes), _bounded((*failing, *began)), late, known.news), changes
 
 
 def as_record(known: Known) -> dict[str, Any]:

@@ -189,6 +189,26 @@ async def test_nothing_is_told_twice_whatever_is_looked_at_again(nights: Nights)
     assert await nights.place.town.failures() == []
 
 
+async def test_an_issue_that_could_not_be_written_is_made_good_by_the_next_night(nights: Nights) -> None:
+    faults = nights.place.town.github.faults
+    await nights.night()
+    await nights.night("test_a")
+    faults.add("POST", "/repos/{owner}/{repo}/issues", status=403, message="Not accessible")
+    await nights.night("test_a")
+    assert (len(nights.told), nights.issues) == (1, [])
+    await nights.night("test_a")
+    assert "1 test" in (nights.issue.body or "")
+    faults.add("PATCH", "/repos/{owner}/{repo}/issues/{issue_number}", status=403, message="Not accessible")
+    await nights.night()
+    assert (len(nights.told), nights.issue.state) == (2, "open")
+    await nights.night()
+    assert nights.issue.state == "closed"
+    written = len(nights.place.town.github.requests.writes)
+    await nights.night()
+    assert not [str(write) for write in nights.place.town.github.requests.writes[written:] if "/issues" in str(write)]
+    assert len(nights.told) == 2
+
+
 async def test_what_comes_once_a_night_was_told_is_told_with_the_next_one(nights: Nights) -> None:
     await nights.night(relax=[])
     bad = await nights.night("test_a", relax=["test_b"])
