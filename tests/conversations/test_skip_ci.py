@@ -20,8 +20,6 @@ TAGGED = "CI is skipped: the title has [skip ci], which counts from the moment a
 CODE = "CI runs: src/codegen.cc matters to it."
 DOCS = "CI is skipped: 1 file is changed, documentation alone."
 FILES = f"GET {REPO}/pulls/{{pull_number}}/files"
-SLOW = {SETTINGS: 1}
-"""What the other features cost on a head: the repository's own settings; their status is counted with ours."""
 
 
 @pytest.fixture
