@@ -223,6 +223,15 @@ async def test_a_list_of_required_tests_that_is_no_list_is_said(here: Town, cont
     assert f"- Which tests are required is not known: `ci/required.json` on `main`: `{why}" in section(pull)
 
 
+async def test_a_folder_in_the_place_of_the_list_is_said(here: Town) -> None:
+    here.repo.push("main", {"ci/required.json": None, "ci/required.json/old.json": "{}"}, by="octocat")
+    on_main(here, ALL_PASS)
+    pull = await opened(here)
+    ran(here, pull.head_sha, ALL_PASS)
+    await here.quiet()
+    assert "on `main`: `it is no file`." in section(pull)
+
+
 async def test_a_forks_pull_request_is_found_by_its_head(here: Town) -> None:
     """Of a fork's run GitHub names no pull request."""
     on_main(here, ALL_PASS)
@@ -272,6 +281,15 @@ async def test_what_cannot_be_found_out_is_said_and_taken_back_by_the_next_run(h
     ran(here, pull.head_sha, ALL_PASS)
     await here.quiet()
     assert section(pull).startswith("**Skipped tests:** nothing differs")
+
+
+async def test_each_section_says_for_itself_what_could_not_be_found_out(both: Town) -> None:
+    pull = await opened(both)
+    both.github.faults.add("GET", LIST.removeprefix("GET "), status=403, message="Not accessible", times=2)
+    ran(both, pull.head_sha, ALL_PASS)
+    await both.quiet()
+    assert all(" could not be found out: GitHub " in text for text in sections(pull).values())
+    assert sections(pull).keys() == {"skipped-tests", "runtime"}
 
 
 async def test_one_section_that_fails_keeps_no_other_from_being_told(both: Town) -> None:

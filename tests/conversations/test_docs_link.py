@@ -183,6 +183,21 @@ async def test_a_status_that_comes_before_the_push_that_made_its_commit_is_not_l
     assert "Out of date" not in section(pull)
 
 
+async def test_where_the_head_cannot_be_found_out_the_section_says_why_until_the_next_build(here: Town) -> None:
+    pull = await opened(here)
+    here.github.webhooks.lose("pull_request")
+    pull.push()
+    here.github.faults.add("GET", PULL.removeprefix("GET "), status=403, message="Not accessible", times=1)
+    built(here, pull)
+    await here.quiet()
+    shown = f"`{pull.head_sha[:7]}`"
+    assert section(pull).startswith(f"**Docs:** they were built for commit {shown}, and I cannot link them: GitHub ")
+    here.github.clock.advance(seconds=5)
+    built(here, pull, 4)
+    await here.quiet()
+    assert f"/PR-{pull.number}/4/" in section(pull)
+
+
 async def test_where_the_link_names_the_commit_alone_a_forks_pull_request_is_found_too(tmp_path: Path) -> None:
     """A status carries no pull request, and GitHub finds none from a fork by its commit."""
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=BY_COMMIT) as here:
