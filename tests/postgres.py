@@ -38,6 +38,8 @@ SETTINGS = {
     "max_connections": "100",
     "shared_buffers": "32MB",
     "log_min_messages": "fatal",
+    # A server that crashes waits so long for whoever has connected meanwhile and says nothing; a minute by default.
+    "authentication_timeout": "10s",
 }
 PR_SET_PDEATHSIG = 1
 
