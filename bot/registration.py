@@ -61,7 +61,8 @@ NEEDS = (
         "merging where somebody asks for it, moving the nightly and the last good branch and the branch of "
         "`docker_update`, and writing nothing else; "
         "hearing of pushes; which commits are on a branch, what protects it, the names of files, and of what is in "
-        "them `.github/nightjar.yaml`, templates of pull requests the list of required tests and that of images alone",
+        "them `.github/nightjar.yaml`, templates of pull requests, the lists of required tests and of "
+        "images alone",
     ),
     Permission(
         "members", "Members, of the organization", "read", "`cc @octo-org/hexagon`; may be left out without teams"

@@ -16,9 +16,9 @@ from bot.reading import Reader
 
 HUB = "https://hub.docker.com"
 TAG = "{url}/v2/repositories/{name}/tags/{tag}"
-TAGS = "{url}/v2/repositories/{name}/tags?page_size=100&ordering=last_updated&page={page}"
+TAGS = "{url}/v2/repositories/{name}/tags?page_size=100&page={page}"
 MOST_PAGES = 3
-"""Pages of tags, the newest first, that are looked through until one has what is looked for."""
+"""Pages of tags that are looked through until one has what is looked for; Docker Hub lists the newest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from bot.registration import PERMISSIONS
 from bot.timers import TIMER_DUE
 from sandbox import PullRequest
 from tests.conversations.stale import StaleTown, stale_town
-from tests.conversations.test_requests import REPO
 
+REPO = "/repos/{owner}/{repo}"
 COMMENTS, COMMENT = f"GET {REPO}/issues/{{issue_number}}/comments", f"POST {REPO}/issues/{{issue_number}}/comments"
 PULL = f"GET {REPO}/pulls/{{pull_number}}"
 LIST = "POST /graphql"

@@ -101,7 +101,7 @@ def test_what_is_not_due_takes_no_place_from_what_is() -> None:
         "all who were asked",
         "nobody twice",
         "by number",
-        "the author in other letters",
+        "the author in other letters, whom TVM reminded",
         "a deleted author is nobody",
         "no team beside people",
         "a team where there are no people",
