@@ -21,7 +21,10 @@ PASSED = frozenset({"success", "neutral"})
 failed, or it was not touched), cancelled (a newer push took its place), stale, and whatever still runs."""
 
 GONE_AFTER = 86400.0
-"""Seconds after which what no commit that is looked at reports any more, in whatever state, is no longer waited for."""
+"""Seconds after which what no commit that is looked at reports any more, in whatever state, is no longer waited for.
+
+They begin with the first look that does not find it: of how long nobody has looked, nobody can say anything.
+"""
 LONGEST_WORDS, LONGEST_URL = 140, 800
 """Characters of what a status says, and of its address, that are kept; a longer address is left out."""
 
@@ -35,7 +38,8 @@ def has_failed(result: str) -> bool | None:
 class Failure:
     """A context that fails: the commit that broke it, and what it said there.
 
-    `since` is when that was first seen, `seen` when a look last saw it reported at all, in seconds since 1970.
+    `since` is when that was first seen, `missing_since` when it was first seen that nothing reports it any more, in
+    seconds since 1970; 0 as long as something does.
     """
 
     name: str
@@ -44,7 +48,7 @@ class Failure:
     says: str
     url: str
     since: float
-    seen: float
+    missing_since: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +85,8 @@ class Known:
 
     @classmethod
     def read(cls, record: Mapping[str, Any] | None) -> Known | None:
-        """Read it back out of its record; None where nobody has looked yet."""
-        if record is None:
+        """Read it back out of its record; None where nobody has looked yet, or it was forgotten."""
+        if not record:
             return None
         failing = {one["name"]: Failure(**one) for one in record["failing"]}
         seen = {sha: frozenset(names) for sha, names in record["seen"].items()}
@@ -152,10 +156,10 @@ def decide(before: Known | None, look: Look, contexts: Sequence[str]) -> Change:
                     began.append(new)
         elif (recovery := _recovery(old, listed, look)) is not None:
             recovered.append(recovery)
-        elif not listed and look.at - old.seen >= GONE_AFTER:
+        elif not listed and old.missing_since and look.at - old.missing_since >= GONE_AFTER:
             gone.append(old)
         else:
-            failing[name] = replace(old, seen=look.at) if listed else old
+            failing[name] = replace(old, missing_since=0.0 if listed else old.missing_since or look.at)
     after = replace(known, failing=failing, seen=_seen(results, look, known))
     return Change(tuple(began), tuple(recovered), tuple(gone), after)
 
@@ -177,7 +181,6 @@ def _begun(name: str, listed: Sequence[_Result], look: Look, known: Known) -> Fa
         says=(signal.says or signal.result.replace("_", " "))[:LONGEST_WORDS],
         url=signal.url if len(signal.url) <= LONGEST_URL else "",
         since=look.at,
-        seen=look.at,
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bot.config.types import matches, seconds
-from bot.effects.issues import KeepIssue, is_told
+from bot.effects.issues import KeepIssue, is_told, issue_key
 from bot.effects.look import LOOK_DUE, AskForLook, is_due, look_key
 from bot.effects.remember import Remember
 from bot.effects.tell import Standing, tellings
@@ -20,6 +20,7 @@ from bot.errors import UserError
 from bot.failures import Change, Known, Look, decide, has_failed
 from bot.failures_text import NO_NEWS, news_of, standing_of
 from bot.github.errors import is_not_found
+from bot.github.markdown import code
 from bot.github.refs import Commit, first_parents
 from bot.github.signals import signals_of
 from bot.plan import Context, Plan, Router
@@ -120,9 +121,23 @@ def _differs(hint: Hint, known: Known) -> bool:
 
 @router.on(TIMER_DUE, NAME, name=NAME, feature=FEATURE)
 async def sweep(context: Context) -> Plan:
-    """Ask for a look at every branch, for what no event has told of."""
-    at, guid = moment_of(context.delivery.payload), context.delivery.guid
-    return _asking([AskForLook(branch, guid, at) for branch in dict.fromkeys(_watched(context).branches)])
+    """Ask for a look at every branch, for what no event has told of.
+
+    And at each that was watched before, as long as it has an issue: only then is it looked whether that is closed.
+    """
+    at, guid, number = moment_of(context.delivery.payload), context.delivery.guid, context.repository.id
+    watched = list(dict.fromkeys(_watched(context).branches))
+    before = (await context.records.get(branches_key(number)) or {}).get("branches", [])
+    open_ones = [
+        branch
+        for branch in before
+        if branch not in watched and await context.records.get(issue_key(number, _issue_of(branch)))
+    ]
+    asking = _asking([AskForLook(branch, guid, at) for branch in (*watched, *open_ones)])
+    if before == [*watched, *open_ones]:
+        return asking
+    remembered = Remember(branches_key(number), {"branches": [*watched, *open_ones]})
+    return replace(asking, effects=(remembered, *asking.effects))
 
 
 def _asking(asked: list[AskForLook]) -> Plan:
@@ -137,7 +152,7 @@ async def look_at_branch(context: Context) -> Plan:
     asked = context.delivery.payload.at("look")
     branch = asked.string("branch")
     if branch not in watched.branches:
-        return Plan(why=NOT_WATCHED.format(branch=branch))
+        return not_watched(context, branch, float(asked.integer("at")))
     key = failures_key(context.repository.id, branch)
     before = Known.read(await context.records.get(key))
     commits = await _commits(context, branch)
@@ -157,6 +172,17 @@ async def look_at_branch(context: Context) -> Plan:
     return replace(decided, effects=(*decided.effects, issue_of(change.known, branch)))
 
 
+def not_watched(context: Context, branch: str, at: float) -> Plan:
+    """Return what is to be done about a branch that app.yaml has no more: its issue is closed, what failed forgotten.
+
+    Where there is no issue, GitHub is asked nothing.
+    """
+    number, issue = context.repository.id, _issue_of(branch)
+    told = NOT_WATCHED.format(branch=code(branch))
+    closed = KeepIssue(issue, news=told, news_key=f"{issue}:{context.delivery.guid}", as_of=at)
+    return Plan((Remember(failures_key(number, branch), {}), closed), why=NOT_WATCHED.format(branch=branch))
+
+
 def plan(change: Change, branch: str, key: str, watched: MainFailures, before: Known | None, at: float) -> Plan:
     """Return what is to be done about a change that was seen at a moment, in seconds since 1970.
 
@@ -167,7 +193,7 @@ def plan(change: Change, branch: str, key: str, watched: MainFailures, before: K
     if not change.is_news:
         return Plan(tuple(effects), why=NO_NEWS.format(branch=branch, count=len(known.failing)))
     news = news_of(change, branch)
-    standing = Standing(f"{NAME}:{branch}", *standing_of(known, branch), begins=bool(change.began), as_of=known.told_at)
+    standing = Standing(_issue_of(branch), *standing_of(known, branch), begins=bool(change.began), as_of=known.told_at)
     effects += tellings(watched.to, known.news, news, standing)
     return Plan(tuple(effects), why=news.title)
 
@@ -177,12 +203,21 @@ def issue_of(known: Known, branch: str) -> KeepIssue:
 
     Looks are made one by one, each when all that the last one came to has ended: nobody else is about to write it.
     """
-    return KeepIssue(f"{NAME}:{branch}", *standing_of(known, branch), news_key=known.news, as_of=known.told_at)
+    return KeepIssue(_issue_of(branch), *standing_of(known, branch), news_key=known.news, as_of=known.told_at)
 
 
 def failures_key(repository_id: int, branch: str) -> str:
     """Return the key of the record of what fails on a branch."""
     return f"{NAME}:{repository_id}:{branch}"
+
+
+def branches_key(repository_id: int) -> str:
+    """Return the key of the record of the branches that are watched, or have an issue from when they were."""
+    return f"{NAME}:{repository_id}"
+
+
+def _issue_of(branch: str) -> str:
+    return f"{NAME}:{branch}"
 
 
 def _news_key(change: Change, branch: str) -> str:

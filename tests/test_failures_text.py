@@ -18,7 +18,7 @@ A, B, C = ("abc1234" + "0" * 33), ("bcd2345" + "0" * 33), ("cde3456" + "0" * 33)
 
 
 def failure(name: str, sha: str = A, title: str = "Break it", says: str = "3 tests failed", url: str = "") -> Failure:
-    return Failure(name, sha, title, says, url, 0.0, 0.0)
+    return Failure(name, sha, title, says, url, 0.0)
 
 
 def change(
@@ -103,7 +103,7 @@ def test_news_says_what_and_since_when(
 
 
 def test_the_issue_lists_what_fails_the_oldest_first() -> None:
-    old = Failure("lint", B, "Tidy", "1 warning", "", -HOUR, 0.0)
+    old = Failure("lint", B, "Tidy", "1 warning", "", -HOUR)
     title, body = standing_of(
         Known({"cpu": failure("cpu", url="https://ci.example.org/1?a=1&b=2"), "lint": old}), "main"
     )

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gidgethub import BadRequest
 
 from bot.config.alarms import MainFailures
+from bot.effects.codec import decode
 from bot.effects.issues import KeepIssue
-from bot.effects.look import is_due
+from bot.effects.look import LOOK_DUE, AskForLook, is_due
 from bot.effects.remember import Remember
 from bot.effects.tell import Tell
 from bot.errors import PayloadError
@@ -19,8 +21,9 @@ from bot.failures import Change, Failure, Known, Recovery
 from bot.github.refs import Commit
 from bot.payload import Payload
 from bot.pipeline import NO_CONCERN
-from handlers.main_failures import Hint, hint_of, plan
-from tests.handlers.driver import a_world
+from bot.timers import TIMER_DUE
+from handlers.main_failures import NAME, Hint, branches_key, failures_key, hint_of, plan
+from tests.handlers.driver import FULL_NAME, World, a_world
 
 WATCHED = MainFailures(branches=("main", "release"), contexts=("*/branch", "lint"))
 OTHERS = [f"feature-{n}" for n in range(10)]
@@ -119,7 +122,7 @@ def test_a_look_that_is_still_to_come_will_see_it(record: dict[str, float] | Non
     assert is_due(record, at, wait=60.0) is due
 
 
-BROKEN = Failure("lint", "a" * 40, "Break it", "failure", "", 0.0, 0.0)
+BROKEN = Failure("lint", "a" * 40, "Break it", "failure", "", 0.0)
 FAILING = Known({"lint": BROKEN})
 WELL = Recovery(BROKEN, Commit("b" * 40, "Mend it", ""), 1, 60.0, "")
 AT = 60.0
@@ -144,7 +147,7 @@ def test_the_issue_is_closed_when_nothing_fails_any_more() -> None:
 
 
 def test_without_news_nobody_is_told() -> None:
-    later = Known({"lint": Failure("lint", "a" * 40, "Break it", "failure", "", 0.0, 60.0)})
+    later = Known({"lint": replace(BROKEN, missing_since=60.0)})
     assert plan(Change((), (), (), later), "main", "key", EVERYWHERE, FAILING, AT).effects == (
         Remember("key", later.as_json()),
     )
@@ -164,9 +167,48 @@ def test_the_same_news_has_one_name_whenever_it_is_found() -> None:
     def targets(change: Change, branch: str = "main") -> list[str]:
         return [effect.target for effect in plan(change, branch, "key", EVERYWHERE, None, AT).effects[1:]]
 
-    again = Failure("lint", "a" * 40, "Break it", "failure", "", 600.0, 600.0)
+    again = Failure("lint", "a" * 40, "Break it", "failure", "", 600.0)
     first = targets(Change((BROKEN,), (), (), FAILING))
     assert targets(Change((again,), (), (), Known({"lint": again}))) == first
     assert not set(first) & set(targets(Change((BROKEN,), (), (), FAILING), "release"))
     assert not set(first) & set(targets(Change((), (WELL,), (), FAILING)))
     assert not set(first) & set(targets(Change((), (), (BROKEN,), FAILING)))
+
+
+async def sweep_and_look(world: World, guid: str) -> list[str]:
+    """Let a sweep ask for looks and make those that are no longer watched for; return which branches they are of."""
+    about = {"id": world.repository.id, "full_name": FULL_NAME}
+    swept = Delivery(guid, TIMER_DUE, Payload({"action": NAME, "repository": about, "timer": {"at": 7200}}), 7200.0)
+    effects = [decode(planned.effect) for planned in (await world.pipeline.plan(swept, NAME, guid)).effects]
+    asked = [effect.branch for effect in effects if isinstance(effect, AskForLook)]
+    for effect in effects:
+        if isinstance(effect, Remember):
+            await world.apply_alone(effect)
+    for branch in asked[1:]:
+        body = {"action": "", "repository": about, "look": {"branch": branch, "at": 7200}}
+        look = Delivery(f"{guid}:{branch}", LOOK_DUE, Payload(body), 7200.0)
+        for planned in (await world.pipeline.plan(look, f"{NAME}-look", look.guid)).effects:
+            await world.apply_alone(decode(planned.effect))
+    return asked
+
+
+async def test_a_branch_that_is_not_watched_any_more_has_its_issue_closed_and_is_forgotten(tmp_path: Path) -> None:
+    async with a_world(tmp_path, features={"main_failures": {"branches": ["main"]}}) as world:
+        number, github = world.repository.id, world.github
+        branches = {"branches": ["main", "release", "quiet"]}
+        await world.records.put(branches_key(number), branches)
+        await world.records.put(failures_key(number, "release"), FAILING.as_json())
+        await world.apply_alone(KeepIssue(f"{NAME}:release", "release is failing", "`lint` fails.", as_of=60.0))
+        (issue,) = world.repository.issues.values()
+        refused = github.faults.add(
+            "PATCH", "/repos/{owner}/{repo}/issues/{issue_number}", status=403, message="Not accessible"
+        )
+        with pytest.raises(BadRequest):
+            await sweep_and_look(world, "first")
+        assert (refused.hits, issue.state) == (1, "open")
+        assert await sweep_and_look(world, "second") == ["main", "release"]
+        assert issue.state == "closed"
+        assert issue.comments[-1].body.endswith("`release` is not watched any more")
+        assert Known.read(await world.records.get(failures_key(number, "release"))) is None
+        assert await sweep_and_look(world, "third") == ["main"]
+        assert await world.records.get(branches_key(number)) == {"branches": ["main"]}
