@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 OTHER = "other"
 ALWAYS_KNOWN = frozenset({"ping", "installation", "installation_repositories"})
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
+LAG = (
+    "Commits that the last good branch lacks: of its source's first parents where it is at one of the 100 newest, else "
+    "all, with those that merges brought in."
+)
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -77,9 +81,7 @@ class Metrics:
             [*timer, "outcome"],
         )
 
-        self._lag_commits = gauge(
-            "nightjar_last_good_lag_commits", "Commits that the last good branch lacks.", ["repository"]
-        )
+        self._lag_commits = gauge("nightjar_last_good_lag_commits", LAG, ["repository"])
         self._lag_seconds = gauge(
             "nightjar_last_good_lag_seconds", "Since the oldest of them was committed.", ["repository"]
         )
