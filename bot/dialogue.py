@@ -167,7 +167,7 @@ class Dialogue:
 
     async def _answer(self, ask: Asked, command: Command | BadCommand, may: Mapping[str, bool]) -> Answer:
         if isinstance(command, BadCommand):
-            return Answer(say=texts.bad_command(command, _help_url(ask.context)), done=False)
+            return Answer(say=texts.bad_command(command, help_url(ask.context)), done=False)
         spec = command.spec
         if spec.name not in may:
             return Answer(say=texts.switched_off(spec, ask.context.repository.full_name), done=False)
@@ -204,6 +204,6 @@ def _plan_of(remark: Remark, answers: Sequence[tuple[Command | BadCommand, Answe
     return Plan(tuple(once.values()), why=why, closing=Conclude.of(remark, items))
 
 
-def _help_url(context: Context) -> str | None:
+def help_url(context: Context) -> str | None:
     """Return where the commands are listed for people: `bot.web.help`, at the address that app.yaml gives us."""
     return f"{context.app_config.public_url}/help" if context.app_config.public_url else None

@@ -52,7 +52,7 @@ NEEDS = (
         "checks",
         "Checks",
         "write",
-        "check runs of hardware labs and of `.github/nightjar.yaml`; finding a job by its name",
+        "check runs of hardware labs, of `.github/nightjar.yaml` and of titles; finding a job by its name",
     ),
     Permission(
         "contents",

@@ -9,6 +9,7 @@ from handlers import (
     hardware_runs,
     help,
     last_good,
+    lint,
     main_failures,
     merge,
     merge_when_green,
@@ -24,6 +25,7 @@ from handlers import (
     slow_tests,
     stale_reviews,
     team_tags,
+    welcome,
 )
 
 COMMANDS = (*slow_tests.COMMANDS, *rerun.COMMANDS, *merge.COMMANDS, *help.COMMANDS)
@@ -43,6 +45,8 @@ ROUTER = joined(
         merge.router,
         merge_when_green.router,
         team_tags.router,
+        welcome.router,
+        lint.router,
         skip_ci.router,
         docs_link.router,
         skipped_tests.router,

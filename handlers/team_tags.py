@@ -72,7 +72,7 @@ async def mention(context: Context) -> Plan:
     if config is None:
         return NOTHING
     opened = Opened.of(_subject(context.delivery))
-    topics, keep = await _topics(context, config)
+    topics, keep = await topics_of(context, config)
     effects: list[Effect] = [keep] if keep else []
     not_meant = [mention.removeprefix("@").lower() for mention in context.app_config.mentions]
     owner = context.repository.full_name.partition("/")[0]
@@ -103,11 +103,7 @@ async def read_again(context: Context) -> Plan:
     return Plan((_keep(read),), why=LISTS.format(issue=read.issue, count=len(read.topics)))
 
 
-def _subject(delivery: Delivery) -> Payload:
-    return delivery.payload.at("pull_request" if delivery.event == "pull_request" else "issue")
-
-
-async def _topics(context: Context, config: Teams) -> tuple[dict[str, tuple[str, ...]], KeepTeamList | None]:
+async def topics_of(context: Context, config: Teams) -> tuple[dict[str, tuple[str, ...]], KeepTeamList | None]:
     """Return who follows what, and the list where it had to be read."""
     mine = given(config)
     if config.issue is None:
@@ -117,6 +113,10 @@ async def _topics(context: Context, config: Teams) -> tuple[dict[str, tuple[str,
         return joined((*mine.items(), *known.topics.items())), None
     read = await _read(context.github, context.repository.full_name, config.issue)
     return joined((*mine.items(), *read.topics.items())), _keep(read)
+
+
+def _subject(delivery: Delivery) -> Payload:
+    return delivery.payload.at("pull_request" if delivery.event == "pull_request" else "issue")
 
 
 def _keep(read: TeamList) -> KeepTeamList:

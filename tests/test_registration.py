@@ -25,7 +25,7 @@ def test_the_link_fills_in_every_permission_and_event() -> None:
 
 def test_the_readme_names_every_permission_and_event() -> None:
     text = registration_text()
-    checks = "check runs of hardware labs and of `.github/nightjar.yaml`; finding a job by its name"
+    checks = "check runs of hardware labs, of `.github/nightjar.yaml` and of titles; finding a job by its name"
     assert f"| Checks | write | {checks} |" in text
     assert "Events: *Check run*, *Check suite*, *Issue comment*, *Issues*, *Pull request*, " in text
     assert registration_url() in text

@@ -16,6 +16,7 @@ from bot.config.docker_update import DockerUpdate
 from bot.config.docs_link import DocsLink
 from bot.config.keys import Keys
 from bot.config.last_good import LastGood
+from bot.config.lint import Lint
 from bot.config.merge import Merge
 from bot.config.nightly import Nightly
 from bot.config.results import Results
@@ -33,6 +34,7 @@ from bot.config.types import (
     StatusContext,
     WebAddress,
 )
+from bot.config.welcome import Welcome
 from bot.schedule import Schedule
 
 NEEDS_LAB = "needs a lab {lab} with the target {target} below results.labs, as which CI uploads its results"
@@ -199,6 +201,16 @@ class RepositoryConfig(Keys):
         default=None,
         description="One pull request that gives each Docker image of CI its newest tag, kept up to date every day.",
         examples=[{"file": "ci/jenkins/docker-images.ini"}],
+    )
+    lint: Annotated[Lint | None, Section(switch=True)] = Field(
+        default=None,
+        description="An advisory check run, `nightjar/lint`, on the title and the text of a pull request.",
+        examples=[{"tags": ["tests", "docs", "hexagon"]}],
+    )
+    welcome: Annotated[Welcome | None, Section(switch=True)] = Field(
+        default=None,
+        description="Who opens a pull request for the first time is greeted in its sticky comment.",
+        examples=[True],
     )
     repository_file: bool = Field(
         default=True,

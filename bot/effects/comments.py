@@ -36,6 +36,8 @@ class UpsertSection:
     number: int
     section: str
     text: str
+    first: bool = False
+    """Whether it comes before all other sections."""
 
     @property
     def target(self) -> str:
@@ -48,7 +50,9 @@ class UpsertSection:
         Raises `TryAgain` when the comment is deleted at this very moment.
         """
         changed = await change_sections(
-            context, self.number, lambda present: sticky.with_section(present, self.section, self.text)
+            context,
+            self.number,
+            lambda present: sticky.with_section(present, self.section, self.text, first=self.first),
         )
         if not changed:
             return Applied(f"section {self.section} said so already", changed=False)

@@ -42,13 +42,17 @@ def sections_of(body: str) -> dict[str, str]:
     return {match["name"]: match["text"] for match in _SECTION.finditer(lines)}
 
 
-def with_section(sections: Mapping[str, str], name: str, text: str) -> dict[str, str]:
-    """Return the sections with one replaced, added at the end, or, where its text is empty, left out."""
+def with_section(sections: Mapping[str, str], name: str, text: str, *, first: bool = False) -> dict[str, str]:
+    """Return the sections with one replaced, added at the end, or, where its text is empty, left out.
+
+    `first`: it comes before all others.
+    """
     if not SECTION_NAME.fullmatch(name):
         raise ValueError(f"a section is named by small letters, digits and hyphens, not {name!r}")
     # A marker inside a section's text would end it early and tear its neighbours.
     clean = _ANY_MARKER.sub("<!-- ", _LINE_END.sub("\n", text)).strip()
-    changed = {**sections, name: clean}
+    others = {key: value for key, value in sections.items() if key != name}
+    changed = {name: clean, **others} if first else {**sections, name: clean}
     return {key: value for key, value in changed.items() if value}
 
 

@@ -28,6 +28,12 @@ def association(repository: Repository, who: User) -> str:
     return "CONTRIBUTOR" if merged else "NONE"
 
 
+def _of_author(pull: PullRequest) -> str:
+    found = association(pull.repository, pull.user)
+    # GitHub calls them so on their pull requests alone. A bot is nobody's contributor.
+    return "FIRST_TIME_CONTRIBUTOR" if found == "NONE" else found
+
+
 def rollup(url: str, reactions: list[Reaction]) -> Json:
     """Return a `reaction-rollup`."""
     counts = Counter(reaction.content for reaction in reactions)
@@ -124,6 +130,7 @@ def pull_simple(found: PullRequest) -> Json:
     names = ("comments", "review_comments", "review_comment", "commits", "statuses")
     return {
         **_common(found),
+        "author_association": _of_author(found),
         "id": found.id,
         "url": url,
         "diff_url": f"{html}.diff",

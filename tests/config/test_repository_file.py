@@ -11,7 +11,10 @@ from bot.config.repository_file import MOST_BYTES, is_repository_file, load_repo
 from bot.config.shared import SWITCHES, RepositoryFile, overlaid, settings
 
 HERE = ".github/nightjar.yaml"
-KNOWN = "slow_tests, rerun, cc_reviewers, help, nightly, last_good, main_failures, skip_ci, rebuild_docker, stale_reviews, teams"
+KNOWN = (
+    "slow_tests, rerun, cc_reviewers, help, nightly, last_good, main_failures, skip_ci, rebuild_docker, stale_reviews, "
+    "teams, lint, welcome"
+)
 ONLY_APP_YAML = "can only be set in app.yaml, by who runs the bot; remove it here"
 NOT_ON = "app.yaml does not switch it on, and only app.yaml can; remove it here, or ask who runs the bot"
 PATTERNS = "a list, each item a name or a pattern of *, ? and [letters], as in release/*"

@@ -88,7 +88,7 @@ EFFECTS: list[Effect] = [
         News("It fails", (NewsItem("cpu/branch", "fails", "https://ci.example.org/7"),), 2, notes=("Ask hubot.",)),
     ),
     TellOfReviewers(1, "cc-reviewers", "cc-reviewers:5#1", trouble="GitHub refused."),
-    UpsertSection(1, "docs", "Built."),
+    UpsertSection(1, "docs", "Built.", first=True),
 ]
 
 

@@ -50,6 +50,12 @@ def test_sections_keep_their_place_when_one_is_edited() -> None:
     assert list(sections.items()) == [("docs", "new"), ("runtime", "slow")]
 
 
+@pytest.mark.parametrize("sections", [{"docs": "built"}, {"docs": "built", "welcome": "old"}, {}])
+def test_a_section_that_comes_first_comes_before_all_others(sections: dict[str, str]) -> None:
+    found = with_section(sections, "welcome", "Hello", first=True)
+    assert list(found.items()) == [("welcome", "Hello"), *([("docs", "built")] if sections else [])]
+
+
 def test_an_empty_text_takes_the_section_away_and_nothing_left_is_no_comment() -> None:
     assert render(with_section({"docs": "built"}, "docs", " ")) == ""
 

@@ -1,0 +1,180 @@
+"""The check run `nightjar/lint` says what could be better about a pull request's title and text. It never fails.
+
+The predecessor failed the build, and was taken out for false positives (TVM #19798): it took e-mail addresses and names
+in code for people (TVM #12840, #12848), and those after `cc`, whom another of its bots needed (TVM #18432). Here names
+outside of code only bring a warning, and those after `cc` none.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from bot.aside import aside
+from bot.ci.changes import read_proposed
+from bot.effects.base import Effect
+from bot.effects.checks import PutCheckRun, check_key
+from bot.events import PullRequest
+from bot.github.check_runs import NEUTRAL, SUCCESS, Block, CheckContent, joined
+from bot.github.markdown import code, truncate
+from bot.github.mentions import mentioned, parse_ccs
+from bot.heads import head_of, pulls_with_head
+from bot.merge_message import without_template
+from bot.plan import NOTHING, Context, Plan, Router
+from bot.titles import folded, tags_of
+from handlers.team_tags import topics_of
+
+if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
+    from bot.events import Delivery
+
+NAME, AGAIN_NAME, FEATURE = "lint", "lint-again", "lint"
+CHECK = "nightjar/lint"
+"""The check run's name."""
+MOST_SHOWN = 50
+"""Tags or names in one line."""
+LONGEST_SHOWN = 60
+"""Characters of a tag."""
+
+WELL, ONE_FAULT, FAULTS = "Nothing to mend", "1 thing to mend", "{count} things to mend"
+WARNED = "; people are named"
+ALL_IS_WELL = "Title and description are as they should be."
+ADVICE = "This is advice, and keeps nothing from being merged. It is looked at again when title or description change."
+NO_TITLE = "- **The title is empty.** Say in a few words what this does."
+PERIOD = "- **The title ends in a period.** Take it off."
+UNKNOWN_TAGS = "- **The title has tags that are not known here: {tags}.** Known are {known}."
+NO_TEXT = "- **The description is empty.** Say what changes, and why. What stands between `<!--` and `-->` is not seen."
+PEOPLE = (
+    "- *Only a warning:* GitHub tells {names} of this, and may tell them again of each commit whose message says so. "
+    "Of people, write `cc` before their names, and no more is said here; what is part of code, put between backticks."
+)
+MOVED = "somebody has pushed since; that push is looked at by itself"
+
+router = Router()
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a pull request is looked at by: the tags that are known, folded, or None where any is.
+
+    `owner` is the repository's; `not_meant` are names, in small letters, that nobody is told of, such as the bot's own.
+    """
+
+    tags: Collection[str] | None
+    owner: str
+    not_meant: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found, each with how to mend it, in Markdown; `people` is a warning, empty where there is none."""
+
+    faults: tuple[str, ...] = ()
+    people: str = ""
+
+
+def decide(title: str, body: str, rules: Rules) -> Found:
+    """Return what could be better about a title and a text."""
+    faults = []
+    if not title.strip():
+        faults.append(NO_TITLE)
+    if title.rstrip().endswith("."):
+        faults.append(PERIOD)
+    unknown = [tag for tag in tags_of(title) if rules.tags is not None and folded(tag) not in rules.tags]
+    if unknown:
+        faults.append(UNKNOWN_TAGS.format(tags=_shown(unknown), known=_shown(sorted(rules.tags or ())) or "none"))
+    if not without_template(body, ()):
+        faults.append(NO_TEXT)
+    ccs = parse_ccs(body)
+    passed = {name.lower() for name in (*ccs.users, *ccs.teams)} | set(rules.not_meant)
+    people = [name for name in mentioned(f"{title}\n\n{body}", rules.owner) if name.lower() not in passed]
+    return Found(tuple(faults), PEOPLE.format(names=_shown(people)) if people else "")
+
+
+def report(found: Found) -> CheckContent:
+    """Return the check run: neutral where something is to be mended, else a success, with or without a warning."""
+    count = len(found.faults)
+    title = WELL if not count else ONE_FAULT if count == 1 else FAULTS.format(count=count)
+    lines = [*found.faults, found.people] if found.faults or found.people else [ALL_IS_WELL]
+    return CheckContent(
+        conclusion=NEUTRAL if found.faults else SUCCESS,
+        title=title + (WARNED if found.people else ""),
+        summary=joined([*(Block("a remark", line) for line in lines), Block("", ADVICE)]),
+    )
+
+
+def concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
+    """Say whether there is something new to look at: a head, a title or a text, of what is open."""
+    payload = delivery.payload
+    changed = payload.has("changes", "title") or payload.has("changes", "body")
+    return payload.text("pull_request", "state") == "open" and (delivery.action != "edited" or changed)
+
+
+@router.on(
+    "pull_request",
+    *("opened", "reopened", "edited", "synchronize"),
+    name=NAME,
+    feature=FEATURE,
+    concerns=concerns,
+)
+async def look(context: Context) -> Plan:
+    """Look at the title and the text, and say on the head what could be better."""
+    as_of, pull = time.time(), PullRequest.of(context.delivery.payload.at("pull_request"))
+    known = await head_of(context.records, context.repository.id, pull.number)
+    if known is not None and known.updated_at > pull.updated_at:
+        # Webhooks come in any order: what it says now, GitHub knows.
+        now = (await read_proposed(context.github, context.repository.full_name, pull.number)).pull
+        if now.head_sha != pull.head_sha:
+            return Plan(why=MOVED)
+        pull = now
+    return await _looked(context, pull, as_of)
+
+
+def _is_asked_for(delivery: Delivery, config: RepositoryConfig) -> bool:
+    return delivery.event == "check_suite" or delivery.payload.text("check_run", "name") == CHECK
+
+
+@router.on("check_run", "rerequested", name=AGAIN_NAME, feature=FEATURE, concerns=_is_asked_for)
+@router.on("check_suite", "rerequested", name=AGAIN_NAME, feature=FEATURE, concerns=_is_asked_for)
+async def look_again(context: Context) -> Plan:
+    """Look once more, for somebody asked for it or for all checks of the commit."""
+    as_of, asked = time.time(), context.delivery.payload.at(context.delivery.event)
+    sha, ours = asked.string("head_sha"), asked.integer("app", "id") == context.me.app_id
+    if not ours or not await context.records.get(check_key(context.repository.id, CHECK, sha)):
+        return NOTHING
+    numbers = await pulls_with_head(context.records, context.repository.id, sha)
+    if not numbers:
+        return Plan(why=MOVED)
+    pull = (await read_proposed(context.github, context.repository.full_name, numbers[-1])).pull
+    return await _looked(context, pull, as_of, again=True) if pull.head_sha == sha else Plan(why=MOVED)
+
+
+async def _looked(context: Context, pull: PullRequest, as_of: float, *, again: bool = False) -> Plan:
+    tags, effects = await _known_tags(context)
+    rules = Rules(
+        tags=tags,
+        owner=context.repository.full_name.partition("/")[0],
+        not_meant=[mention.removeprefix("@").lower() for mention in context.app_config.mentions],
+    )
+    found = await aside(partial(decide, pull.title, pull.body, rules), pull.body)
+    content = report(found)
+    put = PutCheckRun(CHECK, pull.head_sha, str(pull.number), content, as_of, again)
+    return Plan((*effects, put), why=content.title)
+
+
+async def _known_tags(context: Context) -> tuple[Collection[str] | None, tuple[Effect, ...]]:
+    """Return the tags that are known, folded, None where any is; and the list of teams, where it had to be read."""
+    lint, teams, skip = context.config.lint, context.config.teams, context.config.skip_ci
+    if lint is None or lint.tags is None:
+        return None, ()
+    topics, keep = await topics_of(context, teams) if teams is not None else ({}, None)
+    known = {*map(folded, lint.tags), *topics, *([folded(skip.title_tag)] if skip is not None else [])} - {""}
+    return known, (keep,) if keep else ()
+
+
+def _shown(words: Collection[str]) -> str:
+    shown = [code(truncate(word, LONGEST_SHOWN)) for word in list(words)[:MOST_SHOWN]]
+    return ", ".join(shown) + (", …" if len(words) > MOST_SHOWN else "")

@@ -1,0 +1,55 @@
+"""Who opens a pull request for the first time reads one friendly line in its sticky comment, once.
+
+The predecessor greeted everybody on every pull request, and greeted nobody where another of its sections failed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bot.dialogue import help_url
+from bot.effects.comments import UpsertSection
+from bot.events import PullRequest
+from bot.github.markdown import code, escape
+from bot.plan import NOTHING, Context, Plan, Router
+
+if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
+    from bot.events import Delivery
+
+NAME, FEATURE = "welcome", "welcome"
+FIRST_TIME = frozenset({"FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR"})
+"""How GitHub calls those who have not contributed before, to anything or to this repository
+(https://docs.github.com/en/graphql/reference/enums#commentauthorassociation)."""
+
+GREETING = "\N{WAVING HAND SIGN} {text}"
+COMMANDS = "A comment that says {help} lists what I can do for you here."
+
+router = Router()
+
+
+def greeting(text: str, mention: str, url: str | None, *, with_help: bool) -> str:
+    """Return the line, in Markdown; `url` is where the commands are listed, None where no page does."""
+    said = GREETING.format(text=escape(text))
+    if not with_help:
+        return said
+    command = code(f"{mention} help")
+    return f"{said} {COMMANDS.format(help=f'[{command}]({url})' if url else command)}"
+
+
+def concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
+    """Say whether it is the first one of a person."""
+    pull = delivery.payload.at("pull_request")
+    return pull.text("author_association") in FIRST_TIME and not PullRequest.of(pull).author.is_bot
+
+
+@router.on("pull_request", "opened", name=NAME, feature=FEATURE, concerns=concerns)
+async def welcome(context: Context) -> Plan:
+    """Greet whoever opened it, at the top of the sticky comment; drafts too."""
+    config = context.config
+    if config.welcome is None:
+        return NOTHING
+    number = context.delivery.payload.integer("pull_request", "number")
+    with_help = config.help is not None
+    text = greeting(config.welcome.text, context.app_config.mentions[0], help_url(context), with_help=with_help)
+    return Plan((UpsertSection(number, NAME, text, first=True),), why="it is the first one of who opened it")

@@ -1,0 +1,123 @@
+"""The check run `nightjar/lint`, as people see it on their pull requests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from sandbox import PullRequest
+from sandbox.checks import CheckRun
+from tests.conversations.town import REPOSITORY, Town, town
+
+CONFIG = f"""
+repositories:
+  {REPOSITORY}:
+    slow_tests: false
+    repository_file: false
+    cc_reviewers: false
+    skip_ci: {{title_tag: skip ci, docs: []}}
+    teams: {{issue: 1}}
+    lint: {{tags: [tests]}}
+"""
+REPO = "/repos/{owner}/{repo}"
+LOOK, WRITE = f"GET {REPO}/commits/{{ref}}/check-runs", f"POST {REPO}/check-runs"
+CHANGE = f"PATCH {REPO}/check-runs/{{check_run_id}}"
+ISSUE, COMMENTS = f"GET {REPO}/issues/{{issue_number}}", f"GET {REPO}/issues/{{issue_number}}/comments"
+PULL = f"GET {REPO}/pulls/{{pull_number}}"
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Town]:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=CONFIG) as place:
+        place.repo.open_issue("octocat", "Who follows what", "- hexagon: @octocat")
+        place.repo.open_pull_request("reader", "First", "It is the first.")
+        await cost(place)
+        yield place
+
+
+async def cost(here: Town) -> Counter[str]:
+    """Return the requests about checks and lists that were made since the last time."""
+    await here.quiet()
+    made = Counter(f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation")
+    here.github.requests.clear()
+    return Counter({what: count for what, count in made.items() if "/statuses/" not in what and "/status" not in what})
+
+
+def check(here: Town, pull: PullRequest) -> CheckRun:
+    """Return the check run on the head."""
+    (run,) = here.repo.check_runs(pull.head_sha, "nightjar/lint")
+    return run
+
+
+async def test_a_pull_request_that_is_as_it_should_be(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "[Hexagon][skip ci][tests] Faster", "Saves a pass.\n\ncc @octocat")
+    assert await cost(here) == {LOOK: 1, WRITE: 1}
+    run = check(here, pull)
+    assert (run.conclusion, run.title) == ("success", "Nothing to mend")
+
+
+async def test_what_could_be_better_is_told_and_how_to_mend_it_and_nothing_fails(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "[frob] Faster.", None, draft=True)
+    await here.quiet()
+    run = check(here, pull)
+    assert (run.conclusion, run.title) == ("neutral", "3 things to mend")
+    assert run.summary is not None
+    assert "tags that are not known here: `frob`.** Known are `hexagon`, `skip ci`, `tests`." in run.summary
+    here.github.clock.advance(seconds=5)
+    here.github.requests.clear()
+    pull.edit("hubot", title="[tests] Faster", body="Saves a pass.")
+    assert await cost(here) == {LOOK: 1, CHANGE: 1}
+    assert check(here, pull) is run
+    assert (run.conclusion, run.title) == ("success", "Nothing to mend")
+
+
+async def test_a_push_is_looked_at_and_an_edit_that_changes_nothing_writes_nothing(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", "Saves a pass.")
+    await cost(here)
+    pull.push()
+    assert await cost(here) == {LOOK: 1, WRITE: 1}
+    pull.edit("hubot", body="Saves two passes.")
+    assert await cost(here) == {LOOK: 1}
+    pull.label("hubot", "tests")
+    pull.close("hubot")
+    pull.edit("hubot", body="")
+    assert await cost(here) == {}
+
+
+async def test_names_outside_of_code_only_warn_and_nobody_is_mentioned_by_it(here: Town) -> None:
+    """TVM #12840: `@` in code was held against people; TVM #18432: so was `cc`; TVM #19798: so were addresses."""
+    body = "As @monalisa said, `@T.prim_func` and octocat@example.org.\n\n```\n@decorator\n```\n\ncc @octocat"
+    pull = here.repo.open_pull_request("hubot", "Faster", body)
+    await here.quiet()
+    run = check(here, pull)
+    assert (run.conclusion, run.title) == ("success", "Nothing to mend; people are named")
+    assert run.summary is not None
+    assert "GitHub tells `monalisa` of this" in run.summary
+    assert "@" not in run.summary
+
+
+async def test_it_is_looked_at_again_where_somebody_asks(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster.", "Saves a pass.")
+    await here.quiet()
+    first = check(here, pull)
+    here.github.requests.clear()
+    first.rerequest("hubot")
+    assert await cost(here) == {PULL: 1, LOOK: 1, WRITE: 1}
+    second = check(here, pull)
+    assert second is not first
+    assert (second.conclusion, second.title) == ("neutral", "1 thing to mend")
+
+
+async def test_of_edits_whose_webhooks_come_in_any_order_the_last_counts(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", "Saves a pass.")
+    await here.quiet()
+    here.github.webhooks.hold()
+    pull.edit("hubot", title="Faster.")
+    here.github.clock.advance(seconds=5)
+    pull.edit("hubot", title="Much faster")
+    here.github.webhooks.release(reversed)
+    await here.quiet()
+    assert check(here, pull).title == "Nothing to mend"

@@ -1,0 +1,82 @@
+"""Somebody opens a pull request for the first time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.github import sticky
+from sandbox import PullRequest
+from tests.conversations.town import BOT, REPOSITORY, Town, town
+
+CONFIG = f"""
+repositories:
+  {REPOSITORY}:
+    slow_tests: false
+    repository_file: false
+    teams: {{topics: {{hexagon: ["@octocat"]}}}}
+    welcome: {{text: Hello and welcome.}}
+"""
+REPO = "/repos/{owner}/{repo}"
+COMMENTS, COMMENT = f"GET {REPO}/issues/{{issue_number}}/comments", f"POST {REPO}/issues/{{issue_number}}/comments"
+GREETING = "\N{WAVING HAND SIGN} Hello and welcome. A comment that says `@ci help` lists what I can do for you here."
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Town]:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=CONFIG) as place:
+        place.repo.open_pull_request("reader", "cc", "cc @octocat")
+        await cost(place)
+        yield place
+
+
+async def cost(here: Town) -> Counter[str]:
+    """Return the requests that were made since the last time."""
+    await here.quiet()
+    made = Counter(f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation")
+    here.github.requests.clear()
+    return made
+
+
+def sections(pull: PullRequest) -> dict[str, str]:
+    (comment,) = pull.comments_by(BOT)
+    return sticky.sections_of(comment.body)
+
+
+@pytest.mark.parametrize("draft", [False, True])
+async def test_a_newcomer_is_greeted_once(here: Town, draft: bool) -> None:
+    """TVM #12824: where another section failed, nobody was greeted; and everybody was, on every pull request."""
+    pull = here.repo.open_pull_request("newcomer", "Faster", fork=True, draft=draft)
+    assert await cost(here) == {COMMENTS: 1, COMMENT: 1}
+    assert sections(pull) == {"welcome": GREETING}
+    pull.push()
+    pull.edit("newcomer", title="Much faster")
+    pull.close("newcomer")
+    pull.reopen("newcomer")
+    assert await cost(here) == {}
+
+
+async def test_what_a_maintainer_deletes_does_not_come_back(here: Town) -> None:
+    pull = here.repo.open_pull_request("newcomer", "Faster", fork=True)
+    await here.quiet()
+    pull.delete_comment(pull.comments_by(BOT)[0], by="octocat")
+    pull.push()
+    await here.quiet()
+    assert pull.comments == []
+
+
+async def test_people_with_access_contributors_and_bots_are_not_greeted(here: Town) -> None:
+    here.repo.open_pull_request("contributor", "First", fork=True).merge("octocat")
+    await cost(here)
+    for author in ("octocat", "hubot", "contributor", BOT):
+        here.repo.open_pull_request(author, "Faster", fork=author == "contributor")
+    assert await cost(here) == {}
+
+
+async def test_the_greeting_comes_before_whatever_else_is_told(here: Town) -> None:
+    pull = here.repo.open_pull_request("newcomer", "[hexagon] Faster", "cc @stranger", fork=True)
+    await here.quiet()
+    assert list(sections(pull)) == ["welcome", "team-tags", "cc-reviewers"]

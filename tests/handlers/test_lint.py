@@ -1,0 +1,114 @@
+"""What could be better about a title and a text, as a table: each vector of the script that did it before, and ours."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handlers.lint import NO_TEXT, NO_TITLE, PERIOD, Found, Rules, decide, report
+
+ANY = Rules(tags=None, owner="octo-org", not_meant=("ci",))
+KNOWN = Rules(tags={"tests", "skip ci", "hexagon"}, owner="octo-org")
+TEXT = "Saves a pass."
+
+
+@pytest.mark.parametrize(
+    ("title", "body", "faults"),
+    [
+        ("Make it faster", TEXT, ()),
+        ("", TEXT, (NO_TITLE,)),
+        ("  ", TEXT, (NO_TITLE,)),
+        ("Make it faster.", TEXT, (PERIOD,)),
+        ("Make it faster. ", TEXT, (PERIOD,)),
+        ("Make it faster...", TEXT, (PERIOD,)),
+        ("Update to 1.2", TEXT, ()),
+        ("Make it faster!", TEXT, ()),
+        ("Make it faster", "", (NO_TEXT,)),
+        ("Make it faster", " \r\n ", (NO_TEXT,)),
+        ("Make it faster", "<!-- Say what it does -->\r\n", (NO_TEXT,)),
+        ("Make it faster", "<!-- Say what it does -->\n" + TEXT, ()),
+        ("Make it faster", "```\ncode\n```", ()),
+        ("", "", (NO_TITLE, NO_TEXT)),
+        ("[anything] Make it faster", TEXT, ()),
+    ],
+)
+def test_what_is_to_be_mended(title: str, body: str, faults: tuple[str, ...]) -> None:
+    assert decide(title, body, ANY) == Found(faults)
+
+
+@pytest.mark.parametrize(
+    ("title", "unknown"),
+    [
+        ("[tests] Faster", ""),
+        ("[Tests][HEXAGON] Faster", ""),
+        ("[tests, hexagon] Faster", ""),
+        ("[Skip  CI] Faster", ""),
+        ("[] Faster", ""),
+        ("Faster", ""),
+        ("[test] Faster", "`test`"),
+        ("[tests, foo][`bar`] Faster", "`foo`, `` `bar` ``"),
+    ],
+)
+def test_tags_are_known_by_their_names_in_any_case(title: str, unknown: str) -> None:
+    """The predecessor had such a check, and never switched it on."""
+    faults = decide(title, TEXT, KNOWN).faults
+    assert [fault.split("known here: ")[1].split(".** Known are ") for fault in faults] == (
+        [[unknown, "`hexagon`, `skip ci`, `tests`."]] if unknown else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("title", "body"),
+    [
+        ("Fix @T.prim_func", "It is `@octocat`, and @tvm.testing.slow."),
+        ("Fix it", "```python\n@octocat\ndef f(): ...\n```"),
+        ("Fix it", "    @octocat"),
+        ("Fix it", "Reported by octocat@example.org, see https://example.org/@octocat."),
+        ("Fix it", "<!-- @octocat -->a"),
+        ("Fix it", "Fixes it.\r\n\r\ncc @octocat, @octo-org/gpu\r\n"),
+        ("Fix it", "Thanks, @octocat.\n\ncc @Octocat"),
+        ("Fix it", "@ci run slow tests"),
+        ("Fix it", "npm i @scope/package"),
+    ],
+)
+def test_code_addresses_and_who_is_asked_for_a_review_bring_no_warning(title: str, body: str) -> None:
+    """TVM #12840, #12848: decorators in code; TVM #18432: `cc`, to ask for reviews; TVM #19798: e-mail addresses."""
+    assert decide(title, body, ANY) == Found()
+
+
+@pytest.mark.parametrize(
+    ("title", "body", "names"),
+    [
+        ("Fix it", "Thanks, @octocat and @octo-org/gpu.", "`octocat`, `octo-org/gpu`"),
+        ("Fix it as @octocat said", "Fixes it.", "`octocat`"),
+        ("Fix it", "> @octocat wrote", "`octocat`"),
+        ("Fix it", "@decorator\n\ncc @octocat", "`decorator`"),
+    ],
+)
+def test_names_outside_of_code_only_warn(title: str, body: str, names: str) -> None:
+    found = decide(title, body, ANY)
+    assert found.faults == ()
+    assert f"GitHub tells {names} of this" in found.people
+    assert report(found).conclusion == "success"
+
+
+@pytest.mark.parametrize(
+    ("found", "conclusion", "title"),
+    [
+        (Found(), "success", "Nothing to mend"),
+        (Found((), "names"), "success", "Nothing to mend; people are named"),
+        (Found((PERIOD,)), "neutral", "1 thing to mend"),
+        (Found((PERIOD, NO_TEXT), "names"), "neutral", "2 things to mend; people are named"),
+    ],
+)
+def test_it_is_advice_and_says_each_thing(found: Found, conclusion: str, title: str) -> None:
+    content = report(found)
+    assert (content.conclusion, content.title) == (conclusion, title)
+    assert all(fault in content.summary for fault in (*found.faults, found.people))
+    assert "keeps nothing from being merged" in content.summary
+
+
+@given(st.text(), st.text())
+def test_any_title_and_text_can_be_looked_at(title: str, body: str) -> None:
+    assert report(decide(f"[{title}]", body, KNOWN)).conclusion in ("success", "neutral")

@@ -1,0 +1,23 @@
+"""What newcomers read."""
+
+from __future__ import annotations
+
+from handlers.welcome import greeting
+from tests.gfm import rendered
+
+
+def test_it_greets_and_says_where_the_commands_are() -> None:
+    said = greeting("Welcome.", "@ci", None, with_help=True)
+    assert said == "\N{WAVING HAND SIGN} Welcome. A comment that says `@ci help` lists what I can do for you here."
+    linked = rendered(greeting("Welcome!", "@ci", "https://ci.example.org/help", with_help=True))
+    assert '<a href="https://ci.example.org/help"><code>@ci help</code></a>' in linked
+
+
+def test_without_help_it_only_greets() -> None:
+    assert greeting("Welcome", "@ci", None, with_help=False) == "\N{WAVING HAND SIGN} Welcome"
+
+
+def test_its_text_is_shown_as_it_is_and_does_nothing() -> None:
+    page = rendered(greeting("Hello <b>@octocat</b>, see #1 [x](https://example.org)", "@ci", None, with_help=False))
+    assert "<b>" not in page
+    assert "<a" not in page
