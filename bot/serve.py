@@ -246,27 +246,27 @@ def _parts(bot: Bot) -> Parts:
         try:
             backlog, missing = await bot.engine.backlog(), await bot.missed.missing()
             health = await bot.results.watch.health()
-            timers = await timer_states(bot.config, bot.engine.records, bot.engine.journal, now)
+            timers = await timer_states(bot.config, bot.engine.records, bot.engine.journal, bot.now())
             behind = await last_good.behind()
             faults = await file_faults(bot.config, bot.engine.records)
         except (ConnectorException, OperationalError):
             # The rest of the measurements are wanted most when the database is away.
             bot.metrics.queue({}, math.nan, math.nan)
             bot.metrics.results({}, heard, {}, {})
-            bot.metrics.timers([], now)
+            bot.metrics.timers([], bot.now())
             bot.metrics.last_good([])
             bot.metrics.repository_files({})
         else:
             bot.metrics.queue(backlog.waiting, backlog.oldest_seconds, missing)
             bot.metrics.results(health.listed, heard, health.waiting, health.newest)
-            bot.metrics.timers(timers, now)
+            bot.metrics.timers(timers, bot.now())
             bot.metrics.last_good(behind)
             bot.metrics.repository_files(faults)
 
     async def timers_of(repository: str) -> list[TimerState]:
         if bot.config.repository(repository) is None:
             raise LookupError(repository)
-        return await timer_states(bot.config, bot.engine.records, bot.engine.journal, time.time(), repository)
+        return await timer_states(bot.config, bot.engine.records, bot.engine.journal, bot.now(), repository)
 
     return Parts(
         inbox=bot.engine,
