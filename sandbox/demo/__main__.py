@@ -65,6 +65,7 @@ def _addresses(on: Stage) -> str:
         "the conversation": f"{on.github.url}/{REPOSITORY}/pull/1",
         "what the lab tested": f"{on.github.url}/{REPOSITORY}/pull/2",
         "the nights": f"{on.github.url}/{REPOSITORY}",
+        "why not newer": f"{on.bot.url}/api/v1/repos/{REPOSITORY}/nightly",
         "what CI should do": f"{on.bot.url}/api/v1/repos/{REPOSITORY}/pulls/1/decision",
         "the commands": f"{on.bot.url}/help",
         "the bot's health": f"{on.bot.url}/readyz",

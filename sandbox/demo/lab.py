@@ -7,10 +7,11 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sandbox.bot_process import INHERITED
+from sandbox.bucket import BucketServer
 from sandbox.demo.reports import reports
 
 LAB, TARGET = "example-lab", "hexagon-v73"
@@ -21,12 +22,22 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 class Lab:
-    """Uploads reports, a run for each suite; `environment` holds its key to the bucket, and nothing of GitHub."""
+    """Reads which commit to test, and uploads reports, a run for each suite. It has a key to the bucket alone."""
 
-    def __init__(self, environment: Mapping[str, str], config: Path) -> None:
+    def __init__(self, bucket: BucketServer, config: Path) -> None:
         inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
-        self._environment = {**inherited, **environment}
+        self._environment = {**inherited, **bucket.environment}
+        self._bucket = bucket
         self._config = config
+
+    async def read(self, bucket: str, key: str) -> str:
+        """Return the text of an object."""
+
+        def read() -> str:
+            body: bytes = self._bucket.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+            return body.decode()
+
+        return await asyncio.to_thread(read)
 
     async def upload(
         self,

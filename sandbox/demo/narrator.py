@@ -16,6 +16,7 @@ from sandbox.repository import Repository
 
 EMOJI = {"eyes": "👀", "+1": "👍", "confused": "😕"}
 STATE = {"success": "✔", "failure": "✘", "error": "✘", "pending": "…", "neutral": "■"}
+NIGHTLY = "refs/heads/nightly"
 WIDTH = 110
 ANNOTATIONS_TOLD = 3
 INDENT = " " * 12
@@ -55,6 +56,10 @@ class Narrator:
     def _facts(self) -> Iterator[tuple[str, str]]:
         for pull in self._repository.pulls:
             yield from _conversation(pull)
+        for status in self._repository.all_statuses(self._repository.refs.get(NIGHTLY, "")):
+            if status.context == "nightly":
+                text = f"status {STATE[status.state]} nightly on {status.sha[:7]}: {status.description}"
+                yield f"status {status.id}", text
         for run in self._repository.workflow_runs:
             now = run.conclusion or run.status.replace("_", " ")
             yield f"run {run.id} {run.attempt} {now}", f"workflow {run.name}, attempt {run.attempt}: {now}"

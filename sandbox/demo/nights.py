@@ -1,16 +1,20 @@
-"""What a hardware lab and maintainers see: two nights, a broken lab, and a pull request that is tested."""
+"""What a hardware lab and maintainers see: a branch that moves, two nights, a broken lab, and a tested pull request."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from sandbox.checks import CheckRun
 from sandbox.demo.lab import CHECK, LAB
+from sandbox.demo.narrator import NIGHTLY, STATE
 from sandbox.demo.reports import test_files
-from sandbox.demo.stage import Stage
+from sandbox.demo.stage import BUCKET, CI, NIGHTLY_FILE, REPOSITORY, Stage
 from sandbox.pulls import PullRequest
 
-BRANCH = "refs/heads/nightly"
+TIMER = ("timer", "run", "nightly")
+RED = "Fuse what must not be fused"
 FIRST = "First run, nothing to compare with, 20 failing · 438 passed, 1 skipped"
 SECOND = "9 new failures, 13 fixed"
 """What the reports come to, counted by another reader (tests/results/test_nights.py)."""
@@ -40,14 +44,20 @@ class Nights:
         self.on.narrator.look()
 
     async def _first_night(self) -> None:
-        sha = self._night("Night 1: the tests of 0.25", {})
+        green = self._push("Night 1: the tests of 0.25", {})
+        sha = await self._night()
+        await self.on.promise("the nightly branch is made at a commit that is green", lambda: self._head == green)
+        await self.on.promise("labs read in their bucket which one it is", lambda: sha == green)
         await self._upload(f"{LAB} uploads night 1", sha, "night-1")
         self.on.narrator.aside(WAITS)
         await self.on.promise("a lab's first night becomes a check run", self._says(sha, FIRST))
 
     async def _second_night(self) -> None:
-        sha = self._night("Night 2: the tests of 0.26, ten weeks later", test_files("night-2"))
+        green = self._push("Night 2: the tests of 0.26, ten weeks later", test_files("night-2"))
+        sha = await self._night()
+        await self.on.promise("the nightly branch moves on the night after", lambda: self._head == sha == green)
         await self._upload(f"{LAB} uploads night 2", sha, "night-2")
+        await self.on.promise("the lab tests that very commit", lambda: bool(self._checks(self._head)))
         await self.on.promise("the second night says what is new", self._says(sha, SECOND))
         first, second = self._checks(self.commits[0]), self._checks(sha)
         await self.on.promise("and with what it was compared", lambda: self.commits[0] in (second[-1].summary or ""))
@@ -58,7 +68,16 @@ class Nights:
         await self.on.promise("it cannot block a merge", lambda: second[-1].conclusion == "neutral")
 
     async def _broken_lab_and_pull_request(self) -> None:
-        sha = self._night("Night 3: describe targets", {"docs/targets.md": "# Targets\n"})
+        green = self._push("Night 3: describe targets", {"docs/targets.md": "# Targets\n"})
+        red = self._push(RED, {"src/transform/fuse_ops.cc": "// Fuses everything.\n"}, "failure")
+        sha = await self._night()
+        await self.on.promise(
+            "the nightly branch moves to the newest commit that is fit", lambda: self._head == sha == green
+        )
+        newest = await self._newest_looked_at()
+        self.on.narrator.aside(f"Why not newer? The bot's API tells\n{json.dumps(newest)}")
+        why = {"sha": red, "title": RED, "blockers": [{"name": CI, "state": "red"}]}
+        await self.on.promise("and says why it took no newer one", lambda: newest == why)
         await self._upload(f"{LAB} is broken, and uploads night 3", sha, "broken-lab", status=2)
         pull = self._pull_request()
         self.on.narrator.look()
@@ -84,14 +103,36 @@ class Nights:
         await on.promise("a maintainer may, and is named", self._says(sha, "ignored by octocat"))
         await on.promise("then the check is green", lambda: self._newest(sha).conclusion == "success")
 
-    def _night(self, message: str, files: dict[str, str]) -> str:
-        """Push to main, and let the branch follow that labs test; returns the commit."""
+    def _push(self, message: str, files: Mapping[str, str], ci: str = "success") -> str:
+        """Push to main, and let CI end so; returns the commit."""
         self.on.github.clock.advance(seconds=1)  # commits are ordered by their time
-        repo = self.on.repo
-        sha = repo.push("main", files or None, by="octocat", message=message).sha
-        repo.move(BRANCH, sha, "octocat")
-        self.commits.append(sha)
+        sha = self.on.repo.push("main", files or None, by="octocat", message=message).sha
+        self.on.repo.set_status("hubot", sha, CI, ci)
+        self.on.narrator.aside(f"@octocat pushes {sha[:7]} to main: {message}; CI says {STATE[ci]} {CI}")
         return sha
+
+    async def _night(self) -> str:
+        """Have the branch moved that labs test, and let the lab read which commit that is; returns what it reads."""
+        narrator, bot = self.on.narrator, self.on.bot
+        narrator.aside(f"$ nightjar {' '.join(TIMER)}")
+        code, out, err = await bot.run(*TIMER, "--config", str(bot.config))
+        assert code == 0, f"nightjar {' '.join(TIMER)} ended with {code}:\n{out}{err}"
+        narrator.aside(next(line.strip() for line in out.splitlines() if ": planned: " in line))
+        narrator.look()
+        read = json.loads(await self.on.lab.read(BUCKET, NIGHTLY_FILE))
+        narrator.aside(f"{LAB} reads s3://{BUCKET}/{NIGHTLY_FILE}\n{json.dumps(read)}")
+        self.commits.append(str(read["sha"]))
+        return self.commits[-1]
+
+    async def _newest_looked_at(self) -> dict[str, Any]:
+        """Return what the bot's API tells of the newest commit that the branch might have moved to."""
+        async with self.on.http.get(f"{self.on.bot.url}/api/v1/repos/{REPOSITORY}/nightly") as answer:
+            newest: dict[str, Any] = (await answer.json())["why_not_newer"][0]
+            return {name: newest[name] for name in ("sha", "title", "blockers")}
+
+    @property
+    def _head(self) -> str:
+        return self.on.repo.refs.get(NIGHTLY, "")
 
     def _pull_request(self) -> PullRequest:
         self.on.github.clock.advance(seconds=1)

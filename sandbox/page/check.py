@@ -30,13 +30,18 @@ def newest(run: CheckRun) -> CheckRun:
     return next(other for other in run.suite.latest if other.name == run.name)
 
 
-def check_marks(repository: Repository, sha: str) -> str:
-    """Return the marks of a commit's check runs, each a link to its page."""
-    marks = [
-        f'<a href="{address(run)}" title="{escape(f"{run.name}: {run.title or _state(run)}")}">{icon(_state(run))}</a>'
+def marks(repository: Repository, sha: str) -> str:
+    """Return the marks of a commit's statuses and check runs, each a link to where it says more."""
+    commit = f"/{repository.full_name}/commit/{sha}"
+    found = [
+        (commit, f"{status.context}: {status.description or status.state}", status.state)
+        for status in sorted(repository.statuses(sha), key=lambda status: status.context)
+    ]
+    found += [
+        (address(run), f"{run.name}: {run.title or _state(run)}", _state(run))
         for run in sorted(repository.check_runs(sha), key=lambda run: run.name)
     ]
-    return "".join(marks)
+    return "".join(f'<a href="{link}" title="{escape(told)}">{icon(state)}</a>' for link, told, state in found)
 
 
 def check_run(run: CheckRun) -> str:

@@ -9,7 +9,7 @@ from sandbox.git import Commit, changes
 from sandbox.issues import Issue
 from sandbox.repository import HEADS, Repository
 
-from .check import check_marks, check_run
+from .check import check_run, marks
 from .layout import frame, icon, moment, person, state_badge
 
 if TYPE_CHECKING:
@@ -31,15 +31,14 @@ def index_page(github: GitHubSandbox) -> str:
 def repository_page(repository: Repository) -> str:
     """Return one repository: its pull requests and issues, branches, and newest commits."""
     branches = [
-        f"<li><code>{escape(ref.removeprefix(HEADS))}</code> {_sha(repository, sha)} "
-        f"{check_marks(repository, sha)}</li>"
+        f"<li><code>{escape(ref.removeprefix(HEADS))}</code> {_sha(repository, sha)} {marks(repository, sha)}</li>"
         for ref, sha in sorted(repository.refs.items())
         if ref.startswith(HEADS)
     ]
     history = repository.git.ancestry(repository.branch(repository.default_branch))[:COMMITS_SHOWN]
     commits = [
         f"<li>{_sha(repository, c.sha)} {escape(c.message.splitlines()[0])} · {person(c.author)} "
-        f"{check_marks(repository, c.sha)}</li>"
+        f"{marks(repository, c.sha)}</li>"
         for c in history
     ]
     content = (

@@ -78,6 +78,17 @@ async def test_a_commit_and_its_repository_lead_to_its_check_runs(
         assert "hardware/lab/target" in text
 
 
+async def test_a_repository_marks_its_commits_with_their_statuses(
+    session: aiohttp.ClientSession, repo: Repository
+) -> None:
+    sha = repo.branch("main")
+    repo.set_status("hubot", sha, "cpu/branch", "failure", "<b>12 tests failed</b>")
+    link = f'<a href="/octocat/compiler/commit/{sha}" title="cpu/branch: &lt;b&gt;12 tests failed&lt;/b&gt;">'
+    text = await read(session, "/octocat/compiler")
+    assert text.count(link) == 2  # of the branch, and among the commits
+    assert f'{link}<span class="icon bad"' in text
+
+
 async def test_text_in_a_check_run_is_never_markup(session: aiohttp.ClientSession, run: CheckRun) -> None:
     evil = '"><script>alert(1)</script>'
     remark = ANNOTATION | {"path": evil, "title": evil, "message": evil, "raw_details": evil}
