@@ -20,6 +20,9 @@ END, END_BYTES, COMMENT_BYTES = b"PK\x05\x06", 22, 0xFFFF
 (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3.16)."""
 LOCATOR_64, LOCATOR_64_BYTES = b"PK\x06\x07", 20
 
+METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
+"""How files may be compressed: of any other method zipfile inflates all that it has read at once, without a limit."""
+
 NO_ZIP = "it is no zip archive, or a part of one"
 DIRECTORY_TOO_LARGE = f"its list of files has more than {MOST_DIRECTORY_BYTES >> 20} MiB"
 TOO_MANY_FILES = f"it holds more than {MOST_FILES:,} files"
@@ -27,6 +30,7 @@ TOO_LONG = "its files have more than {limit:,} bytes together once they are infl
 BOMB = f"{{name}} inflates to more than {MAX_RATIO} times its size, which no report does"
 BROKEN = "{name} cannot be inflated"
 ENCRYPTED = "{name} is encrypted"
+OTHER_METHOD = "{name} is compressed by another method than deflate"
 
 Result = TypeVar("Result")
 
@@ -54,6 +58,10 @@ def read_zip(
             for entry in sorted((entry for entry in found if wanted(entry.filename)), key=lambda one: one.filename):
                 if entry.flag_bits & 0x1:
                     raise Refused(ENCRYPTED.format(name=entry.filename))
+                if entry.compress_type not in METHODS:
+                    raise Refused(OTHER_METHOD.format(name=entry.filename))
+                if entry.header_offset < 0:
+                    raise Refused(NO_ZIP)
                 with archive.open(entry) as inner:
                     yield read(entry.filename, _Stream(inner, entry, budget))  # type: ignore[arg-type]  # it is read
     except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, ValueError) as error:

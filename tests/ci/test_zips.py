@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import struct
+import zipfile
+from pathlib import Path
 from typing import BinaryIO
 
 import pytest
@@ -64,6 +66,26 @@ def test_a_bomb_ends_early() -> None:
     """A thousandfold ratio is no report."""
     with pytest.raises(TooMuch, match="200 times its size"):
         read(zipped({"a.xml": b"\0" * (RATIO_FREE_BYTES + 1)}))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_methods_than_deflate_are_refused_before_anything_is_inflated(method: int) -> None:
+    """A kilobyte of bzip2 inflates to more than a gigabyte, in one piece."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", method) as archive:
+        archive.writestr("a.xml", "<a/>")
+    with pytest.raises(Refused, match=r"a\.xml is compressed by another method"):
+        read(content.getvalue())
+
+
+def test_a_file_before_the_beginning_of_the_archive_is_refused(tmp_path: Path) -> None:
+    """It is no trouble with the disk, which another try might cure."""
+    content = bytearray(GOOD)
+    begins = struct.unpack_from("<L", content, len(content) - 6)[0]
+    struct.pack_into("<L", content, len(content) - 6, begins + 100)
+    (tmp_path / "a.zip").write_bytes(content)
+    with (tmp_path / "a.zip").open("rb") as file, pytest.raises(Refused):
+        list(read_zip(file, lambda name: True, lambda name, inner: inner.read()))
 
 
 def test_all_files_together_have_one_limit() -> None:
