@@ -39,7 +39,8 @@ async def aim_of(context: EffectContext, name: str, step: Step, **more: Any) -> 
     """
     key = aim_key(name, context.repository.id)
     aim = await context.records.get(key) or {}
-    if step.chosen and step.at > aim.get("at", ""):
+    noted = (aim.get("at", ""), aim.get("sha", ""))
+    if step.chosen and step.at >= noted[0] and (step.at, step.chosen) != noted:
         aim = {"sha": step.chosen, "before": step.before, "commits": step.commits, "at": step.at, **more}
         await context.records.put(key, aim)
     return aim
