@@ -2,7 +2,7 @@
 
 What bots do, ourselves included, is no activity. Whoever was asked for a review or has given one is reminded by a new
 comment, which is what notifies; where those are teams alone, the teams. A pull request that has no reviewer is left
-alone, for there is nobody to be reminded, and so is a draft.
+alone, for there is nobody to be reminded, and so are drafts and locked conversations.
 
 On purpose unlike what TVM had: every page is looked at, the ones that have waited longest come first, there is a
 limit, people are told apart by their ids, deleted accounts are nobody, and a run that fails shows (`nightjar timer
@@ -92,7 +92,9 @@ def decide(found: Sequence[Quiet], config: StaleReviews, at: float, count: int) 
     due = [
         one
         for one in found
-        if not one.pull.is_draft and at - max(one.since, one.reminded_at) >= after and reviewers(one.pull)
+        if not (one.pull.is_draft or one.pull.is_locked)
+        and at - max(one.since, one.reminded_at) >= after
+        and reviewers(one.pull)
     ]
     due.sort(key=lambda one: (one.since, one.pull.number))
     since = datetime.fromtimestamp(at - after, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -32,7 +32,7 @@ query($owner: String!, $name: String!, $after: String) {
     pullRequests(states: [OPEN], first: 25, after: $after, orderBy: {field: UPDATED_AT, direction: ASC}) {
       pageInfo { hasNextPage endCursor }
       nodes {
-        number isDraft createdAt updatedAt lastEditedAt
+        number isDraft locked createdAt updatedAt lastEditedAt
         author { ...account }
         editor { ...account }
         commits(last: 1) { nodes { commit { committedDate author { name } } } }
@@ -74,7 +74,7 @@ class OpenPull:
     `active_at` is when a person last did something, in seconds since 1970: opened it, edited title or text, pushed,
     commented, reviewed, asked for a review, said that it is ready. What bots do is not in it, nor who labels.
     `asked` and `reviewed` are people, in GitHub's order; `teams` are written `org/team`. `pushed_by_bot` says that
-    the head is a bot's commit.
+    the head is a bot's commit, `is_locked` that few may write there.
     """
 
     number: int
@@ -85,6 +85,7 @@ class OpenPull:
     teams: tuple[str, ...] = ()
     reviewed: tuple[Person, ...] = ()
     pushed_by_bot: bool = False
+    is_locked: bool = False
 
 
 async def open_pulls(github: GitHub, repository: str) -> list[OpenPull]:
@@ -129,6 +130,7 @@ def pull_of(node: Payload) -> OpenPull:
             if (person := _person(one, "author")) and not person.is_bot
         ),
         pushed_by_bot=pushed_by_bot,
+        is_locked=node.flag("locked"),
     )
 
 

@@ -23,6 +23,7 @@ def node(*happened: Any, cut: bool = False, **more: Any) -> dict[str, Any]:
     return {
         "number": 7,
         "isDraft": False,
+        "locked": True,
         "createdAt": OPENED,
         "updatedAt": LAST,
         "lastEditedAt": None,
@@ -104,6 +105,7 @@ def test_who_was_asked_and_who_has_reviewed() -> None:
             )
         )
     )
+    assert (found.is_draft, found.is_locked) == (False, True)
     assert found.author == Person(1, "octocat", is_bot=False)
     assert found.asked == (Person(2, "hubot", is_bot=False),)
     assert found.teams == ("example-lab/gpu",)
