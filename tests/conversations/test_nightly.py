@@ -11,8 +11,10 @@ import aiohttp
 import pytest
 
 from bot.registration import PERMISSIONS
+from bot.timers import by_hand
 from tests.conversations.branches import API
 from tests.conversations.nights import SCHEDULE, NightTown, night_town, replica_of
+from tests.conversations.town import REPOSITORY
 
 LOOK = "GET", "/repos/{owner}/{repo}/git/ref/{ref}"
 MOVE = "PATCH", "/repos/{owner}/{repo}/git/refs/{ref}"
@@ -349,3 +351,14 @@ async def test_the_api_and_the_metrics_tell_of_the_timer(place: NightTown) -> No
 
 def number_in(measured: str, name: str) -> float:
     return next(float(line.split()[-1]) for line in measured.splitlines() if line.startswith(name))
+
+
+async def test_two_runs_that_are_asked_for_in_one_second_both_tell_labs_what_to_test(place: NightTown) -> None:
+    moment = int(time.time()) + 10
+    for title in ("one", "two"):
+        sha = place.push(title)
+        place.time.ahead = moment - time.time()
+        await place.town.bot.timers.announce(REPOSITORY, "nightly", by_hand())
+        await place.town.quiet()
+        assert place.head == sha
+        assert place.town.repo.status(sha, "nightly") is not None
