@@ -21,9 +21,8 @@ from bot.effects.labels import KeepLabel
 from bot.effects.merge import COMPUTING_SECONDS, UNDECIDED, MergePull, merge_target
 from bot.effects.wishes import EndWish, KeepWish, LookAtPull
 from bot.errors import TryAgain
-from bot.events import Person, person_or_ghost
+from bot.events import person_or_ghost
 from bot.github.markdown import code
-from bot.github.permissions import role_of
 from bot.github.signals import GREEN_CONCLUSIONS
 from bot.github.standing import standing_of
 from bot.heads import head_of
@@ -32,7 +31,7 @@ from bot.plan import NOTHING, Context, Plan, Router
 from bot.readiness import Kind, listed, reasons, undecided
 from bot.timers import TIMER_DUE
 from bot.wishes import LOOK_DUE, Wish, numbers_in, waiting_key, watch_key, wish_key
-from handlers.merge import FEATURE, MERGE, rerun_command
+from handlers.merge import FEATURE, rerun_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +47,6 @@ TIMER = "merges"
 
 PUSHED = "The head moved to {new}: look at what was pushed, and ask again if it is to be merged."
 RETARGETED = "It is to be merged into {new} now, not into {old} any more."
-NOT_ALLOWED = "{by} may not merge here any more; somebody who may can ask again."
 IN_THE_WAY = "Something is in the way that is not over by itself:\n\n{why}\n\nAsk again after that."
 
 NOBODY_WAITS = "nobody waits for that commit"
@@ -216,8 +214,6 @@ async def _look(context: Context, number: int, wish: Wish | None) -> Plan:
     if wish is None or wish.queued:
         return Plan(tuple(effects), why=NOT_READY if found else READY)
     decision = decide(wish, standing, found)
-    if decision.verdict is Verdict.MERGE and not await _may_merge(context, wish.by):
-        decision = Decision(Verdict.END, NOT_ALLOWED.format(by=code(wish.by.login)))
     match decision.verdict:
         case Verdict.MERGE:
             ending = EndWish(number, wish, merging=merge_target(number))
@@ -241,12 +237,6 @@ async def _watch(context: Context, standing: Standing, found: Sequence[Reason]) 
         return []
     watched = await numbers_in(context.records, watch_key(context.repository.id, sha))
     return [] if number in watched else [LookAtPull(number, watch=sha)]
-
-
-async def _may_merge(context: Context, by: Person) -> bool:
-    """Say whether who asked may still merge: weeks may have gone by since."""
-    role = await role_of(context.github, context.repository.full_name, by)
-    return MERGE.allows(role=role, is_author=False, override=context.config.allowed(FEATURE))
 
 
 def _cannot_be_ready(payload: Payload) -> bool:

@@ -16,7 +16,8 @@ from bot.errors import TryAgain, UserError
 from bot.github.errors import is_conflict, is_forbidden, message_of
 from bot.github.markdown import code
 from bot.github.merging import Facts, commits_of, dequeue, enqueue, facts_of, put_merge
-from bot.github.standing import standing_of
+from bot.github.permissions import role_of
+from bot.github.standing import MAY_WRITE, standing_of
 from bot.readiness import Standing, listed, reasons, undecided
 from bot.wishes import Wish, wish_key
 
@@ -32,6 +33,8 @@ COMPUTING_SECONDS = 2.0
 CALLED_OFF = "the merge was called off before it came to this"
 SWITCHED_OFF = "Merging is switched off for this repository by now."
 MOVED = "The head moved from {old} to {new}, which nobody has asked me to merge. Look at it, and ask again."
+RETARGETED = "It is to be merged into {new} now, and not into {old} any more. Ask again if that is right."
+NOT_ALLOWED = "{by} may not merge here any more; somebody who may can ask again."
 UNDECIDED = "GitHub has not found out yet whether there are conflicts"
 NOT_READY = "By now something is in the way:\n{why}"
 REFUSED = "GitHub did not merge {sha}; it says {message}."
@@ -63,8 +66,9 @@ class MergePull:
     async def apply(self, context: EffectContext) -> Applied:
         """Look at everything again, then merge, naming the head to GitHub: it refuses any other.
 
-        A merge cannot be taken back, and this may be applied long after it was decided, or twice. One that happened is
-        found and left at that. Raises `UserError` with what is in the way, and `TryAgain` while GitHub finds out.
+        A merge cannot be taken back, and this may be applied long after it was decided, or twice: also whether who
+        asked may still merge is looked up again. A merge that happened is found and left at that. Raises `UserError`
+        with what is in the way, and `TryAgain` while GitHub finds out.
         """
         config = context.config.merge
         if config is None:
@@ -76,6 +80,8 @@ class MergePull:
         if standing.merged and standing.pull.head_sha == self.wish.sha:
             return self._over(MERGED_ALREADY, standing, changed=False)
         self._check(standing, config)
+        if await role_of(context.github, repository, self.wish.by) not in MAY_WRITE:
+            raise UserError(NOT_ALLOWED.format(by=code(self.wish.by.login)))
         facts = await facts_of(context.github, repository, self.number)
         if facts.is_queued:
             return self._queued(QUEUED_ALREADY, standing, changed=False)
@@ -88,9 +94,11 @@ class MergePull:
         return kept is not None and kept.sha == self.wish.sha
 
     def _check(self, standing: Standing, config: Merge) -> None:
-        new = standing.pull.head_sha
+        new, base = standing.pull.head_sha, standing.pull.base_ref
         if standing.pull.is_open and new != self.wish.sha:
             raise UserError(MOVED.format(old=code(self.wish.sha[:7]), new=code(new[:7])))
+        if standing.pull.is_open and base != self.wish.base:
+            raise UserError(RETARGETED.format(new=code(base), old=code(self.wish.base)))
         found = reasons(standing, config)
         if found:
             raise UserError(NOT_READY.format(why=listed(found)))

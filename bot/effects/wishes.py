@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.effects.base import Applied, EffectContext
 from bot.effects.comments import Reply
@@ -68,7 +68,7 @@ class LookAtPull:
 
 @dataclass(frozen=True, slots=True)
 class EndWish:
-    """Say that a merge which was waited for will not be, and why; then forget it.
+    """Say that a merge which was waited for will not be, and why; then forget it, but none that was asked for since.
 
     Without a `why` it is applied when the merge was tried, and says why that failed, if it did. `merging` is the target
     of that effect.
@@ -93,6 +93,9 @@ class EndWish:
         sha, by = code(self.wish.sha[:7]), code(self.wish.by.login)
         text = OFF.format(sha=sha, by=by, url=self.wish.url, why=why)
         await Reply(self.number, text, since=self.wish.asked_at).apply(context)
+        kept = Wish.read(await context.records.get(wish_key(context.repository.id, self.number)))
+        if kept is not None and replace(kept, queued=self.wish.queued) != self.wish:
+            return Applied(KEPT.format(sha=kept.sha[:7]))
         await _keep(context, self.number, None)
         return Applied(NONE_LEFT)
 

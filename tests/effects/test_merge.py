@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bot.effects.base import Effect
 from bot.effects.labels import KeepLabel
 from bot.effects.merge import LeaveQueue, MergePull
-from bot.effects.wishes import KeepWish
+from bot.effects.wishes import EndWish, KeepWish
 from bot.errors import TryAgain, UserError
 from bot.events import Person
-from bot.wishes import Wish, numbers_in, waiting_key
+from bot.wishes import Wish, numbers_in, waiting_key, wish_key
 from sandbox import PullRequest
 from tests.handlers.driver import World, a_world
 
 MERGE = "/repos/{owner}/{repo}/pulls/{pull_number}/merge"
 ONE_LABEL = "/repos/{owner}/{repo}/issues/{issue_number}/labels/{name}"
-HUBOT = Person(2, "hubot", False)
 
 
 @pytest.fixture
@@ -37,8 +38,9 @@ def ready(world: World) -> PullRequest:
     return pull
 
 
-def wish(pull: PullRequest) -> Wish:
-    return Wish(pull.head_sha, "main", HUBOT, "https://github.example", "2026-11-20T05:00:00Z")
+def wish(pull: PullRequest, *, asked_at: str = "2026-11-20T05:00:00Z") -> Wish:
+    hubot = pull.repository.github.user("hubot")
+    return Wish(pull.head_sha, "main", Person(hubot.id, "hubot", False), "https://github.example", asked_at)
 
 
 async def applied(world: World, effect: Effect) -> str:
@@ -91,6 +93,44 @@ async def test_a_head_that_nobody_asked_to_merge_is_not_merged(world: World) -> 
         await applied(world, merge)
 
 
+async def test_a_merge_into_another_branch_than_was_asked_for_is_not_made(world: World) -> None:
+    """Whoever opened it may retarget it without a push, and without write access."""
+    pull = ready(world)
+    world.repository.move("refs/heads/release", world.repository.branch("main"), "octocat")
+    merge = MergePull(pull.number, wish(pull))
+    pull.retarget("octocat", "release")
+    with pytest.raises(UserError, match="It is to be merged into `release` now, and not into `main` any more"):
+        await applied(world, merge)
+    assert pull.state == "open"
+
+
+@pytest.mark.parametrize("role", ["triage", "none"])
+async def test_a_merge_that_is_tried_again_is_not_made_for_somebody_who_lost_their_access(
+    world: World, role: Any
+) -> None:
+    """It may be tried for half an hour, and longer where GitHub limits us."""
+    pull = ready(world)
+    pull.review("maintainer", state="APPROVED")
+    merge = MergePull(pull.number, wish(pull))
+    world.repository.set_role("maintainer", "maintain")
+    world.repository.set_role("hubot", role)
+    with pytest.raises(UserError, match="`hubot` may not merge here any more"):
+        await applied(world, merge)
+    assert pull.state == "open"
+
+
+async def test_the_end_of_one_merge_that_waited_forgets_none_that_was_asked_for_since(world: World) -> None:
+    """A worker that was frozen applies it a second time."""
+    pull = ready(world)
+    first, second = wish(pull), wish(pull, asked_at="2026-11-20T06:00:00Z")
+    end = EndWish(pull.number, first, "Something is in the way.")
+    await applied(world, KeepWish(pull.number, first))
+    assert await applied(world, end) == "no merge waits"
+    await applied(world, KeepWish(pull.number, second))
+    await applied(world, end)
+    assert Wish.read(await world.records.get(wish_key(world.repository.id, pull.number))) == second
+
+
 async def test_a_merge_that_is_waited_for_is_made_only_as_long_as_it_is(world: World) -> None:
     pull = ready(world)
     merge = MergePull(pull.number, wish(pull), waited=True)
@@ -106,7 +146,7 @@ async def test_only_what_waits_is_looked_at_by_the_timer(world: World) -> None:
         await applied(world, KeepWish(pull.number, wish(pull)))
     assert await numbers_in(world.records, key) == [second.number, first.number]
     await applied(world, KeepWish(second.number))
-    queued = Wish(first.head_sha, "main", HUBOT, "", "", queued=True)
+    queued = replace(wish(first), queued=True)
     await applied(world, KeepWish(first.number, queued))
     assert await numbers_in(world.records, key) == []
 
