@@ -30,7 +30,8 @@ class Merge(Keys):
         description=(
             "What must be green on the head, beside what the branch's own rules require: contexts of commit statuses "
             "and names of check runs. Each pattern must match at least one, and all that match must be green; success, "
-            "neutral and skipped are."
+            "neutral and skipped are. Name each that matters: a pattern for several is content as soon as the first of "
+            "them is green and no other has begun."
         ),
         examples=[["*/pr-head"]],
     )
