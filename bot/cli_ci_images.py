@@ -11,7 +11,7 @@ import aiohttp
 import click
 
 from bot.cli_support import AS_WRITTEN, Matching, json_option, stopping_at_faults
-from bot.docker_images import IMAGE, has_host, read_images, staged
+from bot.docker_images import HOSTED, IMAGE, has_host, read_images, staged
 from bot.errors import TryAgain, UserError
 from bot.reading import Reader
 from bot.registry import HUB, Registry
@@ -111,7 +111,8 @@ def named_images(names: Sequence[str], path: Path) -> dict[str, str]:
             raise UserError(UNKNOWN.format(path=path, name=name, known=", ".join(known) or "none"))
     images = {name: known[name.lower()] for name in names}
     for name, image in images.items():
-        if not has_host(image) and not IMAGE.fullmatch(image):
+        # The file may be a pull request's, and what is printed and written ends in commands of a pipeline.
+        if not (HOSTED if has_host(image) else IMAGE).fullmatch(image):
             raise UserError(NOT_AN_IMAGE.format(name=name, image=image, path=path))
     return images
 

@@ -29,6 +29,8 @@ BUILT = re.compile(r"[0-9]+-[0-9]+-[a-z0-9]+")
 _PART = r"[a-z0-9][a-z0-9._-]{0,127}"
 _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 IMAGE = re.compile(rf"(?P<namespace>{_PART})/(?P<name>{_PART}):(?P<tag>{_TAG})")
+HOSTED = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*(?::[0-9]{1,5})?(?:/[A-Za-z0-9_][A-Za-z0-9._:@+-]*)+")
+"""An image that names the host of its registry, as far as matters here: it means nothing to a shell."""
 _SHARING = re.compile(rf"(?P<namespace>{_PART})/(?P<name>{_PART}):%\((?P<variable>[^()\s]+)\)s")
 _LINE = re.compile(r"(?P<before>(?P<key>[^\s#;\[=:][^=:]*?)\s*[=:]\s*)(?P<value>[^\r]*?)(?P<after>\s*)")
 _HEADER = re.compile(r"\[(?P<name>[^\]]+)\]")

@@ -27,6 +27,9 @@ ci_arm: tlcpack/ci-arm:%(ci_tag)s
 ci_minimal: tlcpack/ci-minimal-cross:{TAG}
 ci_ecr: {ECR}
 odd: what is this
+evil: ghcr.io/tvm/$(touch broken):1
+lines: ghcr.io/tvm/ci:1
+  touch broken
 """
 
 
@@ -86,8 +89,10 @@ async def test_trouble_with_the_registry_is_an_error_and_writes_nothing(tmp_path
 @pytest.mark.parametrize(
     ("arguments", "status", "told"),
     [
-        (["nothing"], 1, "images.ini has no image nothing; it has ci_tag, ci_arm, ci_minimal, ci_ecr, odd\n"),
+        (["nothing"], 1, "images.ini has no image nothing; it has ci_tag, ci_arm, ci_minimal, ci_ecr, odd,"),
         (["odd"], 1, "odd is what is this in images.ini; an image is written NAMESPACE/NAME:TAG\n"),
+        (["ci_arm", "evil"], 1, "evil is ghcr.io/tvm/$(touch broken):1 in images.ini; an image is written"),
+        (["lines", "--lookup-only"], 1, "lines is ghcr.io/tvm/ci:1"),
         (["ci_arm", "--file", "/no.ini"], 1, "/no.ini cannot be read (no such file or directory)"),
         (["ci_arm", "--registry", "http://example.org"], 1, "--registry must start with https://"),
         (["ci_arm", "--output-dir", __file__], 2, " is a file"),
