@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from bot.config.docs_link import DocsLink
@@ -18,6 +19,10 @@ from bot.payload import Payload
 from bot.plan import NOTHING, Context, Plan, Router
 from bot.sections import moment, seconds_since_1970, short
 from bot.urls import linkable
+
+if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
+    from bot.events import Delivery
 
 NAME = "docs-link"
 FEATURE = "docs"
@@ -68,7 +73,12 @@ async def tell_of_failure(context: Context, told: str) -> Plan:
     return Plan(tuple(effects), why="the docs could not be linked")
 
 
-@router.on("status", name=NAME, feature=FEATURE, on_failure=tell_of_failure)
+def concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
+    """Say whether a status tells that docs were built: of hundreds an hour one may."""
+    return config.docs is not None and _tells_of_docs(config.docs, delivery.payload)
+
+
+@router.on("status", name=NAME, feature=FEATURE, on_failure=tell_of_failure, concerns=concerns)
 async def show(context: Context) -> Plan:
     """Link the docs that a status tells of, for the pull requests whose head they are of."""
     config, status = context.config.docs, context.delivery.payload

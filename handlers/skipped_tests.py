@@ -22,7 +22,9 @@ from bot.results.events import CHECK_DUE
 from bot.sections import SECTION_DUE, Due, moment, short
 
 if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
     from bot.config.ci_tests import SkippedTests
+    from bot.events import Delivery
 
 NAME = "skipped-tests"
 FEATURE = "skipped_tests"
@@ -57,7 +59,12 @@ async def ask_after_results(context: Context) -> Plan:
     return await reports.ask_after_results(context, context.config.skipped_tests, NAME)
 
 
-@router.on(reports.WORKFLOW_RUN, reports.COMPLETED, name="skipped-tests-run", feature=FEATURE)
+def concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
+    """Say whether a workflow run is one of those that run the tests."""
+    return reports.is_of_tests(delivery, config.skipped_tests)
+
+
+@router.on(reports.WORKFLOW_RUN, reports.COMPLETED, name="skipped-tests-run", feature=FEATURE, concerns=concerns)
 async def ask_after_run(context: Context) -> Plan:
     """Have the section computed for a workflow run that has ended."""
     return await reports.ask_after_run(context, context.config.skipped_tests, NAME)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from bot.ci.outcomes import Outcomes
     from bot.config.ci_tests import Tests
+    from bot.events import Delivery
     from bot.sections import Due
 
 WORKFLOW_RUN, COMPLETED = "workflow_run", "completed"
@@ -40,12 +41,17 @@ async def ask_after_results(context: Context, config: Tests | None, section: str
     return await _ask(context, section, due.sha, {"over": due.over})
 
 
+def is_of_tests(delivery: Delivery, config: Tests | None) -> bool:
+    """Say whether a workflow run is of the workflow that runs the tests."""
+    named = config.workflow if config is not None else None
+    return named is not None and delivery.payload.text(WORKFLOW_RUN, "name") == named
+
+
 async def ask_after_run(context: Context, config: Tests | None, section: str) -> Plan:
     """Have a section computed where the workflow that runs the tests ended on a pull request's head."""
-    payload = context.delivery.payload.at(WORKFLOW_RUN)
-    if config is None or config.workflow is None or payload.text("name") != config.workflow:
+    if not is_of_tests(context.delivery, config):
         return NOTHING
-    ended = Ended.of(payload)
+    ended = Ended.of(context.delivery.payload.at(WORKFLOW_RUN))
     if ended.conclusion not in TELLING:
         return Plan(why=f"the run ended as {ended.conclusion}: no test has")
     return await _ask(context, section, ended.run.sha, ended.as_json())

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bot.config.docs_link import DocsLink
-from handlers.docs_link import BUILT, Build, build_of, link
+from bot.config.model import RepositoryConfig
+from bot.events import Delivery
+from bot.payload import Payload
+from handlers.docs_link import BUILT, Build, build_of, concerns, link
 from tests.gfm import rendered
 
 SHA = "a" * 40
@@ -80,3 +83,21 @@ def test_what_is_filled_in_cannot_leave_its_place() -> None:
     assert link(config("https://docs.example.org/{build}/x"), 1, "../..//evil?a#b", SHA) == (
         "https://docs.example.org/..%2F..%2F%2Fevil%3Fa%23b/x"
     )
+
+
+@pytest.mark.parametrize(
+    ("context", "state", "expected"),
+    [
+        ("docs/pr-head", "success", True),
+        ("docs/pr-head", "pending", False),
+        ("docs/pr-head", "failure", False),
+        ("docs/pr-head/2", "success", False),
+        ("cpu/pr-head", "success", False),
+    ],
+)
+def test_any_other_status_gets_no_job(context: str, state: str, expected: bool) -> None:
+    """TVM #12902: GitHub tells of every status of every commit."""
+    told = Delivery("guid", "status", Payload({"context": context, "state": state}), 0.0)
+    on = RepositoryConfig(docs=config("https://docs.example.org/{sha}/"))
+    assert concerns(told, on) is expected
+    assert concerns(told, RepositoryConfig()) is False

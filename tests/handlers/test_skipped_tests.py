@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bot.ci.outcomes import Base, Outcomes, Suite
 from bot.ci.skips import Required
+from bot.config import parse_config
+from bot.config.model import RepositoryConfig
+from bot.events import Delivery
 from bot.github.sticky import SIZE_LIMIT
+from bot.payload import Payload
 from bot.results.model import Seen, Status
+from handlers import runtime, skipped_tests
 from handlers.skipped_tests import MOST_SUITES, decide
 from tests.gfm import Page, rendered
 from tests.handlers.ci_outcomes import OF_HEAD, OLDER, WHEN, base, id_of, link, outcomes, suite, suite_of
@@ -158,3 +165,13 @@ def test_very_many_suites_are_cut() -> None:
 def test_a_base_without_a_page_is_named_without_a_link() -> None:
     found = outcomes({"ops": suite(add="passed")}, {"ops": Base(OLDER, "", suite(add="passed"))})
     assert said(found).startswith("**Skipped tests:** nothing differs from `ccccccc` at ")
+
+
+@pytest.mark.parametrize("feature", [skipped_tests, runtime])
+@pytest.mark.parametrize(("name", "expected"), [("CI", True), ("Docs", False), ("ci", False)])
+def test_a_run_of_another_workflow_gets_no_job(feature: Any, name: str, expected: bool) -> None:
+    keys = f"{feature.FEATURE}: {{workflow: CI, artifacts: ['*']}}"
+    found = parse_config(f"repositories: {{octocat/compiler: {{{keys}}}}}".encode(), "app.yaml")
+    told = Delivery("guid", "workflow_run", Payload({"workflow_run": {"name": name}}), 0.0)
+    assert feature.concerns(told, found.repositories["octocat/compiler"]) is expected
+    assert feature.concerns(told, RepositoryConfig()) is False
