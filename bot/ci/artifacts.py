@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from cachetools import LRUCache
 
 from bot.ci.outcomes import Suite
-from bot.ci.zips import read_zip
+from bot.ci.zips import TOO_LONG, read_zip
 from bot.config.types import matches
 from bot.github.download import TooLong
 from bot.github.errors import is_not_found
@@ -26,7 +26,8 @@ from bot.results import formats
 from bot.results.collect import Columns, collect, merge, read_names, split
 from bot.results.columns import SEEN, duration
 from bot.results.identity import Resolver
-from bot.results.limits import Refused
+from bot.results.limits import MAX_INFLATED_BYTES, Refused, TooMuch
+from bot.results.opening import inflated
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
@@ -44,6 +45,8 @@ MOST_REMEMBERED = 400_000
 """Tests of runs that a process keeps at hand; they take about 100 MB. A run of the base serves many pull requests."""
 REPORTS = (".xml", ".xml.gz")
 """How the names of files end that are read as JUnit."""
+MOST_WRONG = 3
+"""Files of an artifact of which it is told why they could not be read."""
 SHOWN = 200
 """Characters of a name or a reason that are shown."""
 
@@ -51,6 +54,7 @@ UNREADABLE = "The artifact {name} could not be read: {why}."
 TOO_LARGE = f"it has more than {MAX_ARTIFACT_BYTES >> 20} MiB"
 GONE = "it is gone"
 NO_REPORTS = f"it holds no file that ends with {REPORTS[0]}"
+MORE_WRONG = "and {count:,} more of its files could not be read"
 LEFT_OUT = f"Of {{count}} artifacts that match, the first {MOST_ARTIFACTS} were read."
 
 
@@ -158,31 +162,70 @@ async def _suite(
         return await asyncio.to_thread(parsed, file, listed)
 
 
-def parsed(file: BinaryIO, listed: frozenset[str]) -> tuple[Suite, tuple[str, ...]]:
+def parsed(file: BinaryIO, listed: frozenset[str], *, limit: int = MAX_INFLATED_BYTES) -> tuple[Suite, tuple[str, ...]]:
     """Return the tests of an archive of JUnit files, and why some of those could not be read.
 
-    `listed` are the files of the repository at the commit. Raises `Refused` where nothing of it can be used.
+    `listed` are the files of the repository at the commit, `limit` the bytes that all files may have together once they
+    are inflated. Raises `Refused` where nothing of it can be used.
     """
-    resolve = Resolver(listed).resolve
+    resolve, budget, wrong, count = Resolver(listed).resolve, _Budget(limit, limit), list[str](), 0
 
     def read(name: str, stream: BinaryIO) -> Columns | str:
         try:
-            return collect(formats.read(stream, name, "junit"), resolve)
+            # A file in an archive may be compressed once more: the archive's own limit knows nothing of that.
+            counted = _Counted(inflated(stream, name), budget)
+            return collect(formats.read(counted, name, "junit"), resolve)  # type: ignore[arg-type]  # it is read
         except Refused as refused:
+            if budget.left < 0:
+                raise
             return str(refused)
 
-    reports = list(read_zip(file, lambda name: name.lower().endswith(REPORTS), read))
-    if not reports:
+    def good() -> Iterator[Columns]:
+        nonlocal count
+        for report in read_zip(file, lambda name: name.lower().endswith(REPORTS), read):
+            count += 1
+            if isinstance(report, str):
+                wrong.append(report)
+            else:
+                yield report
+
+    # One after the other, so that never more than the tests of a whole run are held.
+    columns = merge(good())
+    if not count:
         raise Refused(NO_REPORTS)
-    wrong = tuple(report for report in reports if isinstance(report, str))
-    columns = merge(report for report in reports if not isinstance(report, str))
     seen, seconds = {}, {}
     for test, packed in zip(read_names(columns.names), columns.tests.values(), strict=True):
         status, timed = split(packed)
         seen[test] = SEEN[status]
         if (took := duration(timed)) is not None:
             seconds[test] = took
-    return Suite(seen, seconds, complete=not wrong), wrong
+    if (more := len(wrong) - MOST_WRONG) > 0:
+        wrong[MOST_WRONG:] = [MORE_WRONG.format(count=more)]
+    return Suite(seen, seconds, complete=not wrong), tuple(wrong)
+
+
+@dataclass(slots=True)
+class _Budget:
+    """The bytes that all files of an archive together may have, and may still have, once everything is inflated."""
+
+    limit: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """A stream whose bytes are taken from a budget; raises `TooMuch` beyond it."""
+
+    inner: BinaryIO
+    budget: _Budget
+
+    def read(self, size: int = -1) -> bytes:
+        """Return some bytes."""
+        piece = self.inner.read(size)
+        self.budget.left -= len(piece)
+        if self.budget.left < 0:
+            raise TooMuch(TOO_LONG.format(limit=self.budget.limit))
+        return piece
 
 
 def _code(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from bot.ci.artifacts import LEFT_OUT, MOST_ARTIFACTS, Artifacts, Reports, Workf
 from bot.errors import TryAgain
 from bot.github.client import GitHub
 from bot.results.files import FileLists
-from bot.results.limits import Refused
+from bot.results.limits import Refused, TooMuch
 from bot.results.model import Status
 from sandbox import workflows
 from sandbox.artifacts import zipped
@@ -61,6 +62,25 @@ def test_a_file_that_cannot_be_read_keeps_no_other_from_counting() -> None:
     assert list(suite.seen) == [ADD]
     assert not suite.complete
     assert [why.partition(":")[0] for why in wrong] == ["torn.xml"]
+
+
+def test_of_many_files_that_cannot_be_read_a_few_are_told() -> None:
+    """Anybody may open a pull request whose CI makes two thousand of them."""
+    suite, wrong = parsed(archive(**{f"torn_{number:02}": "<" for number in range(12)}), frozenset())
+    assert [told.split(".xml")[0] for told in wrong] == [
+        *(f"torn_{number:02}" for number in range(3)),
+        "and 9 more of its files could not be read",
+    ]
+    assert not suite.complete
+
+
+def test_files_that_are_compressed_once_more_have_one_limit_together() -> None:
+    text = junit(**{f"case_{number}": "passed" for number in range(200)}).encode()
+    files = {f"{number}.xml.gz": gzip.compress(text) for number in range(4)}
+    assert len(parsed(io.BytesIO(zipped(files)), frozenset())[0].seen) == 200
+    assert len(zipped(files)) < len(text)
+    with pytest.raises(TooMuch, match="its files have more than"):
+        parsed(io.BytesIO(zipped(files)), frozenset(), limit=3 * len(text))
 
 
 def test_other_files_are_passed_over() -> None:
