@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Annotated, Self
 
 import psycopg
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from psycopg.conninfo import conninfo_to_dict
 from pydantic import (
     AfterValidator,
@@ -29,6 +26,7 @@ from pydantic import (
 )
 
 from bot.errors import SettingsError
+from bot.keys import pem_of, rsa_key
 from bot.urls import encrypted_url, http_url
 
 SHORTEST_WEBHOOK_SECRET = 16
@@ -57,15 +55,10 @@ ONE_OF_TWO = "and JENKINS_USER belong together; set both or neither"
 
 
 def _pem(text: str) -> str:
-    # .env files and consoles often keep the line ends of a PEM as a backslash and an n.
-    pem = text.replace("\\n", "\n").strip() + "\n"
-    try:
-        key = load_pem_private_key(pem.encode(), password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        key = None
-    if isinstance(key, RSAPrivateKey):
-        return pem
-    raise ValueError(NOT_A_KEY)
+    pem = pem_of(text)
+    if rsa_key(pem) is None:
+        raise ValueError(NOT_A_KEY)
+    return pem
 
 
 def _key_in_file(path: str) -> str:

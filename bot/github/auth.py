@@ -9,11 +9,9 @@ from typing import Generic, Protocol, TypeVar
 
 import jwt
 from cachetools import TLRUCache
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from bot.github.governor import Timing
+from bot.keys import pem_of, rsa_key
 
 JWT_BACKDATED = 60  # seconds, for clocks that differ
 JWT_LIFETIME = 9 * 60  # seconds from now; GitHub allows 10 minutes
@@ -57,7 +55,10 @@ class AppKey:
     def __init__(self, app_id: str, private_key: str, timing: Timing) -> None:
         self._app_id = app_id
         self._timing = timing
-        self._key = _rsa_key(private_key)
+        key = rsa_key(pem_of(private_key))
+        if key is None:
+            raise ValueError(BAD_KEY)
+        self._key = key
 
     def jwt(self) -> str:
         """Return a signed JWT.
@@ -67,18 +68,6 @@ class AppKey:
         now = int(self._timing.wall())
         claims = {"iat": now - JWT_BACKDATED, "exp": now + JWT_LIFETIME, "iss": self._app_id}
         return jwt.encode(claims, self._key, algorithm="RS256")
-
-
-def _rsa_key(text: str) -> RSAPrivateKey:
-    # .env files and consoles often keep the line ends of a PEM as a backslash and an n.
-    pem = text.replace("\\n", "\n").strip().encode()
-    try:
-        key = load_pem_private_key(pem, password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        key = None
-    if isinstance(key, RSAPrivateKey):
-        return key
-    raise ValueError(BAD_KEY)
 
 
 @dataclass(frozen=True, slots=True)
