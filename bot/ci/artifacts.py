@@ -18,6 +18,7 @@ from cachetools import LRUCache
 from bot.ci.outcomes import Suite
 from bot.ci.zips import TOO_LONG, read_zip
 from bot.config.types import matches
+from bot.github.auth import SingleFlight
 from bot.github.download import TooLong
 from bot.github.errors import is_not_found
 from bot.github.markdown import code, truncate
@@ -93,6 +94,8 @@ class Artifacts:
         self._known: LRUCache[tuple[str, WorkflowRun, tuple[str, ...]], Reports] = LRUCache(
             MOST_REMEMBERED, getsizeof=lambda reports: reports.size
         )
+        # Two sections may ask at the same moment, for a run ends once for both.
+        self._flights: SingleFlight[tuple[str, WorkflowRun, tuple[str, ...]], Reports] = SingleFlight()
 
     async def of_run(self, github: GitHub, repository: str, run: WorkflowRun, patterns: Sequence[str]) -> Reports:
         """Return what the artifacts of a run hold whose names match; what one lacks never keeps another from counting.
@@ -102,7 +105,7 @@ class Artifacts:
         key = (repository, run, tuple(patterns))
         known = self._known.get(key)
         if known is None:
-            known = await self._read(github, repository, run, patterns)
+            known = await self._flights.do(key, lambda: self._read(github, repository, run, patterns))
             if known.size <= MOST_REMEMBERED:
                 self._known[key] = known
         return known
@@ -199,9 +202,12 @@ def parsed(file: BinaryIO, listed: frozenset[str], *, limit: int = MAX_INFLATED_
         seen[test] = SEEN[status]
         if (took := duration(timed)) is not None:
             seconds[test] = took
-    if (more := len(wrong) - MOST_WRONG) > 0:
-        wrong[MOST_WRONG:] = [MORE_WRONG.format(count=more)]
-    return Suite(seen, seconds, complete=not wrong), tuple(wrong)
+    return Suite(seen, seconds, complete=not wrong), _few(wrong)
+
+
+def _few(wrong: Sequence[str]) -> tuple[str, ...]:
+    more = [MORE_WRONG.format(count=len(wrong) - MOST_WRONG)] if len(wrong) > MOST_WRONG else []
+    return (*wrong[:MOST_WRONG], *more)
 
 
 @dataclass(slots=True)

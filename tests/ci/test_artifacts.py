@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import io
 from collections.abc import AsyncIterator
@@ -187,7 +188,8 @@ async def test_a_run_is_read_once_for_all_who_ask(world: World) -> None:
     """Two sections tell of one run, and one run of the base branch serves many pull requests."""
     run, reader = a_run(world), Artifacts(FileLists())
     run.upload("tests", {"a.xml": junit(add="passed")})
-    first = await read(world, run, reader=reader)
+    first, second = await asyncio.gather(read(world, run, reader=reader), read(world, run, reader=reader))
+    assert second is first, "both asked at the same moment"
     world.github.requests.clear()
     assert await read(world, run, reader=reader) is first
     assert [r for r in world.github.requests.records if r.token == "installation"] == []
