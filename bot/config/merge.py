@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from bot.config.keys import Keys
 from bot.config.types import Pattern, Says
@@ -12,6 +12,8 @@ from bot.schedule import Every
 
 LOOK_AGAIN_SECONDS = 15 * 60
 """How often it is looked whether a merge that waits can go on, in case that no event has told of it."""
+
+HOLDS = "label must not be one of hold_labels: it would keep from being merged what is ready"
 
 Method = Literal["squash", "merge", "rebase"]
 
@@ -53,6 +55,13 @@ class Merge(Keys):
         ),
         examples=["ready-for-merge"],
     )
+
+    @model_validator(mode="after")
+    def _label_holds_nothing(self) -> Self:
+        """Raise ValueError where the label that says "ready" is one that keeps from being merged."""
+        if self.label is not None and self.label.lower() in {held.lower() for held in self.hold_labels}:
+            raise ValueError(HOLDS)
+        return self
 
     @property
     def schedule(self) -> Every:

@@ -38,6 +38,7 @@ from bot.config.welcome import Welcome
 from bot.schedule import Schedule
 
 NEEDS_LAB = "needs a lab {lab} with the target {target} below results.labs, as which CI uploads its results"
+SHARED_BRANCH = "branch must not be that of {other}, which moves it too"
 NEEDS_RESULTS = "needs results, which says where labs put what they find; add that key, or leave this one out"
 
 
@@ -239,6 +240,18 @@ class RepositoryConfig(Keys):
             if lab is None or tests.target not in lab.targets:
                 raise PydanticCustomError(LACKING, NEEDS_LAB, {"lab": tests.lab, "target": tests.target})
         return tests
+
+    @field_validator("last_good", "docker_update")
+    @classmethod
+    def _with_a_branch_of_its_own(
+        cls, feature: LastGood | DockerUpdate | None, info: ValidationInfo
+    ) -> LastGood | DockerUpdate | None:
+        """Raise ValueError where another feature moves the same branch."""
+        for other in ("nightly", "last_good"):
+            mover = info.data.get(other)
+            if feature is not None and mover is not None and mover.branch == feature.branch:
+                raise ValueError(SHARED_BRANCH.format(other=other))
+        return feature
 
     @property
     def timers(self) -> dict[str, Schedule]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, Field, StringConstraints, create_model
+from pydantic import AfterValidator, Field, StringConstraints, create_model, model_validator
 
 from bot.config.keys import Keys
 from bot.config.types import BranchName, Pattern, Says, Shared
 from bot.schedule import Daily
 
+ITSELF = "branch and from must be two branches: the one follows the other"
 UNKNOWN_ZONE = "is no time zone that is known here; it must be one of IANA's, as in America/Los_Angeles"
 
 TimeOfDay = Annotated[
@@ -51,6 +52,15 @@ _From = create_model(
 
 class Follows(_From):
     """A branch that follows another one, `from`."""
+
+    branch: BranchName
+
+    @model_validator(mode="after")
+    def _two_branches(self) -> Self:
+        """Raise ValueError where the branch is to follow itself: it would never move."""
+        if self.branch == self.source:
+            raise ValueError(ITSELF)
+        return self
 
     @property
     def source(self) -> str:

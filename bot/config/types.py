@@ -20,6 +20,8 @@ from pydantic_core import CoreSchema, core_schema
 
 from bot.urls import encrypted_url, http_url
 
+HEADS = "refs/heads/"
+WHOLE_REF = "must be the name of a branch alone, without refs/heads/ before it"
 LACKING = "lacking"
 """The kind of a fault of a key that needs another one beside it."""
 
@@ -112,9 +114,18 @@ EncryptedAddress = Annotated[
     str, AfterValidator(encrypted_url), WithJsonSchema(_URI), Says("an https address, as in https://ci.example.org")
 ]
 
+
+def _without_prefix(branch: str) -> str:
+    """Return the name of a branch; raise ValueError where it is written as the whole name of its ref."""
+    if branch.startswith(HEADS):
+        raise ValueError(WHOLE_REF)
+    return branch
+
+
 BranchName = Annotated[
     str,
     StringConstraints(pattern=r"^[^\s\x00-\x20\x7f~^:?*\[\\/-][^\s\x00-\x20\x7f~^:?*\[\\]{0,243}$"),
+    AfterValidator(_without_prefix),
     Says("the name of a branch, as in nightly"),
 ]
 """What git takes for the name of a branch, nearly (https://git-scm.com/docs/git-check-ref-format)."""

@@ -1,0 +1,58 @@
+"""Keys that contradict each other: each is told where it was written, before anything moves back and forth."""
+
+import pytest
+
+from bot.config import ConfigError, parse_config
+
+PLACE = "repositories.octocat/compiler."
+
+
+def faults(*lines: str) -> list[str]:
+    """Return what is wrong with the keys of a repository, each fault with its line."""
+    text = "repositories:\n  octocat/compiler:\n" + "".join(f"    {line}\n" for line in lines)
+    try:
+        parse_config(text.encode(), "app.yaml")
+    except ConfigError as error:
+        return [line.removeprefix("app.yaml:") for line in str(error).splitlines()]
+    return []
+
+
+@pytest.mark.parametrize(
+    ("lines", "fault"),
+    [
+        (["nightly: {branch: main}"], "3:14: nightly: branch and from must be two branches: the one follows the other"),
+        (
+            ["last_good: {from: develop, branch: develop, require: [ci]}"],
+            "3:16: last_good: branch and from must be two branches: the one follows the other",
+        ),
+        (
+            ["nightly: {}", "last_good: {branch: nightly, require: [ci]}"],
+            "4:16: last_good: branch must not be that of nightly, which moves it too",
+        ),
+        (
+            ["nightly: {}", "docker_update: {branch: nightly}"],
+            "4:20: docker_update: branch must not be that of nightly, which moves it too",
+        ),
+        (
+            ["docker_update: {branch: last-successful}", "last_good: {require: [ci]}"],
+            "3:20: docker_update: branch must not be that of last_good, which moves it too",
+        ),
+        (
+            ["merge: {label: Hold}"],
+            "3:12: merge: label must not be one of hold_labels: it would keep from being merged what is ready",
+        ),
+        (
+            ["nightly: {branch: refs/heads/nightly}"],
+            "3:23: nightly.branch: must be the name of a branch alone, without refs/heads/ before it",
+        ),
+    ],
+)
+def test_it_is_told_with_its_line(lines: list[str], fault: str) -> None:
+    line, column, said = fault.split(":", 2)
+    assert faults(*lines) == [f"{line}:{column}: {PLACE}{said.lstrip()}"]
+
+
+def test_what_does_not_meet_is_no_fault() -> None:
+    assert faults("nightly: {}", "last_good: {require: [ci]}", "docker_update: {}", "merge: {label: ready}") == []
+    assert faults("merge: {label: hold, hold_labels: [wait]}") == []
+    assert faults("nightly: {branch: main, from: develop}", "last_good: false") == []
