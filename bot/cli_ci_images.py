@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import click
@@ -34,6 +35,21 @@ TOO_LONG = "{problem}; it asks to be left alone for {seconds:.0f} s"
 NOT_WRITTEN = "{path} cannot be written ({reason})"
 
 Sleep = Callable[[float], Awaitable[None]]
+
+
+class EncryptedAddress(click.ParamType[str]):
+    """A web address that starts with https://, or is this machine's own."""
+
+    name = "url"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the address without its last slash, or fail as click does."""
+        try:
+            return encrypted_url(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 NAME = Matching(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", "the name of an image in the file, as in ci_cpu")
 NAMESPACE = Matching(r"[a-z0-9][a-z0-9_-]{0,127}", "the name of an organization, as in tlcpackstaging")
 
@@ -58,6 +74,7 @@ NAMESPACE = Matching(r"[a-z0-9][a-z0-9_-]{0,127}", "the name of an organization,
 @click.option("--staging", type=NAMESPACE, default="tlcpackstaging", show_default=True, help="What to fall back to.")
 @click.option(
     "--registry",
+    type=EncryptedAddress(),
     default=HUB,
     show_default=True,
     envvar="NIGHTJAR_REGISTRY",
@@ -105,7 +122,10 @@ def named_images(names: Sequence[str], path: Path) -> dict[str, str]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
         raise UserError(UNREADABLE.format(path=path, reason=reason.lower())) from None
-    known = read_images(text)
+    try:
+        known = read_images(text)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
     for name in names:
         if name.lower() not in known:
             raise UserError(UNKNOWN.format(path=path, name=name, known=", ".join(known) or "none"))
@@ -117,11 +137,7 @@ def named_images(names: Sequence[str], path: Path) -> dict[str, str]:
     return images
 
 
-async def _determined(images: Mapping[str, str], url: str, staging: str) -> dict[str, str]:
-    try:
-        address = encrypted_url(url)
-    except ValueError as error:
-        raise UserError(f"--registry {error}") from None
+async def _determined(images: Mapping[str, str], address: str, staging: str) -> dict[str, str]:
     async with aiohttp.ClientSession() as session:
         return await determined(images, Registry(Reader(session), address), staging)
 

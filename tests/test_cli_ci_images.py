@@ -70,6 +70,25 @@ async def test_an_image_that_is_there_is_taken_and_of_any_other_the_one_for_stag
     assert len(hub.requests) == 2, "Amazon's is not asked for"
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("ci_cpu: tlcpack/ci-cpu:1\n", "images cannot be read: File contains no section headers."),
+        (
+            "[jenkins]\nci_cpu: tlcpack/ci-cpu:%(ci_tag)s\n",
+            "images cannot be read: Bad value substitution: option 'ci_cpu'",
+        ),
+        ("[other]\n", "images has no section [jenkins]\n"),
+    ],
+)
+def test_a_file_that_is_none_of_images_is_named(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "odd.ini").write_text(text)
+    ended = CliRunner().invoke(docker_images, ["ci_cpu", "--file", str(tmp_path / "odd.ini")])
+    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert ended.stderr.startswith(f"{tmp_path}/odd.ini: the file of {told}")
+    assert ended.stderr.count("\n") == 1
+
+
 async def test_what_the_file_says_is_printed_without_asking(tmp_path: Path, hub: RegistrySandbox) -> None:
     assert (await ci(tmp_path, hub, "--lookup-only", "ci_arm")).out == f"tlcpack/ci-arm:{TAG}\n"
     told = json.loads((await ci(tmp_path, hub, "--lookup-only", "--json", "ci_arm", "ci_ecr")).out)
@@ -94,7 +113,7 @@ async def test_trouble_with_the_registry_is_an_error_and_writes_nothing(tmp_path
         (["ci_arm", "evil"], 1, "evil is ghcr.io/tvm/$(touch broken):1 in images.ini; an image is written"),
         (["lines", "--lookup-only"], 1, "lines is ghcr.io/tvm/ci:1"),
         (["ci_arm", "--file", "/no.ini"], 1, "/no.ini cannot be read (no such file or directory)"),
-        (["ci_arm", "--registry", "http://example.org"], 1, "--registry must start with https://"),
+        (["ci_arm", "--registry", "http://example.org"], 2, "must start with https://"),
         (["ci_arm", "--output-dir", __file__], 2, " is a file"),
         (["../ci_arm"], 2, "must be the name of an image in the file, as in ci_cpu"),
         ([], 2, "Missing argument 'NAME...'"),
