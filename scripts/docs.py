@@ -23,6 +23,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
     """Return what every generated file should hold, by its path below the root of the checkout."""
     table = commands_table(Registry(spec for spec, _ in COMMANDS))
     readme = replace_block((root / README).read_text(encoding="utf-8"), "commands", table)
+    readme = replace_block(readme, "features", config_docs.features_table())
     readme = replace_block(readme, "registration", registration_text())
     return {README: readme, **config_docs.documents(root), **guide.documents(root)}
 

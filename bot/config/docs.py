@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from bot.config.explain import words
 from bot.config.keys import key_types, model_of
-from bot.config.model import Config
+from bot.config.model import Config, RepositoryConfig
 from bot.config.schema import repository_file_schema_text, schema_text
 from bot.config.shared import RepositoryFile
 from bot.docs import replace_block, table
@@ -26,6 +26,7 @@ _NAMED = {"repositories": ".OWNER/NAME", "labs": ".LAB"}
 """Mappings whose keys the maintainers choose, and what those stand for."""
 
 KEYS_HEADER = ("key", "what it does", "must be", "when left out")
+FEATURES_HEADER = ("key", "what it does", "its own keys", "when left out")
 REPOSITORY_FILE_HEADER = KEYS_HEADER[:3]
 VARIABLES_HEADER = ("variable", "meaning", "when left out")
 
@@ -43,6 +44,16 @@ def keys_table() -> str:
     """Return the table of every key of app.yaml."""
     left_out = (_left_out(field, annotation) for _, field, annotation in keys())
     return table(KEYS_HEADER, [(*row, said) for row, said in zip(_rows(Config), left_out, strict=True)])
+
+
+def features_table() -> str:
+    """Return the table of what a repository can have, for the README: each feature with the names of its keys."""
+    rows = []
+    for name, annotation in key_types(RepositoryConfig).items():
+        field, inner = RepositoryConfig.model_fields[name], model_of(annotation)
+        named = ", ".join(f"`{key}`" for key in key_types(inner)) if inner is not None else ""
+        rows.append((f"`{name}`", field.description or "", named, _left_out(field, annotation)))
+    return table(FEATURES_HEADER, rows)
 
 
 def repository_file_table() -> str:
@@ -82,7 +93,7 @@ def _left_out(field: FieldInfo, annotation: Any) -> str:
         return "an error: it is needed"
     default = field.get_default()
     if words(annotation).startswith("true"):
-        return "nothing" if default is None else "on"
+        return "off" if default is None else "on"
     return (
         "nothing"
         if default in (None, ()) or isinstance(default, BaseModel)
