@@ -26,6 +26,8 @@ from bot.results.limits import TooMuch
 MANIFEST = "manifest.json"
 CHUNK = 1 << 20
 LARGEST_OBJECT = 5 << 40
+COMPARED = 1 << 16
+"""Bytes up to which what is to be written over is read first; what is larger is something else in any case."""
 LONGEST_KEY = 1024
 """Bytes, by S3's own rule: https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html"""
 SECONDS_PER_PAGE = 3.0
@@ -258,7 +260,7 @@ class Bucket:
         https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
         """
         try:
-            there = await self.read_small(key, len(body))
+            there = await self.read_small(key, max(len(body), COMPARED))
         except NotThere:
             replaces = {"IfNoneMatch": "*"}
         except TooMuch:

@@ -163,7 +163,6 @@ class NightlyMoves(Conversation):
         self.repository.push(BRANCH, by="hubot", message="A stray commit")
         await self._night("third")
         await self.until(lambda: [issue.state for issue in self._issues()] == ["open"])
-        await self._told()
         self.repository.move(f"refs/heads/{BRANCH}", None, "octocat")
         await self._moves("fourth")
         await self.until(lambda: [issue.state for issue in self._issues()] == ["closed"])
@@ -171,12 +170,6 @@ class NightlyMoves(Conversation):
     async def _moves(self, night: str) -> None:
         sha = await self._night(night)
         await self.until(partial(self.repository.status, sha, "nightly"))
-        await self._told()
-
-    async def _told(self) -> None:
-        """Wait until labs, if there are any, can read where the branch is."""
-        if self.place.bucket is not None:
-            await self.until(lambda: self._file().get("sha") == self._head)
 
     async def _night(self, night: str) -> str:
         sha = self.repository.push("main", by="hubot", message=f"Before the {night} night").sha
