@@ -12,6 +12,8 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
+LENGTHS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+"""Seconds of the units in which app.yaml has times, the longest first."""
 DAYS_AROUND = (-2, -1, 0, 1, 2)
 """Days around today, one of which is always the last due one and one the next: also where a zone leaves out a day."""
 
@@ -64,7 +66,8 @@ class Every:
     seconds: int
 
     def __str__(self) -> str:
-        return f"every {self.seconds} s"
+        length, unit = next((length, unit) for length, unit in LENGTHS if self.seconds % length == 0)
+        return f"every {self.seconds // length}{unit}"
 
     def last_due(self, now: float) -> float:
         """Return the last moment that is not after `now`."""

@@ -102,3 +102,10 @@ def test_between_the_last_and_the_next_moment_there_is_none(schedule: Schedule, 
     assert schedule.next_due(last) == following
     assert schedule.last_due(following) == following
     assert schedule.last_due(following - 1) == last
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(45, "45s"), (90, "90s"), (900, "15m"), (5400, "90m"), (7200, "2h"), (86400, "1d")]
+)
+def test_an_interval_is_told_as_app_yaml_has_it(seconds: int, said: str) -> None:
+    assert str(Every(seconds)) == f"every {said}"
