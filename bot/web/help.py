@@ -15,9 +15,10 @@ PAGE = """\
 <meta name="viewport" content="width=device-width">
 <title>Commands</title>
 <style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1f2328 }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; color: #1f2328 }}
 table {{ border-collapse: collapse; display: block; overflow-x: auto }}
 th, td {{ border: 1px solid #d1d9e0; padding: .4rem .7rem; text-align: left; vertical-align: top }}
+td:nth-child(3) {{ min-width: 9rem }}
 code {{ background: #f0f1f3; border-radius: .3rem; padding: .1rem .3rem; white-space: nowrap }}
 </style>
 <h1>Commands</h1>
