@@ -147,8 +147,8 @@ class Decisions:
             return Seen(known.repository_id, known.head)
         try:
             # What webhooks have told of is not to be overlooked for what GitHub said before.
-            key = (repository.lower(), number, sha, await self._told_of(number, known))
-            proposed = await _in_time(self._pulls.get(key, lambda: self._ask(repository, number)))
+            key = (repository.lower(), number, await self._told_of(number, known))
+            proposed = await _in_time(self._newest(key, repository, number, sha))
         except Exception as error:
             # Without a head there is nothing to answer about; who asks about a commit names one.
             if known is None and (isinstance(error, NoSuchPullRequest) or not sha):
@@ -158,7 +158,8 @@ class Decisions:
             return Seen(known.repository_id, known.head, "", unknown) if known else Seen(None, None, "", unknown)
         head = Head.of(proposed.pull).after(known.head) if known else Head.of(proposed.pull)
         if head.sha != proposed.pull.head_sha:
-            self._pulls.forget(key)
+            self._pulls.forget((False, *key))
+            self._pulls.forget((True, *key))
             return Seen(proposed.repository_id, head, changes=Unknown(BEHIND))
         if sha not in ("", head.sha):
             return Seen(proposed.repository_id, head, changes=other_commit(sha, head.sha))
@@ -172,6 +173,23 @@ class Decisions:
             return ()
         shown = await self._records.get(shown_key(known.repository_id, number)) or {}
         return (known.head.sha, known.head.updated_at, shown.get("reason", ""))
+
+    async def _newest(self, key: tuple[object, ...], repository: str, number: int, sha: str) -> Proposed:
+        """Return what GitHub says, asked anew where it said something before of another commit than `sha`.
+
+        That happens once in `SECONDS` whatever commits are named, for anybody may make them up.
+        """
+        asked = False
+
+        async def ask() -> Proposed:
+            nonlocal asked
+            asked = True
+            return await self._ask(repository, number)
+
+        known = await self._pulls.get((False, *key), ask)
+        if asked or sha in ("", known.pull.head_sha):
+            return known
+        return await self._pulls.get((True, *key), ask)
 
     async def _ask(self, repository: str, number: int) -> Proposed:
         try:

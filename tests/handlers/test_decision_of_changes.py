@@ -196,9 +196,28 @@ async def test_who_builds_another_commit_than_the_head_skips_nothing(asker: Aske
     assert (await asker.skips(pull.number, pull.head_sha))[0] is True
 
 
-async def test_a_push_that_no_webhook_has_told_of_yet_is_found_by_the_commit_that_is_built(asker: Asker) -> None:
+async def test_commits_that_somebody_makes_up_cost_no_request_each(asker: Asker) -> None:
+    """Anybody may ask, about any commit."""
     pull = asker.world.open(files={"docs/x.rst": "x"})
     await asker.world.happen()
+    asker.requests()
+    for made_up in range(30):
+        assert (await asker.skips(pull.number, f"{made_up:040x}"))[0] is False
+    assert asker.requests() == [f"GET {PULL}"] * 2
+    asker.now += 10
+    for made_up in range(30):
+        await asker.ask(pull.number, f"{made_up:040x}")
+    assert asker.requests() == [f"GET {PULL}"] * 2
+
+
+@pytest.mark.parametrize("asked_before", [False, True])
+async def test_a_push_that_no_webhook_has_told_of_yet_is_found_by_the_commit_that_is_built(
+    asker: Asker, asked_before: bool
+) -> None:
+    pull = asker.world.open(files={"docs/x.rst": "x"})
+    await asker.world.happen()
+    if asked_before:
+        await asker.ask(pull.number)
     pull.push({"src/x.cc": "x"})
     told = await asker.ask(pull.number, pull.head_sha)
     assert (told["sha"], told["skip_ci"]["reason"]) == (pull.head_sha, "CI runs: src/x.cc matters to it.")
