@@ -68,3 +68,50 @@ async def test_of_a_workflow_that_ran_twice_the_later_run_counts(world: World) -
     world.repository.add_workflow_run(sha, "CI", "success", {"unit": "success"})
     found = await signals_of(await client(world), FULL_NAME, sha)
     assert found == [Signal("unit", State.GREEN)]
+
+
+def asked_for_workflows(world: World) -> int:
+    return sum(one.path.endswith("/actions/runs") for one in world.github.requests.records)
+
+
+@pytest.mark.parametrize("states", [("failure", "success"), ("success", "failure")])
+async def test_a_green_job_of_another_workflow_hides_no_red_one_of_the_same_name(
+    world: World, states: tuple[str, str]
+) -> None:
+    """Whoever opens a pull request may add a workflow to it, with a job of any name."""
+    sha = world.open().head_sha
+    for workflow, state in zip(("CI", "Mine"), states, strict=True):
+        world.repository.add_workflow_run(sha, workflow, state, {"cpu": state})
+    assert [state for state, _ in (await stands(world, sha)).values()] == [State.RED]
+    world.repository.add_workflow_run(sha, "CI", "success", {"cpu": "success"})
+    world.repository.add_workflow_run(sha, "Mine", "success", {"cpu": "success"})
+    assert [state for state, _ in (await stands(world, sha)).values()] == [State.GREEN]
+    assert asked_for_workflows(world) == 2
+
+
+async def test_one_workflow_upon_two_events_is_as_good_as_the_worse_of_them(world: World) -> None:
+    sha = world.open().head_sha
+    world.repository.add_workflow_run(sha, "CI", "failure", {"cpu": "failure"}, event="pull_request")
+    world.repository.add_workflow_run(sha, "CI", "success", {"cpu": "success"}, event="push")
+    assert [state for state, _ in (await stands(world, sha)).values()] == [State.RED]
+
+
+async def test_which_workflow_it_was_is_asked_only_where_that_changes_something(world: World) -> None:
+    sha = world.open().head_sha
+    world.repository.add_workflow_run(sha, "CI", "success", {"unit": "success", "cpu": "success"})
+    world.repository.add_workflow_run(sha, "Mine", "failure", {"lint": "failure", "cpu": "success"})
+    assert {name: state for name, (state, _) in (await stands(world, sha)).items()} == {
+        "unit": State.GREEN,
+        "cpu": State.GREEN,
+        "lint": State.RED,
+    }
+    assert asked_for_workflows(world) == 0
+
+
+async def test_another_app_is_not_asked_about_for_workflows(world: World) -> None:
+    sha, lint = world.open().head_sha, foreign_app(world, "lint")
+    for conclusion in ("failure", "success"):
+        suite = world.repository.new_check_suite(lint, sha)
+        world.repository.add_check_run(lint, sha, "style", suite=suite, conclusion=conclusion)
+    assert await stands(world, sha) == {"style": (State.GREEN, lint.id)}
+    assert asked_for_workflows(world) == 0
