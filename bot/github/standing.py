@@ -1,8 +1,8 @@
 """How a pull request stands with regard to being merged: read at one moment, for `bot.readiness` to judge.
 
 Requests, where each list has one page: 1 for a pull request that is closed; otherwise 6, and 1 for each person who
-approved or requested changes, at most `MOST_REVIEWERS`, and 1 where jobs of one name stand differently. What has not changed since it was last read costs nothing of
-GitHub's quota, for the client asks for it with its ETag.
+approved or requested changes, at most `MOST_REVIEWERS`, and 1 where jobs of one name stand differently. What has not
+changed since it was last read costs nothing of GitHub's quota, for the client asks for it with its ETag.
 """
 
 from __future__ import annotations
