@@ -1,7 +1,8 @@
 """Who follows which topics: read out of app.yaml and out of an issue's list, and found for what people open. Pure.
 
-The list is an issue that anybody may comment on, so what counts of it are its own text and the comments of people with
-access to the repository; and only lines of lists: in a sentence such as "thanks @hubot for this" nobody has a topic.
+The list is an issue that anybody may open and comment on, so what counts of it, its own text too, is what people with
+access to the repository wrote; and only lines of lists: in a sentence such as "thanks @hubot for this" nobody has a
+topic.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from bot.config.teams import Teams
 
 TRUSTED = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
-"""Who may list people by a comment, by `author_association`: those who were given access to the repository."""
+"""Who may list people, by `author_association`: those who were given access to the repository."""
 MOST = 50
 """People and teams that are mentioned in one conversation."""
 LONGEST_TOPIC = 50

@@ -25,7 +25,7 @@ from bot.heads import head_of, pulls_with_head
 from bot.merge_message import without_template
 from bot.plan import NOTHING, Context, Plan, Router
 from bot.titles import folded, tags_of
-from handlers.team_tags import topics_of
+from handlers.team_tags import Known, topics_of
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -153,7 +153,7 @@ async def look_again(context: Context) -> Plan:
 
 
 async def _looked(context: Context, pull: PullRequest, as_of: float, *, again: bool = False) -> Plan:
-    tags, effects = await _known_tags(context)
+    tags, teams = await _known_tags(context)
     rules = Rules(
         tags=tags,
         owner=context.repository.full_name.partition("/")[0],
@@ -162,17 +162,18 @@ async def _looked(context: Context, pull: PullRequest, as_of: float, *, again: b
     found = await aside(partial(decide, pull.title, pull.body, rules), pull.body)
     content = report(found)
     put = PutCheckRun(CHECK, pull.head_sha, str(pull.number), content, as_of, again)
-    return Plan((*effects, put), why=content.title)
+    effects: tuple[Effect, ...] = (teams.keep, put) if teams.keep else (put,)
+    return Plan(effects, why=teams.noted(content.title))
 
 
-async def _known_tags(context: Context) -> tuple[Collection[str] | None, tuple[Effect, ...]]:
-    """Return the tags that are known, folded, None where any is; and the list of teams, where it had to be read."""
+async def _known_tags(context: Context) -> tuple[Collection[str] | None, Known]:
+    """Return the tags that are known, folded, None where any is; and what is known of teams, whose topics are tags."""
     lint, teams, skip = context.config.lint, context.config.teams, context.config.skip_ci
     if lint is None or lint.tags is None:
-        return None, ()
-    topics, keep = await topics_of(context, teams) if teams is not None else ({}, None)
-    known = {*map(folded, lint.tags), *topics, *([folded(skip.title_tag)] if skip is not None else [])} - {""}
-    return known, (keep,) if keep else ()
+        return None, Known({})
+    followed = await topics_of(context, teams) if teams is not None else Known({})
+    skips = [folded(skip.title_tag)] if skip is not None else []
+    return {*map(folded, lint.tags), *followed.topics, *skips} - {""}, followed
 
 
 def _shown(words: Collection[str]) -> str:

@@ -8,6 +8,7 @@ mentioned in the sticky comment, on issues too; drafts wait (TVM #12824); and th
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,10 @@ import structlog
 from bot.aside import aside
 from bot.effects.base import Effect
 from bot.effects.teams import KeepTeamList, MentionFollowers
-from bot.github.errors import is_not_found
+from bot.github.errors import is_not_found, is_refusal, status_of
 from bot.payload import Payload
 from bot.plan import NOTHING, Context, Plan, Router
-from bot.teams import TRUSTED, Opened, TeamList, Told, followers, given, joined, list_key, listed, told_key
+from bot.teams import TRUSTED, Opened, TeamList, Told, Topics, followers, given, joined, list_key, listed, told_key
 from bot.titles import tags_of
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ READ_AGAIN_SECONDS = 24 * 3600.0
 
 NOBODY = "nobody new follows what it is about"
 FOLLOWED, LISTS = "they follow {topics}", "issue {issue} lists {count} topics"
+NOT_THEIRS = "the text of issue {issue} lists nobody, for who opened it has no access to the repository"
+REFUSED = "GitHub refuses to show issue {issue} ({status}), so {instead}"
+AS_BEFORE, WITHOUT = "what it listed last counts", "only the topics of app.yaml count"
 
 log = structlog.get_logger(__name__)
 
@@ -72,16 +76,16 @@ async def mention(context: Context) -> Plan:
     if config is None:
         return NOTHING
     opened = Opened.of(_subject(context.delivery))
-    topics, keep = await topics_of(context, config)
-    effects: list[Effect] = [keep] if keep else []
+    known = await topics_of(context, config)
+    effects: list[Effect] = [known.keep] if known.keep else []
     not_meant = [mention.removeprefix("@").lower() for mention in context.app_config.mentions]
     owner = context.repository.full_name.partition("/")[0]
-    found = await aside(partial(followers, opened, topics, owner, not_meant), opened.body)
+    found = await aside(partial(followers, opened, known.topics, owner, not_meant), opened.body)
     before = Told.read(await context.records.get(told_key(context.repository.id, opened.number)))
     if before.and_then(found) == before:
-        return Plan(tuple(effects), why=NOBODY)
+        return Plan(tuple(effects), why=known.noted(NOBODY))
     effects.append(MentionFollowers(opened.number, NAME, found.people, found.topics))
-    return Plan(tuple(effects), why=FOLLOWED.format(topics=", ".join(found.topics)))
+    return Plan(tuple(effects), why=known.noted(FOLLOWED.format(topics=", ".join(found.topics))))
 
 
 def tells_of_list(delivery: Delivery, config: RepositoryConfig) -> bool:
@@ -100,35 +104,58 @@ async def read_again(context: Context) -> Plan:
     if config is None or config.issue is None:
         return NOTHING
     read = await _read(context.github, context.repository.full_name, config.issue)
-    return Plan((_keep(read),), why=LISTS.format(issue=read.issue, count=len(read.topics)))
+    return Plan(
+        (read.keep,) if read.keep else (), why=read.noted(LISTS.format(issue=config.issue, count=len(read.topics)))
+    )
 
 
-async def topics_of(context: Context, config: Teams) -> tuple[dict[str, tuple[str, ...]], KeepTeamList | None]:
-    """Return who follows what, and the list where it had to be read."""
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Who follows what; `keep` is the list where it was read for it, `note` what people should know of that."""
+
+    topics: Topics
+    keep: KeepTeamList | None = None
+    note: str = ""
+
+    def noted(self, why: str) -> str:
+        """Return a reason with the note behind it."""
+        return f"{why}; {self.note}" if self.note else why
+
+
+async def topics_of(context: Context, config: Teams) -> Known:
+    """Return who follows what; a list that GitHub refuses to show keeps nothing else from counting."""
     mine = given(config)
     if config.issue is None:
-        return mine, None
+        return Known(mine)
     known = TeamList.read(await context.records.get(list_key(context.repository.id)))
-    if known is not None and known.issue == config.issue and time.time() - known.read_at < READ_AGAIN_SECONDS:
-        return joined((*mine.items(), *known.topics.items())), None
-    read = await _read(context.github, context.repository.full_name, config.issue)
-    return joined((*mine.items(), *read.topics.items())), _keep(read)
+    last = known.topics if known is not None and known.issue == config.issue else None
+    if known is not None and last is not None and time.time() - known.read_at < READ_AGAIN_SECONDS:
+        return Known(joined((*mine.items(), *last.items())))
+    try:
+        read = await _read(context.github, context.repository.full_name, config.issue)
+    except Exception as error:
+        if not is_refusal(error):
+            raise
+        instead = WITHOUT if last is None else AS_BEFORE
+        note = REFUSED.format(issue=config.issue, status=status_of(error), instead=instead)
+        return Known(joined((*mine.items(), *(last or {}).items())), note=note)
+    return replace(read, topics=joined((*mine.items(), *read.topics.items())))
 
 
 def _subject(delivery: Delivery) -> Payload:
     return delivery.payload.at("pull_request" if delivery.event == "pull_request" else "issue")
 
 
-def _keep(read: TeamList) -> KeepTeamList:
-    return KeepTeamList(read.issue, read.read_at, read.topics)
-
-
-async def _read(github: GitHub, repository: str, number: int) -> TeamList:
+async def _read(github: GitHub, repository: str, number: int) -> Known:
     """Read a list: a request, and one for each hundred comments. An issue that is not there lists nobody."""
     read_at, where = time.time(), {"repo": repository, "number": str(number)}
-    texts = []
+    texts, note = [], ""
     try:
-        texts.append(Payload(await github.getitem("/repos/{+repo}/issues/{number}", url_vars=where)).text("body"))
+        issue = Payload(await github.getitem("/repos/{+repo}/issues/{number}", url_vars=where), "issue")
+        if issue.text("author_association") in TRUSTED:
+            texts.append(issue.text("body"))
+        else:
+            note = NOT_THEIRS.format(issue=number)
         async for item in github.getiter("/repos/{+repo}/issues/{number}/comments", url_vars=where):
             comment = Payload(item, "comment")
             if comment.text("author_association") in TRUSTED:
@@ -138,4 +165,5 @@ async def _read(github: GitHub, repository: str, number: int) -> TeamList:
             raise
         log.warning("the issue that is to list people is not there", repository=repository, issue=number)
     entries = [await aside(partial(listed, text), text) for text in texts]
-    return TeamList(number, read_at, joined(entry for found in entries for entry in found.items()))
+    topics = joined(entry for found in entries for entry in found.items())
+    return Known(topics, KeepTeamList(number, read_at, topics), note)

@@ -39,8 +39,8 @@ class Teams(Keys):
     issue: Shared[WholeNumber | None] = Field(
         default=None,
         description=(
-            "The number of an issue that lists more of them, as lines `- hexagon @octocat @hubot` in its text, and in "
-            "comments of people with access to the repository."
+            "The number of an issue that lists more of them, as lines `- hexagon @octocat @hubot` in its text and in "
+            "comments. Texts count of people with access to the repository: choose an issue that one of them opened."
         ),
         examples=[10317],
     )

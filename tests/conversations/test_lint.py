@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.teams import list_key
 from sandbox import PullRequest
 from sandbox.checks import CheckRun
 from tests.conversations.town import REPOSITORY, Town, town
@@ -85,6 +86,22 @@ async def test_a_push_is_looked_at_and_an_edit_that_changes_nothing_writes_nothi
     pull.close("hubot")
     pull.edit("hubot", body="")
     assert await cost(here) == {}
+
+
+async def test_a_list_of_topics_that_github_refuses_to_show_keeps_no_pull_request_from_being_looked_at(
+    here: Town,
+) -> None:
+    key = list_key(here.repo.id)
+    known = await here.bot.engine.records.get(key)
+    assert known is not None
+    await here.bot.engine.records.put(key, {**known, "read_at": 0})
+    here.github.faults.add("GET", ISSUE.removeprefix("GET "), status=403, times=None)
+    pull = here.repo.open_pull_request("hubot", "[hexagon][tests] Faster", "Saves a pass.")
+    await here.quiet()
+    assert check(here, pull).title == "Nothing to mend"
+    told = [job.text for record in await here.bot.engine.journal.recent(limit=50) for job in record.jobs]
+    assert "Nothing to mend; GitHub refuses to show issue 1 (403), so what it listed last counts" in told
+    assert await here.failures() == []
 
 
 async def test_names_outside_of_code_only_warn_and_nobody_is_mentioned_by_it(here: Town) -> None:

@@ -75,6 +75,14 @@ async def a_day_later(here: Town) -> None:
     await here.bot.engine.records.put(key, {**known, "read_at": known["read_at"] - READ_AGAIN_SECONDS})
 
 
+async def as_if_another_issue_was_named(here: Town) -> None:
+    """Let the list that was read be that of an issue that app.yaml named before."""
+    key = list_key(here.repo.id)
+    known = await here.bot.engine.records.get(key)
+    assert known is not None
+    await here.bot.engine.records.put(key, {**known, "issue": 77})
+
+
 async def test_a_tag_of_a_title_tells_those_who_follow_it(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "[Hexagon] Faster", "Saves a pass.")
     assert await cost(here) == WRITTEN
@@ -171,6 +179,11 @@ async def test_other_sections_and_comments_of_others_stay_as_they_are(here: Town
     assert forged.body == sticky.render({"team-tags": "cc @everybody"})
 
 
+async def reasons(here: Town) -> str:
+    """Return what the audit record says of everything that happened."""
+    return "\n".join(job.text for record in await here.bot.engine.journal.recent(limit=500) for job in record.jobs)
+
+
 async def test_an_issues_list_is_read_once_and_again_when_it_changes(listing: Town) -> None:
     """Requests do not grow with pull requests: the list is read when it changes, and once a day."""
     pull = listing.repo.open_pull_request("hubot", "[hexagon] Faster")
@@ -206,6 +219,44 @@ async def test_comments_of_people_with_access_list_too_and_no_others(listing: To
     later = listing.repo.open_pull_request("hubot", "[hexagon] Faster still")
     await listing.quiet()
     assert said(later) == "**Teams:** cc @octocat, for `hexagon`."
+
+
+async def test_the_text_of_an_issue_that_somebody_without_access_opened_lists_nobody(tmp_path: Path) -> None:
+    """They may edit it at any time, whoever named the issue in app.yaml."""
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=BY_LIST) as here:
+        roll = here.repo.open_issue("stranger", "Who follows what", "- hexagon: @stranger")
+        roll.comment("triager", "- hexagon @triager")
+        await warm(here)
+        pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
+        await here.quiet()
+        assert said(pull) == "**Teams:** cc @triager, for `hexagon`."
+        told = "the text of issue 1 lists nobody, for who opened it has no access to the repository"
+        assert told in await reasons(here)
+
+
+@pytest.mark.parametrize(
+    ("read_before", "names", "instead"),
+    [
+        (True, "@monalisa and @octocat", "what it listed last counts"),
+        (False, "@octocat", "only the topics of app.yaml count"),
+    ],
+)
+async def test_a_list_that_github_refuses_to_show_keeps_no_topic_of_the_configuration_from_working(
+    tmp_path: Path, read_before: bool, names: str, instead: str
+) -> None:
+    config = f'{QUIET}\n    teams: {{issue: 1, topics: {{hexagon: ["@octocat"]}}}}\n'
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
+        here.repo.open_issue("octocat", "Who follows what", "- hexagon @monalisa")
+        await warm(here)
+        await a_day_later(here)
+        if not read_before:
+            await as_if_another_issue_was_named(here)
+        here.github.faults.add("GET", ISSUE.removeprefix("GET "), status=403, times=None)
+        pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
+        await here.quiet()
+        assert said(pull) == f"**Teams:** cc {names}, for `hexagon`."
+        assert f"they follow hexagon; GitHub refuses to show issue 1 (403), so {instead}" in await reasons(here)
+        assert await here.failures() == []
 
 
 async def test_a_list_of_more_than_a_hundred_comments_is_read_to_its_end(listing: Town) -> None:
