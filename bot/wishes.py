@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bot.events import Person
@@ -47,7 +47,7 @@ class Wish:
     @classmethod
     def read(cls, record: Mapping[str, Any] | None) -> Wish | None:
         """Read it back out of its record; None where nothing waits."""
-        if not record:
+        if not record or "sha" not in record:
             return None
         stored = Payload(record, "merge record")
         return cls(
@@ -63,20 +63,39 @@ class Wish:
         """Return it as JSON values."""
         return asdict(self)
 
+    def is_same(self, other: Wish) -> bool:
+        """Say whether both were asked for by the same words, whatever became of them since."""
+        return replace(self, queued=other.queued) == other
+
+
+def record_after(kept: Mapping[str, Any] | None, wish: Wish | None, moment: str) -> dict[str, Any] | None:
+    """Return the record to keep in place of another, None where something that was said later stands there.
+
+    `moment` (ISO 8601) is when the wish was said, or for None that nothing is wished for any more; empty: not known,
+    and whatever is kept ends. It stays in the record, so that who was held up brings back nothing that has ended.
+    """
+    known = kept or {}
+    over, last = "ended_at" in known, str(known.get("asked_at") or known.get("ended_at") or "")
+    if wish is None:
+        return {"ended_at": max(moment, last)} if not moment or moment >= last else None
+    if wish.queued and over:
+        # No wish but how it stands at GitHub: to take it out of the queue somebody has to know that it is there.
+        return wish.as_record()
+    return None if moment < last or (over and moment == last) else wish.as_record()
+
 
 def wish_key(repository_id: int, number: int) -> str:
-    """Return the key of the record of the merge that waits for a pull request; an empty one: none does."""
-    return f"merge:{repository_id}#{number}"
+    """Return the key of the record of the merge that waits for a pull request; one without `sha`: none does."""
+    return f"{_wishes(repository_id)}{number}"
+
+
+def _wishes(repository_id: int) -> str:
+    return f"merge:{repository_id}#"
 
 
 def watch_key(repository_id: int, sha: str) -> str:
     """Return the key of the record of the pull requests that are to be looked at when something happens to a commit."""
     return f"merge-watch:{repository_id}:{sha}"
-
-
-def waiting_key(repository_id: int) -> str:
-    """Return the key of the record of a repository's pull requests for which a merge waits, for the timer."""
-    return f"merge-waiting:{repository_id}"
 
 
 def looks_key(repository_id: int, number: int) -> str:
@@ -87,6 +106,17 @@ def looks_key(repository_id: int, number: int) -> str:
 async def numbers_in(records: Records, key: str) -> list[int]:
     """Return the pull requests that a record lists."""
     return [int(number) for number in (await records.get(key) or {}).get("numbers", ())]
+
+
+async def waiting(records: Records, repository_id: int) -> list[int]:
+    """Return a repository's pull requests for which a merge waits, the first that began to wait first, for the timer.
+
+    Found by what is kept for each: of a list of them, two that are written in the same instant would lose one.
+    """
+    found = await records.starting_with(_wishes(repository_id))
+    wishes = [(Wish.read(record), int(key.rpartition("#")[2])) for key, record in found.items()]
+    waits = sorted((wish.asked_at, number) for wish, number in wishes if wish is not None and not wish.queued)
+    return [number for _, number in waits][-MOST_WAITING:]
 
 
 async def next_look(records: Records, repository: Repository, number: int) -> tuple[str, str, str, str]:

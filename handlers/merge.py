@@ -109,7 +109,7 @@ async def cancel(asked: Asked, command: Command) -> Answer:
     number = asked.pull.number
     wish = Wish.read(await asked.context.records.get(wish_key(asked.context.repository.id, number)))
     # Written down all the same: another command of this comment may have asked for a merge before.
-    effects: tuple[Effect, ...] = (KeepWish(number),)
+    effects: tuple[Effect, ...] = (KeepWish(number, said_at=asked.remark.written_at or asked.pull.updated_at),)
     if wish is None:
         return Answer(effects, NOTHING_TO_CANCEL)
     if wish.queued:

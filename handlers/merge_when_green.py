@@ -30,7 +30,7 @@ from bot.payload import Payload
 from bot.plan import NOTHING, Context, Plan, Router
 from bot.readiness import Kind, listed, reasons, undecided
 from bot.timers import TIMER_DUE
-from bot.wishes import LOOK_DUE, Wish, numbers_in, waiting_key, watch_key, wish_key
+from bot.wishes import LOOK_DUE, Wish, numbers_in, waiting, watch_key, wish_key
 from handlers.merge import FEATURE, rerun_command
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ async def sweep(context: Context) -> Plan:
 
     GitHub's API may lag behind the webhook that tells of a change.
     """
-    numbers = await numbers_in(context.records, waiting_key(context.repository.id))
+    numbers = await waiting(context.records, context.repository.id)
     return Plan(tuple(LookAtPull(number) for number in numbers), why=SWEPT.format(count=len(numbers)))
 
 
@@ -180,7 +180,7 @@ async def follow(context: Context) -> Plan:
         return NOTHING
     labelled = label is not None and label.casefold() in _labels(payload)
     if action == "closed":
-        forget = (KeepWish(number),) if wish else ()
+        forget = (KeepWish(number, said_at=wish.asked_at),) if wish else ()
         return Plan((*forget, *_label(context, number, on=False, labelled=labelled)), why="it is closed")
     if action == "synchronize":
         return await _pushed(context, number, wish, labelled=labelled)
@@ -221,7 +221,7 @@ async def _look(context: Context, number: int, wish: Wish | None) -> Plan:
         case Verdict.END:
             return Plan((*effects, EndWish(number, wish, decision.why)), why=NOT_READY)
         case Verdict.FORGET:
-            return Plan((*effects, KeepWish(number)), why="it is closed")
+            return Plan((*effects, KeepWish(number, said_at=wish.asked_at)), why="it is closed")
     return Plan(tuple(effects), why=STILL_WAITING.format(count=len(found)))
 
 

@@ -148,7 +148,7 @@ class MergePull:
 
     def _over(self, text: str, standing: Standing, *, changed: bool = True, commit: str = "") -> Applied:
         said = text.format(sha=self.wish.sha[:7], base=standing.pull.base_ref, commit=commit)
-        return Applied(said, changed=changed, then=(KeepWish(self.number),))
+        return Applied(said, changed=changed, then=(KeepWish(self.number, said_at=self.wish.asked_at),))
 
     def _queued(self, text: str, standing: Standing, *, changed: bool = True) -> Applied:
         said = text.format(sha=self.wish.sha[:7], base=standing.pull.base_ref)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bot.effects.base import Applied, EffectContext
 from bot.effects.comments import Reply
+from bot.errors import TryAgain
 from bot.github.markdown import code
-from bot.wishes import MOST_WAITING, Wish, next_look, numbers_in, waiting_key, watch_key, wish_key
+from bot.wishes import Wish, next_look, numbers_in, record_after, watch_key, wish_key
 
 KEPT, NONE_LEFT = "the merge of {sha} waits", "no merge waits"
+LATER, WRITTEN = "what was said later stands", "somebody else wrote it down at the same moment"
 ASKED, ASKED_ALREADY = "#{number} is looked at", "#{number} is looked at soon in any case"
 SETTLE_SECONDS = 0.5
 """How long a look waits for more of the same: one moment often ends a check run, its workflow and a status."""
@@ -20,10 +22,15 @@ OFF = "The merge of {sha} that {by} [asked for]({url}) is off. {why}"
 
 @dataclass(frozen=True, slots=True)
 class KeepWish:
-    """Keep what somebody wishes for a pull request, in place of what was kept; None: nothing any more."""
+    """Keep what somebody wishes for a pull request, in place of what was kept; None: nothing any more.
+
+    `said_at` (ISO 8601) is when it was said that nothing is to be kept, or when that was which has ended; empty:
+    whatever is kept ends.
+    """
 
     number: int
     wish: Wish | None = None
+    said_at: str = ""
 
     @property
     def target(self) -> str:
@@ -31,8 +38,10 @@ class KeepWish:
         return f"merge-wish:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Write it down, and among those that the timer looks at."""
-        await _keep(context, self.number, self.wish)
+        """Write it down, unless something was said later. Raises `TryAgain` where that changes at this very moment."""
+        moment = self.wish.asked_at if self.wish else self.said_at
+        if not await _keep(context, self.number, self.wish, moment):
+            return Applied(LATER, changed=False)
         return Applied(KEPT.format(sha=self.wish.sha[:7]) if self.wish else NONE_LEFT)
 
 
@@ -94,20 +103,18 @@ class EndWish:
         text = OFF.format(sha=sha, by=by, url=self.wish.url, why=why)
         await Reply(self.number, text, since=self.wish.asked_at).apply(context)
         kept = Wish.read(await context.records.get(wish_key(context.repository.id, self.number)))
-        if kept is not None and replace(kept, queued=self.wish.queued) != self.wish:
+        if kept is not None and not kept.is_same(self.wish):
             return Applied(KEPT.format(sha=kept.sha[:7]))
-        await _keep(context, self.number, None)
+        await _keep(context, self.number, None, self.wish.asked_at)
         return Applied(NONE_LEFT)
 
 
-async def _keep(context: EffectContext, number: int, wish: Wish | None) -> None:
-    repository_id = context.repository.id
-    await context.records.put(wish_key(repository_id, number), wish.as_record() if wish else {})
-    # Two pull requests that write it in the same instant lose one of the two: then no timer looks at that, and only
-    # what events tell is left of its being looked at.
-    key = waiting_key(repository_id)
-    numbers = await numbers_in(context.records, key)
-    others = [one for one in numbers if one != number]
-    waits = [*others, number][-MOST_WAITING:] if wish and not wish.queued else others
-    if waits != numbers:
-        await context.records.put(key, {"numbers": waits})
+async def _keep(context: EffectContext, number: int, wish: Wish | None, moment: str) -> bool:
+    key = wish_key(context.repository.id, number)
+    kept = await context.records.get(key)
+    record = record_after(kept, wish, moment)
+    if record is None:
+        return False
+    if not await context.records.exchange(key, kept, record):
+        raise TryAgain(WRITTEN, retry_in=SETTLE_SECONDS)
+    return True

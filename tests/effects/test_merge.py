@@ -16,7 +16,7 @@ from bot.effects.merge import LeaveQueue, MergePull
 from bot.effects.wishes import EndWish, KeepWish
 from bot.errors import TryAgain, UserError
 from bot.events import Person
-from bot.wishes import Wish, numbers_in, waiting_key, wish_key
+from bot.wishes import Wish, record_after, waiting, wish_key
 from sandbox import PullRequest
 from tests.handlers.driver import World, a_world
 
@@ -141,14 +141,58 @@ async def test_a_merge_that_is_waited_for_is_made_only_as_long_as_it_is(world: W
 
 async def test_only_what_waits_is_looked_at_by_the_timer(world: World) -> None:
     first, second = ready(world), ready(world)
-    key = waiting_key(world.repository.id)
-    for pull in (first, second, first):
-        await applied(world, KeepWish(pull.number, wish(pull)))
-    assert await numbers_in(world.records, key) == [second.number, first.number]
+    await applied(world, KeepWish(first.number, wish(first, asked_at="2026-11-20T06:00:00Z")))
+    await applied(world, KeepWish(second.number, wish(second)))
+    assert await waiting(world.records, world.repository.id) == [second.number, first.number]
+    assert await waiting(world.records, world.repository.id + 1) == []
     await applied(world, KeepWish(second.number))
-    queued = replace(wish(first), queued=True)
+    queued = replace(wish(first, asked_at="2026-11-20T06:00:00Z"), queued=True)
     await applied(world, KeepWish(first.number, queued))
-    assert await numbers_in(world.records, key) == []
+    assert await waiting(world.records, world.repository.id) == []
+
+
+async def test_of_two_that_begin_to_wait_in_the_same_instant_the_timer_looks_at_both(world: World) -> None:
+    pulls = [ready(world) for _ in range(4)]
+    await asyncio.gather(*(applied(world, KeepWish(pull.number, wish(pull))) for pull in pulls))
+    assert await waiting(world.records, world.repository.id) == [pull.number for pull in pulls]
+
+
+async def test_a_worker_that_was_frozen_brings_back_no_merge_that_was_called_off(world: World) -> None:
+    pull = ready(world)
+    keep, cancel = KeepWish(pull.number, wish(pull)), KeepWish(pull.number, said_at="2026-11-20T05:00:01Z")
+    assert await applied(world, keep) == f"the merge of {pull.head_sha[:7]} waits"
+    assert await applied(world, cancel) == "no merge waits"
+    assert await applied(world, keep) == "what was said later stands"
+    assert await waiting(world.records, world.repository.id) == []
+    again = KeepWish(pull.number, wish(pull, asked_at="2026-11-20T05:00:02Z"))
+    assert await applied(world, again) == f"the merge of {pull.head_sha[:7]} waits"
+    assert await applied(world, cancel) == "what was said later stands"
+    assert await waiting(world.records, world.repository.id) == [pull.number]
+
+
+@pytest.mark.parametrize(
+    ("kept", "wished", "moment", "stands"),
+    [
+        (None, True, "05", True),
+        ({}, True, "05", True),
+        ({"sha": "", "asked_at": "05"}, True, "05", True),
+        ({"sha": "", "asked_at": "05"}, True, "04", False),
+        ({"ended_at": "05"}, True, "05", False),
+        ({"ended_at": "05"}, True, "06", True),
+        ({"sha": "", "asked_at": "05"}, False, "05", True),
+        ({"sha": "", "asked_at": "05"}, False, "04", False),
+        ({"sha": "", "asked_at": "05"}, False, "", True),
+    ],
+)
+def test_what_was_said_last_stands(kept: dict[str, str] | None, wished: bool, moment: str, stands: bool) -> None:
+    asked = Wish("a" * 40, "main", Person(2, "hubot", False), "https://github.example", moment) if wished else None
+    assert (record_after(kept, asked, moment) is not None) is stands
+
+
+def test_what_is_in_the_queue_is_known_to_be_there_also_after_it_was_called_off() -> None:
+    """Or nobody could take it out any more."""
+    queued = Wish("a" * 40, "main", Person(2, "hubot", False), "https://github.example", "05", queued=True)
+    assert record_after({"ended_at": "06"}, queued, "05") == queued.as_record()
 
 
 async def test_what_has_left_the_queue_already_is_left_alone(world: World) -> None:
