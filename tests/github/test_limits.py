@@ -52,7 +52,7 @@ Crowd = tuple[float, int]
 crowds = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 1.0, 7.0, 20.0]), st.integers(1, 300)), min_size=1, max_size=6)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(crowds=crowds, sweep=st.booleans())
 def test_writes_stay_within_every_limit_whenever_they_are_asked_for(crowds: list[Crowd], sweep: bool) -> None:
     ledger, now, sent = Ledger(Allowance()), 0.0, []
@@ -68,7 +68,7 @@ def test_writes_stay_within_every_limit_whenever_they_are_asked_for(crowds: list
     assert most_within(0.9, sent) <= WRITE_BURST
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(
     crowds=st.lists(st.tuples(st.sampled_from([0.0, 0.01, 0.5]), st.integers(1, 600)), min_size=1, max_size=6),
     every=st.integers(1, 40),
@@ -86,7 +86,7 @@ def test_points_stay_within_900_a_minute_with_writes_booked_ahead(crowds: list[C
     assert most_within(60, spent) <= 900
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(crowds=crowds, limit=st.integers(1, 90))
 def test_a_window_is_never_overdrawn(crowds: list[Crowd], limit: int) -> None:
     window, now, sent = Window(limit, 60), 0.0, []
