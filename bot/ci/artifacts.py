@@ -10,13 +10,13 @@ import asyncio
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
 from cachetools import LRUCache
 
 from bot.ci.outcomes import Suite
-from bot.ci.zips import TOO_LONG, read_zip
+from bot.ci.zips import read_zip
 from bot.config.types import matches
 from bot.github.auth import SingleFlight
 from bot.github.download import TooLong
@@ -53,6 +53,7 @@ SHOWN = 200
 
 UNREADABLE = "The artifact {name} could not be read: {why}."
 TOO_LARGE = f"it has more than {MAX_ARTIFACT_BYTES >> 20} MiB"
+TOO_LONG = "the files of all artifacts that are read have more than {limit:,} bytes together once they are inflated"
 GONE = "it is gone"
 NO_REPORTS = f"it holds no file that ends with {REPORTS[0]}"
 MORE_WRONG = "and {count:,} more of its files could not be read"
@@ -86,11 +87,31 @@ class Reports:
         return 1 + sum(len(suite.seen) for suite in self.suites.values())
 
 
-class Artifacts:
-    """Reads the reports of workflow runs, and remembers the last few runs."""
+@dataclass(slots=True)
+class Budget:
+    """The bytes that all files of a run together may have, and may still have, once everything is inflated.
 
-    def __init__(self, files: FileLists) -> None:
+    One for all artifacts: each with its own, the code of a pull request would keep a core busy for minutes.
+    """
+
+    left: int
+    limit: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.limit = self.left
+
+    def check(self) -> None:
+        """Raise `TooMuch` if it is spent."""
+        if self.left < 0:
+            raise TooMuch(TOO_LONG.format(limit=self.limit))
+
+
+class Artifacts:
+    """Reads the reports of workflow runs, and remembers the last few runs; `most` is in bytes, of each `Budget`."""
+
+    def __init__(self, files: FileLists, most: int = MAX_INFLATED_BYTES) -> None:
         self._files = files
+        self._most = most
         self._known: LRUCache[tuple[str, WorkflowRun, tuple[str, ...]], Reports] = LRUCache(
             MOST_REMEMBERED, getsizeof=lambda reports: reports.size
         )
@@ -116,10 +137,11 @@ class Artifacts:
         suites: dict[str, Suite] = {}
         unread = {artifact.string("name") for artifact in found}
         troubles = [LEFT_OUT.format(count=len(found))] if len(found) > MOST_ARTIFACTS else []
+        budget = Budget(self._most)
         for artifact in found[:MOST_ARTIFACTS]:
             name = artifact.string("name")
             try:
-                suites[name], wrong = await _suite(github, repository, artifact, listed)
+                suites[name], wrong = await _suite(github, repository, artifact, listed, budget)
             except Refused as refused:
                 wrong = (str(refused),)
             else:
@@ -147,9 +169,10 @@ async def _listed(github: GitHub, repository: str, run: WorkflowRun, patterns: S
 
 
 async def _suite(
-    github: GitHub, repository: str, artifact: Payload, listed: frozenset[str]
+    github: GitHub, repository: str, artifact: Payload, listed: frozenset[str], budget: Budget
 ) -> tuple[Suite, tuple[str, ...]]:
     """Return the tests of an artifact, and why files of it could not be read. Raises `Refused` for the whole of it."""
+    budget.check()
     if artifact.integer("size_in_bytes") > MAX_ARTIFACT_BYTES:
         raise Refused(TOO_LARGE)
     with tempfile.TemporaryFile() as file:
@@ -162,16 +185,16 @@ async def _suite(
             if is_not_found(error):
                 raise Refused(GONE) from None
             raise
-        return await asyncio.to_thread(parsed, file, listed)
+        return await asyncio.to_thread(parsed, file, listed, budget)
 
 
-def parsed(file: BinaryIO, listed: frozenset[str], *, limit: int = MAX_INFLATED_BYTES) -> tuple[Suite, tuple[str, ...]]:
+def parsed(file: BinaryIO, listed: frozenset[str], budget: Budget) -> tuple[Suite, tuple[str, ...]]:
     """Return the tests of an archive of JUnit files, and why some of those could not be read.
 
-    `listed` are the files of the repository at the commit, `limit` the bytes that all files may have together once they
-    are inflated. Raises `Refused` where nothing of it can be used.
+    `listed` are the files of the repository at the commit; what is inflated is taken from the budget. Raises `Refused`
+    where nothing of it can be used.
     """
-    resolve, budget, wrong, count = Resolver(listed).resolve, _Budget(limit, limit), list[str](), 0
+    resolve, wrong, count = Resolver(listed).resolve, list[str](), 0
 
     def read(name: str, stream: BinaryIO) -> Columns | str:
         try:
@@ -210,27 +233,18 @@ def _few(wrong: Sequence[str]) -> tuple[str, ...]:
     return (*wrong[:MOST_WRONG], *more)
 
 
-@dataclass(slots=True)
-class _Budget:
-    """The bytes that all files of an archive together may have, and may still have, once everything is inflated."""
-
-    limit: int
-    left: int
-
-
 @dataclass(frozen=True, slots=True)
 class _Counted:
     """A stream whose bytes are taken from a budget; raises `TooMuch` beyond it."""
 
     inner: BinaryIO
-    budget: _Budget
+    budget: Budget
 
     def read(self, size: int = -1) -> bytes:
         """Return some bytes."""
         piece = self.inner.read(size)
         self.budget.left -= len(piece)
-        if self.budget.left < 0:
-            raise TooMuch(TOO_LONG.format(limit=self.budget.limit))
+        self.budget.check()
         return piece
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from bot.ci import artifacts
-from bot.ci.artifacts import LEFT_OUT, MOST_ARTIFACTS, Artifacts, Reports, WorkflowRun, parsed
+from bot.ci.artifacts import LEFT_OUT, MOST_ARTIFACTS, Artifacts, Budget, Reports, WorkflowRun
+from bot.ci.outcomes import Suite
 from bot.errors import TryAgain
 from bot.github.client import GitHub
 from bot.results.files import FileLists
@@ -42,6 +43,10 @@ def junit(**cases: str) -> str:
 
 def archive(**files: str) -> io.BytesIO:
     return io.BytesIO(zipped({f"{name}.xml": text for name, text in files.items()}))
+
+
+def parsed(file: io.BytesIO, listed: frozenset[str], limit: int = 1 << 20) -> tuple[Suite, tuple[str, ...]]:
+    return artifacts.parsed(file, listed, Budget(limit))
 
 
 def test_the_tests_of_an_archive_have_the_ids_that_the_repository_gives_them() -> None:
@@ -80,7 +85,7 @@ def test_files_that_are_compressed_once_more_have_one_limit_together() -> None:
     files = {f"{number}.xml.gz": gzip.compress(text) for number in range(4)}
     assert len(parsed(io.BytesIO(zipped(files)), frozenset())[0].seen) == 200
     assert len(zipped(files)) < len(text)
-    with pytest.raises(TooMuch, match="its files have more than"):
+    with pytest.raises(TooMuch, match="have more than"):
         parsed(io.BytesIO(zipped(files)), frozenset(), limit=3 * len(text))
 
 
@@ -182,6 +187,20 @@ async def test_of_very_many_the_first_are_read_and_that_is_told(world: World) ->
     assert len(reports.suites) == MOST_ARTIFACTS
     assert reports.troubles == (LEFT_OUT.format(count=MOST_ARTIFACTS + 2),)
     assert world.github.requests.count("GET", ZIP) == MOST_ARTIFACTS
+
+
+async def test_all_artifacts_of_a_run_have_one_limit_together(world: World) -> None:
+    """The code of a pull request writes them: no number of them may keep a core busy for minutes."""
+    run, text = a_run(world), junit(add="passed")
+    for number in range(4):
+        run.upload(f"tests-{number}", {"a.xml": text})
+    world.github.requests.clear()
+    reports = await read(world, run, reader=Artifacts(FileLists(), most=2 * len(text)))
+    assert list(reports.suites) == ["tests-0", "tests-1"]
+    assert reports.unread == {"tests-2", "tests-3"}
+    told = f"`the files of all artifacts that are read have more than {2 * len(text):,} bytes together"
+    assert [told in trouble for trouble in reports.troubles] == [True, True]
+    assert world.github.requests.count("GET", ZIP) == 3, "beyond the limit nothing more is fetched"
 
 
 async def test_a_run_is_read_once_for_all_who_ask(world: World) -> None:
