@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 NAME = "commands"
 NO_ROLE = "none"
+CALLED_OFF = "A later line of this comment calls it off."
 BEHIND = "GitHub's API does not know yet of the head that its webhook told of"
 WANTS = frozenset(
     {
@@ -74,11 +75,15 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command comes to: effects, what to say (Markdown; empty where 👍 says it all), and whether it is done."""
+    """What a command comes to: effects, what to say (Markdown; empty where 👍 says it all), and whether it is done.
+
+    `calls_off`: the targets of effects that are not to be where an earlier line of the same comment asked for them.
+    """
 
     effects: tuple[Effect, ...] = ()
     say: str = ""
     done: bool = True
+    calls_off: frozenset[str] = frozenset()
 
 
 CommandFunction = Callable[[Asked, Command], Awaitable[Answer]]
@@ -187,6 +192,7 @@ class Dialogue:
 
 def _plan_of(remark: Remark, answers: Sequence[tuple[Command | BadCommand, Answer]]) -> Plan:
     """Put what a remark's commands came to into one plan: the eyes, their effects, and one conclusion."""
+    answers = _last_words(answers)
     planned = [effect for _, answer in answers for effect in answer.effects]
     effects, moved = one_for_each_run([React.to(remark, EYES), *planned])
     items = [
@@ -202,6 +208,20 @@ def _plan_of(remark: Remark, answers: Sequence[tuple[Command | BadCommand, Answe
     once = {effect.target: effect for effect in effects}
     why = f"{len(items)} command(s) by {remark.sender.login}"
     return Plan(tuple(once.values()), why=why, closing=Conclude.of(remark, items))
+
+
+def _last_words(
+    answers: Sequence[tuple[Command | BadCommand, Answer]],
+) -> list[tuple[Command | BadCommand, Answer]]:
+    """Leave out what a later line of the same comment calls off, and say so."""
+    found: list[tuple[Command | BadCommand, Answer]] = []
+    off: frozenset[str] = frozenset()
+    for command, answer in reversed(answers):
+        left = tuple(effect for effect in answer.effects if effect.target not in off)
+        said = answer if left == answer.effects else Answer(left, CALLED_OFF)
+        found.append((command, said))
+        off |= answer.calls_off
+    return found[::-1]
 
 
 def help_url(context: Context) -> str | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from bot.commands import Command, CommandSpec
 from bot.dialogue import Answer, Asked, CommandFunction
-from bot.effects.merge import COMPUTING_SECONDS, UNDECIDED, LeaveQueue, MergePull
+from bot.effects.merge import COMPUTING_SECONDS, UNDECIDED, LeaveQueue, MergePull, merge_target
 from bot.effects.wishes import KeepWish, LookAtPull
 from bot.errors import TryAgain, UserError
 from bot.github.markdown import code
@@ -110,11 +110,12 @@ async def cancel(asked: Asked, command: Command) -> Answer:
     wish = Wish.read(await asked.context.records.get(wish_key(asked.context.repository.id, number)))
     # Written down all the same: another command of this comment may have asked for a merge before.
     effects: tuple[Effect, ...] = (KeepWish(number, said_at=asked.remark.written_at or asked.pull.updated_at),)
+    calls_off = frozenset({merge_target(number), effects[0].target})
     if wish is None:
-        return Answer(effects, NOTHING_TO_CANCEL)
+        return Answer(effects, NOTHING_TO_CANCEL, calls_off=calls_off)
     if wish.queued:
         effects += (LeaveQueue(number),)
-    return Answer(effects, CALLED_OFF.format(sha=code(wish.sha[:7]), by=code(wish.by.login)))
+    return Answer(effects, CALLED_OFF.format(sha=code(wish.sha[:7]), by=code(wish.by.login)), calls_off=calls_off)
 
 
 async def _look(asked: Asked) -> tuple[Standing, list[Reason]]:

@@ -221,6 +221,20 @@ async def test_the_last_word_of_one_comment_stands(here: Town) -> None:
     assert "No merge is waiting here" in await says(here, pull, "@ci cancel")
 
 
+@pytest.mark.parametrize("command", ["@ci merge", WHEN_GREEN])
+async def test_what_is_ready_is_not_merged_where_the_same_comment_calls_it_off(here: Town, command: str) -> None:
+    pull = ready(here)
+    said = await says(here, pull, f"{command}\n@ci cancel")
+    assert pull.state == "open"
+    assert said.splitlines() == [
+        "eyes +1",
+        f"- `{command}`: A later line of this comment calls it off.",
+        "- `@ci cancel`: No merge is waiting here, so there is nothing to call off.",
+    ]
+    assert (await says(here, pull, f"@ci cancel\n{command}")).startswith("eyes +1")
+    assert pull.merged_at
+
+
 async def test_a_merge_that_was_given_up_is_not_made_by_a_replay(here: Town) -> None:
     """People were told that it is off, and may have pushed, cancelled, or asked again since."""
     pull = await waiting(here)
