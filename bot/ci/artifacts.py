@@ -199,7 +199,9 @@ def parsed(file: BinaryIO, listed: frozenset[str], budget: Budget) -> tuple[Suit
     def read(name: str, stream: BinaryIO) -> Columns | str:
         try:
             # A file in an archive may be compressed once more: the archive's own limit knows nothing of that.
-            counted = _Counted(inflated(stream, name), budget)
+            meter = _Meter(budget)
+            packed = inflated(_Counted(stream, meter), name)  # type: ignore[arg-type]  # it is read
+            counted = _Counted(packed, meter)
             return collect(formats.read(counted, name, "junit"), resolve)  # type: ignore[arg-type]  # it is read
         except Refused as refused:
             if budget.left < 0:
@@ -233,18 +235,36 @@ def _few(wrong: Sequence[str]) -> tuple[str, ...]:
     return (*wrong[:MOST_WRONG], *more)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class _Meter:
+    """Takes from a budget what a file is, before or after it is inflated once more: of the two whichever is more.
+
+    A megabyte of compressed nothing is work too.
+    """
+
+    budget: Budget
+    taken: int = 0
+
+    def take(self, given: int) -> None:
+        """Count a file of which `given` bytes were read so far; raises `TooMuch` once the budget is spent."""
+        self.budget.left -= max(0, given - self.taken)
+        self.taken = max(given, self.taken)
+        self.budget.check()
+
+
+@dataclass(slots=True)
 class _Counted:
-    """A stream whose bytes are taken from a budget; raises `TooMuch` beyond it."""
+    """A stream whose bytes are told to a meter."""
 
     inner: BinaryIO
-    budget: Budget
+    meter: _Meter
+    given: int = 0
 
     def read(self, size: int = -1) -> bytes:
         """Return some bytes."""
         piece = self.inner.read(size)
-        self.budget.left -= len(piece)
-        self.budget.check()
+        self.given += len(piece)
+        self.meter.take(self.given)
         return piece
 
 

@@ -89,6 +89,13 @@ def test_files_that_are_compressed_once_more_have_one_limit_together() -> None:
         parsed(io.BytesIO(zipped(files)), frozenset(), limit=3 * len(text))
 
 
+def test_what_is_nothing_once_it_is_inflated_counts_as_what_it_was_before() -> None:
+    """It is work all the same: 25 million empty members fit into an archive that is small enough."""
+    nothing = gzip.compress(b"") * 10_000
+    with pytest.raises(TooMuch, match="have more than"):
+        parsed(io.BytesIO(zipped({"a.xml.gz": nothing})), frozenset(), limit=len(nothing) // 2)
+
+
 def test_other_files_are_passed_over() -> None:
     files = io.BytesIO(zipped({"report.html": "<html/>", "log.txt": "x", "sub/a.xml": junit(add="passed")}))
     assert list(parsed(files, frozenset({FILE}))[0].seen) == [ADD]
