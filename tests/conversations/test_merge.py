@@ -73,7 +73,7 @@ async def test_everything_that_is_in_the_way_is_told_at_once(here: Town) -> None
 
 
 async def test_people_who_may_write_may_merge_also_the_author(here: Town) -> None:
-    """TVM #11480: the first of several checks that failed refused, so that an author could never merge."""
+    """TVM #11480, #12361: the first of several checks that failed refused, so that an author could never merge."""
     for who in ("octocat", "hubot", "Hubot"):
         pull = ready(here, author="hubot")
         assert await says(here, pull, "@ci merge", by=who) == "eyes +1"
@@ -115,6 +115,7 @@ async def test_an_approval_by_somebody_who_may_not_write_is_none(here: Town) -> 
 
 
 async def test_an_approval_is_of_a_commit_and_a_push_takes_it_along(here: Town) -> None:
+    """TVM #10833 wished that committers may merge without a new review. Here no, and it is told which one is old."""
     pull = ready(here)
     old = pull.head_sha
     pull.push()

@@ -50,6 +50,7 @@ def opened(here: Town) -> PullRequest:
 
 
 async def test_a_merge_looks_twice_and_a_refusal_once(here: Town) -> None:
+    """TVM #12361: its bot had to start CI on `main` after a merge. That of an App is a push like any, and starts it."""
     pull = opened(here)
     refused = await cost(here, lambda: pull.comment("octocat", "@ci merge"))
     assert refused == COMMAND + LOOK - Counter({ROLE: 1}) + Counter({COMMENTS: 1, COMMENT: 1})

@@ -39,6 +39,7 @@ def word(here: Town, pull: PullRequest) -> str:
 
 
 async def test_it_waits_for_checks_and_approval_and_merges_when_both_are_there(here: Town) -> None:
+    """TVM #10833: a merge once CI is through was wished for; what listened to statuses there knew no pull request."""
     pull = here.repo.open_pull_request("hubot", "Faster", BODY)
     report(here, pull, "pending")
     said = await says(here, pull, WHEN_GREEN)
@@ -202,7 +203,7 @@ async def test_people_who_may_write_and_the_author_call_it_off(here: Town) -> No
 
 
 async def test_nobody_else_does(here: Town) -> None:
-    """TVM's bot took `cancel` from anybody, anywhere in any comment."""
+    """TVM's bot took `cancel` from anybody, anywhere in any comment; TVM #11442: a bot's comment made it forget."""
     pull = await waiting(here)
     pull.comment("reader", "I would not @ci cancel this.")
     assert (await says(here, pull, "@ci cancel", "triager")).startswith("eyes confused")
