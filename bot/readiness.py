@@ -129,6 +129,7 @@ class BranchRules:
 class Standing:
     """How a pull request stands at one moment; `mergeable` None: GitHub has not found out yet whether it conflicts.
 
+    `blocked`: it does not, but GitHub says that something is missing that the branch requires, and not what.
     `reviews` are in the order in which they were submitted. Of one that is closed nothing else is known.
     """
 
@@ -139,6 +140,7 @@ class Standing:
     rules: BranchRules = BranchRules()
     signals: tuple[Signal, ...] = ()
     reviews: tuple[Review, ...] = ()
+    blocked: bool = False
 
 
 def reasons(standing: Standing, config: Merge, rerun: str = "") -> list[Reason]:

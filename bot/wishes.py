@@ -35,6 +35,7 @@ class Wish:
     """A merge that somebody asked for, of this commit into this branch, where they asked (`url`) and when (ISO 8601).
 
     `queued`: it is in GitHub's merge queue since, where we put it; all that is left to do is to take it out again.
+    `refused`: GitHub has refused it for what it does not show to us, and people were told that it waits for that.
     """
 
     sha: str
@@ -43,6 +44,7 @@ class Wish:
     url: str
     asked_at: str
     queued: bool = False
+    refused: bool = False
 
     @classmethod
     def read(cls, record: Mapping[str, Any] | None) -> Wish | None:
@@ -57,6 +59,7 @@ class Wish:
             url=stored.text("url"),
             asked_at=stored.text("asked_at"),
             queued=stored.flag("queued"),
+            refused=stored.flag("refused"),
         )
 
     def as_record(self) -> dict[str, Any]:
@@ -65,7 +68,7 @@ class Wish:
 
     def is_same(self, other: Wish) -> bool:
         """Say whether both were asked for by the same words, whatever became of them since."""
-        return replace(self, queued=other.queued) == other
+        return replace(self, queued=other.queued, refused=other.refused) == other
 
 
 def record_after(kept: Mapping[str, Any] | None, wish: Wish | None, moment: str) -> dict[str, Any] | None:

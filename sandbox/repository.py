@@ -42,6 +42,7 @@ class Repository:
         self.created_at = self.pushed_at = github.clock.now()
         self.refs: dict[str, str] = {}
         self.protected: dict[str, tuple[str, ...]] = {}
+        self.approvals: dict[str, int] = {}
         self.rules: dict[str, Rules] = {}
         self.classic_queues: set[str] = set()
         self.merge_methods: tuple[str, ...] = METHODS
@@ -172,9 +173,9 @@ class Repository:
             else:
                 pull.synchronize(by, sha)
 
-    def protect(self, branch: str, *required: str) -> None:
-        """Protect a branch against forced pushes, and against merges without these statuses or checks."""
-        self.protected[branch] = required
+    def protect(self, branch: str, *required: str, approvals: int = 0) -> None:
+        """Protect a branch against forced pushes, and against merges without these statuses, checks or approvals."""
+        self.protected[branch], self.approvals[branch] = required, approvals
 
     def queue(self, branch: str) -> list[QueueEntry] | None:
         """Return the merge queue of a branch, by a rule or by classic protection; None where it has none."""

@@ -67,8 +67,18 @@ def check_head(pull: PullRequest) -> None:
     for name, app in [*classic.items(), *rules.required.items()]:
         if not _passed(pull, name, app):
             raise ApiError(405, EXPECTED.format(name=name))
-    if rules.approvals is not None and len(_approvals(pull)) < rules.approvals:
-        raise ApiError(405, UNAPPROVED.format(count=rules.approvals))
+    needed = max(rules.approvals or 0, repository.approvals.get(pull.base_ref, 0))
+    if needed and len(_approvals(pull)) < needed:
+        raise ApiError(405, UNAPPROVED.format(count=needed))
+
+
+def is_blocked(pull: PullRequest) -> bool:
+    """Say whether protection or a rule keeps an open pull request from being merged: `mergeable_state` `blocked`."""
+    try:
+        check_head(pull)
+    except ApiError:
+        return pull.state == "open"
+    return False
 
 
 def _passed(pull: PullRequest, name: str, app: int | None) -> bool:

@@ -11,6 +11,7 @@ from gidgethub import QueryError
 from bot import merge_message
 from bot.aside import aside
 from bot.effects.base import Applied, EffectContext
+from bot.effects.comments import Reply
 from bot.effects.wishes import KeepWish
 from bot.errors import TryAgain, UserError
 from bot.github.errors import is_conflict, is_forbidden, message_of
@@ -38,10 +39,15 @@ NOT_ALLOWED = "{by} may not merge here any more; somebody who may can ask again.
 UNDECIDED = "GitHub has not found out yet whether there are conflicts"
 NOT_READY = "By now something is in the way:\n{why}"
 REFUSED = "GitHub did not merge {sha}; it says {message}."
+BLOCKED = (
+    "GitHub does not merge {sha} yet; it says {message}. I keep waiting, and try again after the next review or check, "
+    "and from time to time. A push calls it off."
+)
 NOT_QUEUED = "GitHub did not take {sha} into the merge queue; it says {message}."
 
 MERGED = "merged {sha} into {base} as {commit}"
 MERGED_ALREADY = "{sha} is merged already"
+STILL_WAITS = "GitHub does not merge {sha} yet, so it is waited for"
 QUEUED = "put {sha} into the merge queue of {base}"
 QUEUED_ALREADY = "{sha} is in the merge queue of {base} already"
 TAKEN_OUT, NOT_IN_QUEUE = "taken out of the merge queue", "it is not in the merge queue any more"
@@ -129,11 +135,22 @@ class MergePull:
             now = await standing_of(context.github, repository, self.number)
             if now.merged and now.pull.head_sha == self.wish.sha:
                 return self._over(MERGED_ALREADY, now, changed=False)
+            if self.waited and now.blocked:
+                return self._still_waits(message_of(error))
             if now.pull.is_open and now.mergeable is None:
                 # The base moved at this very moment, and GitHub finds out anew.
                 raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS) from error
             raise UserError(REFUSED.format(sha=code(self.wish.sha[:7]), message=code(message_of(error)))) from error
         return self._over(MERGED, standing, commit=commit[:7])
+
+    def _still_waits(self, message: str) -> Applied:
+        """Keep the wish: classic protection may want more approvals than one, which it tells administrators only."""
+        said = STILL_WAITS.format(sha=self.wish.sha[:7])
+        if self.wish.refused:
+            return Applied(said, changed=False)
+        told = BLOCKED.format(sha=code(self.wish.sha[:7]), message=code(message))
+        reply = Reply(self.number, told, since=self.wish.asked_at)
+        return Applied(said, changed=False, then=(reply, KeepWish(self.number, replace(self.wish, refused=True))))
 
     async def _enqueue(self, context: EffectContext, standing: Standing, facts: Facts) -> Applied:
         try:

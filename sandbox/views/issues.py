@@ -11,6 +11,7 @@ from sandbox.git import with_renames
 from sandbox.issues import Issue
 from sandbox.pulls import PullRequest
 from sandbox.repository import Repository
+from sandbox.rules import is_blocked
 from sandbox.users import User
 
 from . import repositories, users
@@ -152,12 +153,13 @@ def pull_simple(found: PullRequest) -> Json:
 def pull(found: PullRequest) -> Json:
     """Return a `pull-request`."""
     files, mergeable = with_renames(found.files), found.mergeable
+    fit = "blocked" if is_blocked(found) else "clean"
     return {
         **pull_simple(found),
         "merged": found.merged_at is not None,
         "mergeable": mergeable,
         "rebaseable": mergeable,
-        "mergeable_state": {True: "clean", False: "dirty", None: "unknown"}[mergeable],
+        "mergeable_state": {True: fit, False: "dirty", None: "unknown"}[mergeable],
         "merged_by": users.user(found.merged_by) if found.merged_by else None,
         "comments": len(found.comments),
         "review_comments": len(found.review_comments),

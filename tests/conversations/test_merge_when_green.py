@@ -188,6 +188,38 @@ async def test_what_github_refuses_in_the_end_is_told(here: Town) -> None:
     assert len(here.answers(pull)) == 2
 
 
+async def test_approvals_that_only_githubs_classic_protection_knows_of_are_waited_for(here: Town) -> None:
+    """It is told of once, however often the merge is tried."""
+    here.repo.protect("main", approvals=2)
+    pull = await waiting(here)
+    report(here, pull)
+    await here.quiet()
+    report(here, pull)
+    await here.quiet()
+    assert pull.state == "open"
+    needs = "At least 2 approving review is required by reviewers with write access."
+    assert word(here, pull).partition("-->\n")[2] == (
+        f"GitHub does not merge {short(pull)} yet; it says `{needs}`. I keep waiting, and try again after the next "
+        "review or check, and from time to time. A push calls it off."
+    )
+    here.repo.set_role("triager", "write")
+    approve(pull, by="triager")
+    await here.quiet()
+    assert pull.merged_at
+
+
+async def test_a_merge_that_github_has_refused_already_is_still_called_off(here: Town) -> None:
+    here.repo.protect("main", approvals=2)
+    pull = await waiting(here)
+    report(here, pull)
+    await here.quiet()
+    assert "asked for is called off" in await says(here, pull, "@ci cancel")
+    here.repo.set_role("triager", "write")
+    approve(pull, by="triager")
+    await here.quiet()
+    assert pull.state == "open"
+
+
 # Cancelling
 
 
