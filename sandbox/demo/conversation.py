@@ -25,11 +25,12 @@ class Conversation:
         self.pull = on.repo.open_pull_request("hubot", TITLE, BODY, branch=BRANCH, files=FILES)
 
     async def act(self) -> None:
-        """Play it from the first push to green."""
+        """Play it from the first push to the merge."""
         await self._opening()
         await self._slow_tests()
         await self._typo()
         await self._rerun()
+        await self._merge()
         await self.on.github.delivered()
         self.on.narrator.look()
 
@@ -79,6 +80,19 @@ class Conversation:
         run.start()
         run.finish("success")
         job.builds[-1].finish("SUCCESS")
+
+    async def _merge(self) -> None:
+        pull = self.pull
+        comment = pull.comment("hubot", "@ci merge")
+        await self.on.promise("nothing is merged that nobody has approved", lambda: _answers(pull, "approv"))
+        await self.on.promise("and it is said so", lambda: _reactions(pull, comment) == ["eyes", "confused"])
+        wish = pull.comment("octocat", "@ci merge when green")
+        await self.on.promise("a merge can wait", lambda: _reactions(pull, wish) == ["eyes", "+1"])
+        self.on.narrator.aside("@octocat approves")
+        pull.review("octocat", "Thank you!", "APPROVED")
+        await self.on.promise("and is made once all is there", lambda: str(pull.merged_by) == f"@{BOT}")
+        message = self.on.repo.git.commits[pull.merge_commit_sha or ""].message
+        self.on.narrator.aside(f"@{BOT} merges, with the message\n{message}")
 
 
 def _asked(pull: PullRequest) -> list[str]:

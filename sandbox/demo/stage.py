@@ -34,6 +34,7 @@ repositories:
   octocat/compiler:
     rerun:
       jenkins: [{{url: "{jenkins}"}}]
+    merge: {{required: [gpu/pr-head]}}
     nightly: {{at: "{at}", timezone: UTC, require: [{ci}]}}
     results:
       bucket: {bucket}
