@@ -21,7 +21,7 @@ class Tagged(Conversation):
 
     async def hold(self) -> None:
         """Open the list and the pull request, and put a label on."""
-        self.repository.open_issue("octocat", "Who follows what", "- hexagon @triager\n- adreno @monalisa")
+        self.repository.open_issue("hubot", "Who follows what", "- hexagon @triager\n- adreno @monalisa")
         self.pull = self.repository.open_pull_request("hubot", "[hexagon] Faster")
         await self.until(lambda: self.pull.comments_by(BOT))
         self.pull.label("hubot", "adreno")
