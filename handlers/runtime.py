@@ -19,7 +19,7 @@ from bot.effects.sections import HandOverSection
 from bot.plan import NOTHING, Context, Plan, Router
 from bot.results.events import CHECK_DUE
 from bot.results.identity import renames
-from bot.sections import SECTION_DUE, Due, short
+from bot.sections import SECTION_DUE, Due
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -90,10 +90,7 @@ async def ask_after_run(context: Context) -> Plan:
 
 async def tell_of_failure(context: Context, told: str) -> Plan:
     """Show in the section that nothing could be found out, and why."""
-    due = Due.of(context.delivery.payload)
-    text = TROUBLE.format(sha=short(due.sha), why=told)
-    shown = HandOverSection(NAME, due.number, due.sha, text, reports.as_of(due))
-    return Plan(closing=shown, why="how long tests take could not be found out")
+    return reports.trouble(context, NAME, TROUBLE, told, why="how long tests take could not be found out")
 
 
 @router.on(SECTION_DUE, NAME, name=NAME, feature=FEATURE, on_failure=tell_of_failure)

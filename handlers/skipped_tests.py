@@ -72,10 +72,7 @@ async def ask_after_run(context: Context) -> Plan:
 
 async def tell_of_failure(context: Context, told: str) -> Plan:
     """Show in the section that nothing could be found out, and why."""
-    due = Due.of(context.delivery.payload)
-    text = TROUBLE.format(sha=short(due.sha), why=told)
-    shown = HandOverSection(NAME, due.number, due.sha, text, reports.as_of(due))
-    return Plan(closing=shown, why="what is skipped could not be found out")
+    return reports.trouble(context, NAME, TROUBLE, told, why="what is skipped could not be found out")
 
 
 @router.on(SECTION_DUE, NAME, name=NAME, feature=FEATURE, on_failure=tell_of_failure)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from bot.ci.stored import stored
 from bot.ci.workflow_runs import TELLING, Ended, read_run
-from bot.effects.sections import AskForSection
+from bot.effects.sections import AskForSection, HandOverSection
 from bot.heads import confirmed_head, pulls_with_head
 from bot.plan import NOTHING, Context, Plan
 from bot.results.events import due_of
 from bot.results.model import TargetKey
-from bot.sections import seconds_since_1970
+from bot.sections import Due, seconds_since_1970, short
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from bot.ci.outcomes import Outcomes
     from bot.config.ci_tests import Tests
     from bot.events import Delivery
-    from bot.sections import Due
 
 WORKFLOW_RUN, COMPLETED = "workflow_run", "completed"
 NO_HEAD = "{sha} is not the head of #{number}"
@@ -77,7 +76,7 @@ async def find(context: Context, config: Tests, due: Due) -> Found | str:
 
     Raises `TryAgain`, and GitHub's refusals.
     """
-    began = as_of(due)
+    began = _as_of(due)
     head = await confirmed_head(context.records, context.github, context.repository, due.number, due.sha)
     if head is None:
         return NO_HEAD.format(sha=due.sha, number=due.number)
@@ -91,6 +90,13 @@ async def find(context: Context, config: Tests, due: Due) -> Found | str:
     return Found(await read_run(context, ended, config.artifacts, head.base_ref, began), head.base_ref, began)
 
 
-def as_of(due: Due) -> float:
+def trouble(context: Context, section: str, text: str, told: str, why: str) -> Plan:
+    """Show in a section that nothing could be found out; `text` has places for the commit, `sha`, and `why`: `told`."""
+    due = Due.of(context.delivery.payload)
+    shown = text.format(sha=short(due.sha), why=told)
+    return Plan(closing=HandOverSection(section, due.number, due.sha, shown, _as_of(due)), why=why)
+
+
+def _as_of(due: Due) -> float:
     """Return of when a section tells: a run that has ended does not change, and what was uploaded is read now."""
     return seconds_since_1970(due.about.text("updated_at")) if due.about.has("updated_at") else time.time()
