@@ -18,6 +18,7 @@ from bot.results.model import TargetKey
 
 if TYPE_CHECKING:
     from bot.following.kept import Behind
+    from bot.health import Health
     from bot.timers import TimerState
 
 OTHER = "other"
@@ -59,6 +60,9 @@ class Metrics:
             "nightjar_github_quota_remaining", "Requests left of GitHub's quota.", ["installation", "resource"]
         )
 
+        self._failing = gauge(
+            "nightjar_check_failing", "1 for a check that fails: those of /readyz and of nightjar doctor.", ["check"]
+        )
         self._missing = gauge("nightjar_missed_deliveries", "Deliveries that have not reached us.")
         self._asked = counter("nightjar_missed_deliveries_asked", "Missed deliveries that GitHub was asked for.")
         self._recovered = counter("nightjar_missed_deliveries_recovered", "Missed deliveries that arrived after all.")
@@ -131,6 +135,12 @@ class Metrics:
         """Count what a sweep for missed deliveries asked for, and found to have arrived since."""
         self._asked.inc(asked)
         self._recovered.inc(recovered)
+
+    def health(self, names: Iterable[str], health: Health) -> None:
+        """Note which checks fail at this moment."""
+        failing = health.failures.keys() | health.warnings.keys()
+        for name in names:
+            self._failing.labels(name).set(name in failing)
 
     def queue(self, waiting: Mapping[str, int], oldest_seconds: float, missing: float) -> None:
         """Note what the database says: jobs by task, age of the oldest delivery, missed deliveries; NaN: unknown."""

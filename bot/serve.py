@@ -31,6 +31,7 @@ from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.limits import Allowance
 from bot.github.permissions import Permissions
+from bot.health import HealthCheck
 from bot.metrics import Metrics
 from bot.missed import CRON, MissedDeliveries
 from bot.pipeline import Pipeline
@@ -271,7 +272,7 @@ def _parts(bot: Bot) -> Parts:
     return Parts(
         inbox=bot.engine,
         secrets=[secret.get_secret_value().encode() for secret in bot.settings.webhook_secrets],
-        ready=bot.engine.ready,
+        checks=[HealthCheck("engine", bot.engine.ready)],
         refresh=refresh,
         decide=Decisions(bot.config, bot.engine.records, github_for),
         runs=RunListing(bot.config, bot.results.store),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict
 
+from bot.health import HealthCheck
 from bot.metrics import Metrics
 from bot.web import api, following, health, help, last_good, nightly, results, timers
 from bot.web.openapi import Answer, Operation, Parameter, document, problem
@@ -43,7 +44,7 @@ class Parts:
 
     inbox: Inbox
     secrets: Sequence[bytes]
-    ready: health.Ready
+    checks: Sequence[HealthCheck]
     refresh: Callable[[], Awaitable[None]]
     decide: api.Decide
     runs: results.ListRuns
@@ -66,7 +67,7 @@ def create_app(parts: Parts) -> web.Application:
 
     operations = [
         _webhook(Webhook(parts.inbox, parts.secrets, parts.metrics)),
-        *health.operations(parts.ready, parts.refresh, parts.metrics),
+        *health.operations(parts.checks, parts.refresh, parts.metrics),
         *api.operations(parts.decide),
         results.operation(parts.runs),
         timers.operation(parts.timers),

@@ -16,6 +16,7 @@ import pytest
 from aiohttp import web
 
 from bot.engine.service import Engine
+from bot.health import HealthCheck
 from bot.metrics import Metrics
 from bot.results.listing import Asked
 from bot.results.state import Run
@@ -34,7 +35,8 @@ DECISION = {
 class Site:
     """A running web application and a client of it. What `decisions` holds is answered, or raised.
 
-    `runs` are what octocat/compiler has, and `asked` what was asked of them.
+    `runs` are what octocat/compiler has, and `asked` what was asked of them; `warnings` says
+    why the check `bucket` fails.
     """
 
     url: str
@@ -45,6 +47,7 @@ class Site:
     decisions: dict[tuple[str, int], Mapping[str, Any] | Exception] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def headers(self, body: bytes, guid: str = "guid-1", secret: bytes = SECRET) -> dict[str, str]:
         """Return the headers of a webhook as GitHub sends them."""
@@ -94,6 +97,7 @@ async def running_site(database_url: str) -> AsyncIterator[Site]:
 
         runs: list[Run] = []
         asked: list[Asked] = []
+        warnings: list[str] = []
 
         async def list_runs(one: Asked) -> list[Run]:
             asked.append(one)
@@ -114,7 +118,10 @@ async def running_site(database_url: str) -> AsyncIterator[Site]:
             Parts(
                 inbox=engine,
                 secrets=[SECRET, NEXT_SECRET],
-                ready=engine.ready,
+                checks=[
+                    HealthCheck("engine", engine.ready),
+                    HealthCheck("bucket", lambda: next(iter(warnings), None), fatal=False),
+                ],
                 refresh=refresh,
                 decide=decide,
                 runs=list_runs,
@@ -131,7 +138,8 @@ async def running_site(database_url: str) -> AsyncIterator[Site]:
         stack.push_async_callback(runner.cleanup)
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         client = await stack.enter_async_context(aiohttp.ClientSession())
-        yield Site(f"http://127.0.0.1:{runner.addresses[0][1]}", app, client, engine, metrics, decisions, runs, asked)
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        yield Site(url, app, client, engine, metrics, decisions, runs, asked, warnings)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import math
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from bot.health import HealthCheck, health_of
 from tests.web.conftest import Site
 
 
@@ -19,7 +20,24 @@ async def test_a_living_process_says_so(site: Site) -> None:
 async def test_without_a_worker_it_is_not_ready_and_says_why(site: Site) -> None:
     status, _, body = await site.get("/readyz")
     assert status == 503
-    assert json.loads(body) == {"status": "not ready", "reason": "the worker has not started"}
+    assert json.loads(body) == {"status": "not ready", "reason": "the worker has not started", "warnings": {}}
+
+
+async def test_a_warning_is_shown_beside_the_reason_and_is_measured(site: Site) -> None:
+    failing = ("nightjar_check_failing", frozenset({("check", "bucket")}))
+    assert (await measured(site))[failing] == 0
+    site.warnings.append("a bucket is missing")
+    _, _, body = await site.get("/readyz")
+    assert json.loads(body)["warnings"] == {"bucket": "a bucket is missing"}
+    assert json.loads(body)["reason"] == "the worker has not started"
+    assert (await measured(site))[failing] == 1
+
+
+def test_only_a_fatal_check_keeps_a_process_from_being_ready() -> None:
+    warns = HealthCheck("bucket", lambda: "away", fatal=False)
+    assert health_of([warns, HealthCheck("engine", lambda: None)]).reason == ""
+    fails = [HealthCheck("engine", lambda: "no worker"), HealthCheck("app", lambda: "wrong key")]
+    assert health_of([warns, *fails]).reason == "no worker; wrong key"
 
 
 async def measured(site: Site) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
