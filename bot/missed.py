@@ -22,7 +22,7 @@ from gidgethub import BadRequest
 from bot.errors import TryAgain
 from bot.github.client import GitHub
 from bot.github.errors import TooManyPages
-from bot.github.governor import sweeping
+from bot.github.ranks import Rank, ranked
 from bot.metrics import Metrics
 from bot.payload import Payload
 
@@ -142,7 +142,7 @@ class MissedDeliveries:
         now = time.time()
         kept = await self._memory.get(RECORD) or {}
         before = {entry["guid"]: Missing(**entry) for entry in kept.get("missing", ())}
-        with sweeping():
+        with ranked(Rank.SWEEP):
             attempts = await self._read(max(float(kept.get("since", 0)), now - WINDOW))
             suspects = before.keys() | {attempt.guid for attempt in attempts if not attempt.arrived}
             known = await self._known(sorted(suspects)) if suspects else ()

@@ -14,7 +14,7 @@ from bot.config.shared import PATH
 from bot.errors import TryAgain, UserError
 from bot.events import lock_key
 from bot.github.contents import found_at
-from bot.github.governor import sweeping
+from bot.github.ranks import Rank, ranked
 from bot.github.refs import branch_head
 from bot.payload import Payload
 from bot.repository_file import KeptFile, kept_of, name_of, read_found
@@ -77,7 +77,7 @@ class RepositoryFileSweep:
             if looked[repository.lower()] > now - PAUSE and not kept.faults:
                 continue
             try:
-                with sweeping():
+                with ranked(Rank.SWEEP):
                     announced += await self._look(repository, kept)
             except (TryAgain, UserError, GitHubException) as error:
                 log.warning(NOT_LOOKED, repository=repository, reason=str(error))

@@ -32,7 +32,7 @@ from bot.decisions import (
 )
 from bot.errors import TryAgain
 from bot.github.errors import NotInstalled, is_not_found
-from bot.github.governor import sweeping
+from bot.github.ranks import Rank, ranked
 from bot.heads import Head, head_of, repository_id_of
 from bot.remembered import Remembered
 from bot.repository_file import config_in_force
@@ -193,7 +193,7 @@ class Decisions:
 
     async def _ask(self, repository: str, number: int) -> Proposed:
         try:
-            with sweeping():  # anybody may ask about any number: that must not use up what webhooks need
+            with ranked(Rank.SWEEP):  # anybody may ask about any number: that must not use up what webhooks need
                 return await read_proposed(await self._github_for(repository), repository, number)
         except (BadRequest, NotInstalled) as error:
             if isinstance(error, BadRequest) and not is_not_found(error):
@@ -204,7 +204,7 @@ class Decisions:
         pull = proposed.pull
 
         async def ask() -> Changes:
-            with sweeping():
+            with ranked(Rank.SWEEP):
                 return await changes_of(await self._github_for(repository), repository, proposed)
 
         try:

@@ -20,8 +20,8 @@ from bot.effects.pulls import KeepPull
 from bot.errors import UserError
 from bot.following.decide import iso
 from bot.github.contents import FILE, found_at
-from bot.github.governor import sweeping
 from bot.github.markdown import code
+from bot.github.ranks import Rank, ranked
 from bot.github.refs import branch_head
 from bot.plan import Context, Plan, Router
 from bot.registry import Registry
@@ -66,7 +66,7 @@ async def update_images(context: Context) -> Plan:
     """Read the file on the base branch, ask the registry for tags, and decide."""
     config = context.config.docker_update
     assert config is not None, "the handler is asked where the feature is on"
-    with sweeping():
+    with ranked(Rank.SWEEP):
         base_sha = await branch_head(context.github, context.repository.full_name, config.base)
         if base_sha is None:
             raise UserError(NO_BRANCH.format(branch=code(config.base)))

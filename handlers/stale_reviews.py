@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from bot.config.types import seconds
 from bot.effects.remind import Remind, reminded_key
-from bot.github.governor import sweeping
 from bot.github.open_pulls import OpenPull, moment, open_pulls
+from bot.github.ranks import Rank, ranked
 from bot.heads import head_of
 from bot.plan import Context, Plan, Router
 from bot.timers import TIMER_DUE, moment_of
@@ -68,7 +68,7 @@ async def remind(context: Context) -> Plan:
     config = context.config.stale_reviews
     assert config is not None, "the handler is asked where the feature is on"
     at = moment_of(context.delivery.payload)
-    with sweeping():
+    with ranked(Rank.SWEEP):
         pulls = await open_pulls(context.github, context.repository.full_name)
     quiet = [await _known(context, pull) for pull in pulls if at - pull.active_at >= seconds(config.after)]
     return decide(quiet, config, at, len(pulls))

@@ -22,10 +22,11 @@ from bot.github.auth import Credentials
 from bot.github.cache import AnswerCache, revalidated
 from bot.github.download import fetch
 from bot.github.errors import NOT_JSON, Answer, RateLimited, TooManyPages, Unavailable, WriteRefused, error_of
-from bot.github.governor import SHORT_WAIT, Governor, Timing, is_sweeping
+from bot.github.governor import SHORT_WAIT, Governor, Timing
 from bot.github.graphql import data_of, graphql_url, is_mutation
 from bot.github.limits import READ_POINTS, WRITE_POINTS, Demand, resource_of
 from bot.github.pages import MAX_PAGES, items_of, with_page_size
+from bot.github.ranks import current_rank
 
 USER_AGENT = "nightjar"
 API_VERSION = "2022-11-28"  # what github.com and every supported Enterprise Server know
@@ -268,7 +269,7 @@ class GitHub(GitHubAPI):
         wire, call, name = self._wire, _CALL.get(), self._credentials.name
         resource = resource_of(url)
         reads = method == "GET" or (resource == "graphql" and not call.write)
-        demand = Demand(resource, READ_POINTS if reads else WRITE_POINTS, call.write, is_sweeping())
+        demand = Demand(resource, READ_POINTS if reads else WRITE_POINTS, call.write, current_rank())
         key = (name, url, headers["accept"])
         kept = wire.cache.get(key) if method == "GET" else None
         if kept is not None:

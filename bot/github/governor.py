@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import structlog
@@ -20,23 +19,6 @@ SHORT_WAIT = 5.0  # seconds that are waited inside; a longer wait goes back to t
 SPREAD = 10.0  # seconds over which those who were refused together come back
 
 log = structlog.get_logger(__name__)
-
-_SWEEPING: ContextVar[bool] = ContextVar("sweeping", default=False)
-
-
-@contextmanager
-def sweeping() -> Iterator[None]:
-    """Mark the requests made inside as a sweep (a timer's, a reconciliation's), which yields to webhooks."""
-    token = _SWEEPING.set(True)
-    try:
-        yield
-    finally:
-        _SWEEPING.reset(token)
-
-
-def is_sweeping() -> bool:
-    """Say whether the running code is inside of `sweeping`."""
-    return _SWEEPING.get()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ from bisect import insort
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from math import inf
+from math import floor, inf
 from urllib.parse import urlsplit
 
 from bot.github.errors import Answer, seconds_in
+from bot.github.ranks import SHARES, Rank
 
 WRITES_PER_MINUTE = 80
 WRITES_PER_HOUR = 450  # GitHub's own is 500
@@ -22,7 +23,8 @@ GRAPHQL_POINTS_PER_MINUTE = 2000
 READ_POINTS, WRITE_POINTS = 1, 5
 WRITE_SPACING = 1.0  # seconds between writes when busy ...
 WRITE_BURST = 15  # ... but what a few people ask in one minute may be answered at once: 15 + 60 is under 80
-SWEEP_SHARE = 0.8  # of quota and hourly writes; the rest is kept for people who wait for an answer
+ANONYMOUS_SHARE = 0.05  # of the hourly quota, at most, for questions to the API from people without a token
+USUAL_QUOTA = 5000  # points an hour: an installation's smallest, until an answer tells its own
 FIRST_BACKOFF, LONGEST_BACKOFF = 60.0, 3600.0  # seconds, where GitHub names no time
 
 
@@ -36,22 +38,29 @@ class Allowance:
     graphql_points_per_minute: int = GRAPHQL_POINTS_PER_MINUTE
     write_spacing: float = WRITE_SPACING
     write_burst: int = WRITE_BURST
+    anonymous_share: float = ANONYMOUS_SHARE
+
+
+def part(whole: int, share: float) -> int:
+    """Return the share of a limit in whole requests, at least one: a rank that may do nothing would wait for ever."""
+    return max(1, floor(whole * share + 1e-9))
 
 
 LIMITED = "GitHub's rate limit is reached"
 EXHAUSTED = "GitHub's hourly quota is used up"
 RESERVED = "what is left of GitHub's hourly quota is kept for webhooks"
+ANONYMOUS_SPENT = "anonymous questions have used their share of GitHub's hourly quota"
 PACED = "too many requests in a short time"
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a request takes from the limits. `sweep`: nobody waits for it, so it yields to webhooks."""
+    """What a request takes from the limits, and of what rank it is."""
 
     resource: str = "core"
     points: int = READ_POINTS
     write: bool = False
-    sweep: bool = False
+    rank: Rank = Rank.EVENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +132,14 @@ class Pace:
     """A token bucket: `burst` at once, then one every `spacing` seconds."""
 
     def __init__(self, spacing: float, burst: int) -> None:
+        self.burst = burst
         self._spacing = spacing
-        self._lead = spacing * (burst - 1)
         self._full_at = -inf
 
-    def earliest(self, now: float) -> float:
-        """Return when the next one may go."""
-        return max(now, self._full_at - self._lead)
+    def earliest(self, now: float, *, burst: int | None = None) -> float:
+        """Return when the next one may go, for somebody who may use only `burst` of the bucket."""
+        lead = self._spacing * ((self.burst if burst is None else burst) - 1)
+        return max(now, self._full_at - lead)
 
     def book(self, at: float) -> None:
         """Count one at a moment."""
@@ -147,6 +157,8 @@ class Ledger:
         self._per_minute = Window(allowance.writes_per_minute, 60)
         self._per_hour = Window(allowance.writes_per_hour, 3600)
         self._pace = Pace(allowance.write_spacing, allowance.write_burst)
+        self._anonymous = Window(0, 3600)
+        self._anonymous_share = allowance.anonymous_share
         self._quotas: dict[str, Quota] = {}
         self._not_before = -inf
         self._struck_at = -inf
@@ -157,10 +169,14 @@ class Ledger:
         waits = [(now, PACED), (self._not_before, LIMITED), self._quota_allows(now, demand)]
         waits.append((self._points_of(demand).earliest(now, demand.points), PACED))
         if demand.write:
-            hourly = self._per_hour.limit * (SWEEP_SHARE if demand.sweep else 1)
-            waits.append((self._pace.earliest(now), PACED))
-            waits.append((self._per_minute.earliest(now), PACED))
-            waits.append((self._per_hour.earliest(now, limit=hourly), PACED))
+            share = SHARES[demand.rank]
+            waits.append((self._pace.earliest(now, burst=part(self._pace.burst, share.burst)), PACED))
+            for window in (self._per_minute, self._per_hour):
+                waits.append((window.earliest(now, limit=part(window.limit, share.writes)), PACED))
+        elif demand.rank is Rank.ANONYMOUS:
+            limit = self._anonymous_limit(demand.resource)
+            at = min(self._anonymous.earliest(now, demand.points, limit=limit), now + 3600)  # never: a share of 0
+            waits.append((at, ANONYMOUS_SPENT))
         return max(waits, key=lambda wait: wait[0])
 
     def book(self, at: float, demand: Demand) -> None:
@@ -169,6 +185,8 @@ class Ledger:
         if demand.write:
             for limit in (self._pace, self._per_minute, self._per_hour):
                 limit.book(at)
+        elif demand.rank is Rank.ANONYMOUS:
+            self._anonymous.book(at, demand.points)
 
     def learn(self, quota: Quota, now: float) -> None:
         """Take in a quota; answers may arrive in another order than GitHub counted them."""
@@ -213,9 +231,12 @@ class Ledger:
             return now, PACED
         if quota.remaining <= 0:
             return quota.ends, EXHAUSTED
-        if demand.sweep and quota.remaining < quota.limit * (1 - SWEEP_SHARE):
-            return quota.ends, RESERVED
-        return now, PACED
+        reserve = quota.limit - part(quota.limit, SHARES[demand.rank].reads)
+        return (quota.ends, RESERVED) if quota.remaining <= reserve else (now, PACED)
+
+    def _anonymous_limit(self, resource: str) -> int:
+        quota = self._quotas.get(resource)
+        return int((quota.limit if quota is not None else USUAL_QUOTA) * self._anonymous_share)
 
 
 @dataclass(frozen=True, slots=True)

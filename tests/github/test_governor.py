@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.errors import Answer, RateLimited, is_forbidden
-from bot.github.governor import IN_FLIGHT, Governor, sweeping
+from bot.github.governor import IN_FLIGHT, SHORT_WAIT, Governor
 from bot.github.limits import WRITE_BURST, Demand
+from bot.github.ranks import Rank, ranked
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import INSTALLATION, Seen, quota, refused
 from tests.github.test_limits import most_within
@@ -96,14 +97,14 @@ async def test_a_failed_answers_quota_counts(scripted: ScriptedGitHub, gh: GitHu
     with pytest.raises(BadRequest):
         await gh.getitem(PATH)
     assert seen.quotas == [(str(INSTALLATION), "core", 17, 5000, 4_102_444_800)]
-    with sweeping(), pytest.raises(RateLimited, match="kept for webhooks"):
+    with ranked(Rank.SWEEP), pytest.raises(RateLimited, match="kept for webhooks"):
         await gh.getitem(PATH)
 
 
 async def test_sweeps_stop_at_the_reserve_and_webhooks_go_on(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", PATH, Say(body={"id": 1}, headers=quota(900)))
     await gh.getitem(PATH)
-    with sweeping(), pytest.raises(RateLimited) as raised:
+    with ranked(Rank.SWEEP), pytest.raises(RateLimited) as raised:
         await gh.getitem(PATH)
     assert raised.value.retry_in > 0
     assert await gh.getitem(PATH) == {"id": 1}
@@ -122,12 +123,39 @@ async def test_one_event_is_answered_at_once_and_a_crowd_a_second_apart(
     scripted: ScriptedGitHub, gh: GitHub, jumping: JumpingTime
 ) -> None:
     scripted.will("POST", PATH, OK)
-    for _ in range(WRITE_BURST):
-        await gh.post(PATH, data={})
-    assert jumping.slept == []
-    for _ in range(3):
-        await gh.post(PATH, data={})
+    with ranked(Rank.WRITER):
+        for _ in range(WRITE_BURST):
+            await gh.post(PATH, data={})
+        assert jumping.slept == []
+        for _ in range(3):
+            await gh.post(PATH, data={})
     assert jumping.slept == pytest.approx([1, 1, 1])
+
+
+@pytest.mark.parametrize("crowd", [Rank.STRANGER, Rank.SWEEP, Rank.EVENT])
+async def test_a_crowd_leaves_room_for_people_with_the_write_role(crowd: Rank) -> None:
+    """A stranger's sixty comments used to silence the bot for everybody for over a minute."""
+    shared = SharedTime()
+    governor = Governor(shared.timing())
+    sent: list[float] = []
+
+    async def stranger() -> None:
+        while shared.now < 60:
+            try:
+                async with governor.turn("42", Demand(write=True, rank=crowd)):
+                    pass
+            except RateLimited as limit:
+                await shared.sleep(limit.retry_in)
+
+    async def maintainer() -> None:
+        await shared.sleep(30)
+        for _ in range(5):
+            async with governor.turn("42", Demand(write=True, rank=Rank.WRITER)) as at:
+                sent.append(at)
+
+    await shared.run([*(stranger() for _ in range(60)), maintainer()])
+    assert len(sent) == 5
+    assert max(sent) <= 30 + SHORT_WAIT
 
 
 async def test_the_writes_of_an_hour_end_and_reading_goes_on(
@@ -135,15 +163,16 @@ async def test_the_writes_of_an_hour_end_and_reading_goes_on(
 ) -> None:
     scripted.will("POST", PATH, OK)
     scripted.will("GET", PATH, OK)
-    for _ in range(450):
+    with ranked(Rank.WRITER):
+        for _ in range(450):
+            await gh.post(PATH, data={})
+            jumping.now += 1
+        with pytest.raises(RateLimited) as raised:
+            await gh.post(PATH, data={})
+        assert raised.value.retry_in == pytest.approx(3600 - 450, abs=2)
+        assert await gh.getitem(PATH) == {"id": 1}
+        jumping.now += raised.value.retry_in
         await gh.post(PATH, data={})
-        jumping.now += 1
-    with pytest.raises(RateLimited) as raised:
-        await gh.post(PATH, data={})
-    assert raised.value.retry_in == pytest.approx(3600 - 450, abs=2)
-    assert await gh.getitem(PATH) == {"id": 1}
-    jumping.now += raised.value.retry_in
-    await gh.post(PATH, data={})
 
 
 async def test_making_tokens_is_not_writing_content(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
@@ -158,12 +187,12 @@ async def test_who_is_refused_together_does_not_come_back_together(jumping: Jump
     timing = jumping.timing()
     governor = Governor(type(timing)(timing.clock, timing.wall, timing.sleep, lambda: next(chances)))
     for _ in range(450):
-        async with governor.turn("42", Demand(write=True)):
+        async with governor.turn("42", Demand(write=True, rank=Rank.WRITER)):
             jumping.now += 1
     waits = []
     for _ in range(3):
         with pytest.raises(RateLimited) as raised:
-            async with governor.turn("42", Demand(write=True)):
+            async with governor.turn("42", Demand(write=True, rank=Rank.WRITER)):
                 pass
         waits.append(raised.value.retry_in)
     assert waits == sorted(set(waits))
@@ -248,7 +277,7 @@ async def test_a_request_that_was_waiting_when_a_limit_came_does_not_go_out() ->
 
     async def write() -> None:
         try:
-            async with governor.turn("42", Demand(write=True)):
+            async with governor.turn("42", Demand(write=True, rank=Rank.WRITER)):
                 outcome.append("sent")
         except RateLimited:
             outcome.append("refused")

@@ -14,9 +14,10 @@ from multidict import CIMultiDict
 
 from bot.github.errors import Answer
 from bot.github.limits import (
+    ANONYMOUS_SPENT,
     FIRST_BACKOFF,
     LONGEST_BACKOFF,
-    WRITE_BURST,
+    PACED,
     Allowance,
     Demand,
     Ledger,
@@ -28,6 +29,7 @@ from bot.github.limits import (
     quota_told,
     resource_of,
 )
+from bot.github.ranks import Rank
 from tests.github.support import quota
 
 WRITE = Demand(points=5, write=True)
@@ -52,20 +54,31 @@ Crowd = tuple[float, int]
 crowds = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 1.0, 7.0, 20.0]), st.integers(1, 300)), min_size=1, max_size=6)
 
 
+WRITES = {
+    Rank.WRITER: (80, 450, 15),
+    Rank.EVENT: (72, 405, 10),
+    Rank.SWEEP: (64, 360, 5),
+    Rank.STRANGER: (40, 225, 5),
+    Rank.ANONYMOUS: (40, 225, 5),
+}
+"""Writes a minute, an hour, and at once."""
+
+
 @settings(deadline=None, max_examples=40)
-@given(crowds=crowds, sweep=st.booleans())
-def test_writes_stay_within_every_limit_whenever_they_are_asked_for(crowds: list[Crowd], sweep: bool) -> None:
+@given(crowds=crowds, rank=st.sampled_from(Rank))
+def test_writes_stay_within_every_limit_whenever_they_are_asked_for(crowds: list[Crowd], rank: Rank) -> None:
     ledger, now, sent = Ledger(Allowance()), 0.0, []
-    demand = Demand(points=5, write=True, sweep=sweep)
+    demand = Demand(points=5, write=True, rank=rank)
     for gap, count in crowds:
         for _ in range(count):
             now += gap
             at, _ = ledger.earliest(now, demand)
             ledger.book(at, demand)
             sent.append(at)
-    assert most_within(60, sent) <= 80
-    assert most_within(3600, sent) <= (360 if sweep else 450)
-    assert most_within(0.9, sent) <= WRITE_BURST
+    per_minute, per_hour, burst = WRITES[rank]
+    assert most_within(60, sent) <= per_minute
+    assert most_within(3600, sent) <= per_hour
+    assert most_within(0.9, sent) <= burst
 
 
 @settings(deadline=None, max_examples=40)
@@ -159,12 +172,67 @@ def test_a_used_up_quota_holds_its_own_resource_until_the_reset() -> None:
     assert ledger.earliest(1000.0, READ)[0] == 1000
 
 
-@pytest.mark.parametrize(("remaining", "webhook", "sweep"), [(1001, 10, 10), (999, 10, 1000), (1, 10, 1000)])
-def test_the_last_fifth_of_the_quota_is_kept_for_webhooks(remaining: int, webhook: float, sweep: float) -> None:
+@pytest.mark.parametrize("rank", Rank)
+def test_each_rank_may_use_its_own_share_of_the_writes_and_not_one_more(rank: Rank) -> None:
+    per_minute, per_hour, burst = WRITES[rank]
+    demand = Demand(points=5, write=True, rank=rank)
+    ledger = Ledger(Allowance(write_spacing=0))
+    for _ in range(per_minute):
+        assert ledger.earliest(0.0, demand)[0] == 0
+        ledger.book(0.0, demand)
+    assert ledger.earliest(0.0, demand)[0] == 60
+    ledger = Ledger(Allowance(10_000, rest_points_per_minute=100_000, write_spacing=0))
+    for _ in range(per_hour):
+        assert ledger.earliest(0.0, demand)[0] == 0
+        ledger.book(0.0, demand)
+    assert ledger.earliest(0.0, demand)[0] == 3600
     ledger = Ledger(Allowance())
-    ledger.learn(spare(remaining), now=0.0)
-    assert ledger.earliest(10.0, READ)[0] == webhook
-    assert ledger.earliest(10.0, Demand(sweep=True))[0] == sweep
+    for _ in range(burst):
+        assert ledger.earliest(0.0, demand)[0] == 0
+        ledger.book(0.0, demand)
+    assert ledger.earliest(0.0, demand)[0] == 1
+
+
+def test_what_a_lower_rank_may_not_use_is_left_for_the_ranks_above() -> None:
+    ledger, sent = Ledger(Allowance(write_spacing=0)), dict.fromkeys(Rank, 0)
+    for rank in Rank:
+        demand = Demand(points=5, write=True, rank=rank)
+        while ledger.earliest(0.0, demand)[0] == 0:
+            ledger.book(0.0, demand)
+            sent[rank] += 1
+    assert [sent[rank] for rank in Rank] == [40, 0, 24, 8, 8]
+
+
+@pytest.mark.parametrize(
+    ("rank", "reserve"), [(Rank.WRITER, 0), (Rank.EVENT, 0), (Rank.SWEEP, 1000), (Rank.STRANGER, 1000)]
+)
+def test_the_last_fifth_of_the_quota_is_kept_for_webhooks(rank: Rank, reserve: int) -> None:
+    for remaining in (reserve - 1, reserve, reserve + 1):
+        ledger = Ledger(Allowance())
+        ledger.learn(spare(remaining), now=0.0)
+        assert ledger.earliest(10.0, Demand(rank=rank))[0] == (10 if remaining > reserve else 1000)
+
+
+def test_anonymous_questions_have_a_twentieth_of_the_quota_in_any_hour() -> None:
+    ledger, ask = Ledger(Allowance()), Demand(rank=Rank.ANONYMOUS)
+    ledger.learn(spare(4000, ends=9000.0), now=0.0)
+    for _ in range(250):
+        assert ledger.earliest(5.0, ask) == (5, PACED)
+        ledger.book(5.0, ask)
+    assert ledger.earliest(5.0, ask) == (3605, ANONYMOUS_SPENT)
+    assert ledger.earliest(5.0, READ)[0] == 5
+    assert ledger.earliest(3605.0, ask)[0] == 3605
+
+
+def test_the_share_of_anonymous_questions_follows_the_quota_and_can_be_nothing() -> None:
+    ask = Demand(rank=Rank.ANONYMOUS)
+    generous = Ledger(Allowance(anonymous_share=0.5))
+    generous.learn(Quota("core", 100, 90, 1000, 1000.0), now=0.0)
+    for _ in range(50):
+        assert generous.earliest(0.0, ask)[0] == 0
+        generous.book(0.0, ask)
+    assert generous.earliest(0.0, ask) == (3600, ANONYMOUS_SPENT)
+    assert Ledger(Allowance(anonymous_share=0)).earliest(7.0, ask) == (3607, ANONYMOUS_SPENT)
 
 
 def test_an_answer_that_was_overtaken_does_not_give_quota_back() -> None:

@@ -1,0 +1,72 @@
+"""Who comes first when GitHub's limits leave little: the rank of a request, and the share of a budget it may use.
+
+A rank is set around the code that makes requests and holds for everything inside, tasks started there included:
+
+    with ranked(Rank.WRITER):
+        await client.post(...)
+
+A lower rank may use only a part of each budget, so something is always left for the ranks above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Rank(IntEnum):
+    """For whom a request is made; a higher number comes first."""
+
+    ANONYMOUS = 0
+    """Somebody who asked the API without a token. What they may read has a budget of its own as well."""
+    STRANGER = 1
+    """A person who may not run the command that they wrote: answers that say so."""
+    SWEEP = 2
+    """Nobody waits for it: timers, reconciliation."""
+    EVENT = 3
+    """The default: a webhook, a lab's results, a person of whom nothing is known yet."""
+    WRITER = 4
+    """A person with the write role on the repository."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a rank may use, as fractions of a whole budget.
+
+    `writes`: of the writes per minute and per hour. `burst`: of the writes that need not be spaced. `reads`: of
+    GitHub's hourly quota, the rest of which is left for the ranks above.
+    """
+
+    writes: float
+    burst: float
+    reads: float
+
+
+SHARES = {
+    Rank.WRITER: Share(writes=1.0, burst=1.0, reads=1.0),
+    # Reads are not held back: who has the write role is itself found out by reading.
+    Rank.EVENT: Share(writes=0.9, burst=2 / 3, reads=1.0),
+    Rank.SWEEP: Share(writes=0.8, burst=1 / 3, reads=0.8),
+    Rank.STRANGER: Share(writes=0.5, burst=1 / 3, reads=0.8),
+    Rank.ANONYMOUS: Share(writes=0.5, burst=1 / 3, reads=0.8),
+}
+
+_RANK: ContextVar[Rank] = ContextVar("rank", default=Rank.EVENT)
+
+
+@contextmanager
+def ranked(rank: Rank) -> Iterator[None]:
+    """Give the requests made inside a rank; an inner block decides, whether its rank is higher or lower."""
+    token = _RANK.set(rank)
+    try:
+        yield
+    finally:
+        _RANK.reset(token)
+
+
+def current_rank() -> Rank:
+    """Return the rank of the requests that the running code makes."""
+    return _RANK.get()
