@@ -15,6 +15,7 @@ from bot.cli_support import AS_WRITTEN, config_option, is_free, json_option, sto
 from bot.config import load_config
 from bot.engine.database import Database
 from bot.engine.journal import DONE, FAILED, DeliveryRecord, JobState
+from bot.engine.notes import REFUSED
 from bot.engine.replay import known
 from bot.engine.service import Engine
 from bot.serve import end, open_bot, start_logging
@@ -140,8 +141,8 @@ def _row(record: DeliveryRecord) -> tuple[str, ...]:
 
 
 def _summary(record: DeliveryRecord) -> str:
-    """Return what an operator wants to know first: why it failed, why it was ignored, or what was done."""
-    failed = [job.text for job in record.jobs if job.state == FAILED]
+    """Return what an operator wants to know first: why it failed, was refused or ignored, or what was done."""
+    failed = [job.text for job in record.jobs if job.state in (FAILED, REFUSED)]
     if failed:
         return "; ".join(dict.fromkeys(failed))
     done = [effect.job.text for plan in record.plans for effect in plan.effects if effect.job.state == DONE]

@@ -2,7 +2,7 @@
 
 A `UserError` is for the person: its text is shown as it is and says what to do next. Everything else is for the
 log, and the person sees only the delivery's id. Independently of that, an error is either worth another try
-(`TryAgain`) or final.
+(`TryAgain`) or final, and of what is final a `Refusal` alone is no failure.
 """
 
 from collections.abc import Iterable
@@ -10,6 +10,18 @@ from collections.abc import Iterable
 
 class UserError(Exception):
     """Tell the person, in words that name what to do next. Final: it is never tried again."""
+
+
+class Refusal(Exception):
+    """Mark an error as the answer to what a person asked for, and not as a failure of ours.
+
+    Final. The person is told like of any other error, but the job ends as `refused`: there is nothing that an operator
+    has to look at or to replay.
+    """
+
+
+class RefusedToPerson(Refusal, UserError):
+    """Refuse what a person asked for: they may not, the rules forbid it, or something is in the way."""
 
 
 class PayloadError(Exception):

@@ -49,9 +49,13 @@ class Metrics:
         self._waiting = gauge("nightjar_waiting_jobs", "Jobs that wait to be done.", ["task"])
         self._oldest = gauge("nightjar_oldest_waiting_seconds", "Age of the oldest delivery that waits.")
 
-        self._plans = counter("nightjar_handler_runs", "Plans: planned, retrying, failed.", ["handler", "outcome"])
+        self._plans = counter(
+            "nightjar_handler_runs", "Plans: planned, refused, retrying, failed.", ["handler", "outcome"]
+        )
         self._plan_seconds = timing("nightjar_handler_seconds", "Time a handler took to plan.", ["handler"])
-        self._effects = counter("nightjar_effects", "Applied, unchanged, retrying, failed.", ["kind", "outcome"])
+        self._effects = counter(
+            "nightjar_effects", "Applied, unchanged, refused, retrying, failed.", ["kind", "outcome"]
+        )
         self._effect_seconds = timing("nightjar_effect_seconds", "Time an effect took.", ["kind"])
 
         self._requests = counter("nightjar_github_requests", "Requests to GitHub.", ["method", "route", "status"])
@@ -81,7 +85,7 @@ class Metrics:
         self._timer_next = gauge("nightjar_timer_next_run_seconds", "Until a timer runs next.", timer)
         self._timer_outcome = gauge(
             "nightjar_timer_last_outcome",
-            "1 for what became of a timer's last run: never, waiting, working, done, ignored, failed, forgotten.",
+            "1 for how a timer's last run stands: never, waiting, working, done, ignored, refused, failed, forgotten.",
             [*timer, "outcome"],
         )
 
@@ -107,17 +111,17 @@ class Metrics:
         self._deliveries.labels(self._event(event), "accepted" if new else "duplicate").inc()
 
     def delivery(self, event: str, outcome: str, seconds: float) -> None:
-        """Count that a delivery was routed, ignored, retrying or failed, `seconds` after it was received."""
+        """Count that a delivery was routed, ignored, refused, retrying or failed, `seconds` after it was received."""
         self._deliveries.labels(self._event(event), outcome).inc()
         self._delivery_seconds.observe(seconds)
 
     def handler(self, name: str, outcome: str, seconds: float) -> None:
-        """Count that a handler ran for `seconds`: planned, retrying or failed."""
+        """Count that a handler ran for `seconds`: planned, refused, retrying or failed."""
         self._plans.labels(name, outcome).inc()
         self._plan_seconds.labels(name).observe(seconds)
 
     def effect(self, kind: str, outcome: str, seconds: float) -> None:
-        """Count that an effect ran for `seconds`: applied, unchanged, retrying or failed."""
+        """Count that an effect ran for `seconds`: applied, unchanged, refused, retrying or failed."""
         self._effects.labels(kind, outcome).inc()
         self._effect_seconds.labels(kind).observe(seconds)
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from bot.effects.base import Applied, Effect, EffectContext
-from bot.errors import UserError
+from bot.errors import RefusedToPerson, UserError
 from bot.github.errors import is_conflict, is_forbidden, is_not_found, is_unprocessable
 from bot.github.markdown import code
 from bot.payload import Payload
@@ -68,7 +68,7 @@ class RerunWorkflow:
             run = await _look(context, where, self.name)
             if already := _already(run, self.attempt, self.name):
                 return already
-        raise UserError(refusal(run, self.name, time.time()))
+        raise refusal(run, self.name, time.time())
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class RerunJob:
         run = await _look(context, where, self.name)
         if already := _already(run, self.attempt, self.name):
             return already
-        raise UserError(refusal(run, self.name, time.time()))
+        raise refusal(run, self.name, time.time())
 
 
 Rerun = RerunWorkflow | RerunJob
@@ -140,7 +140,7 @@ async def _look(context: EffectContext, where: Mapping[str, str], name: str) -> 
         return Payload(await context.github.getitem(RUN, url_vars=where), "workflow run")
     except Exception as error:
         if is_not_found(error):
-            raise UserError(GONE.format(name=code(name))) from error
+            raise RefusedToPerson(GONE.format(name=code(name))) from error
         raise
 
 
@@ -164,12 +164,15 @@ async def _asked(context: EffectContext, url: str, where: Mapping[str, str]) -> 
     return True
 
 
-def refusal(run: Payload, name: str, now: float) -> str:
-    """Say why GitHub refuses to run something again, as far as the run itself shows; `now` in seconds since 1970."""
+def refusal(run: Payload, name: str, now: float) -> UserError:
+    """Return why GitHub refuses to run something again, as far as the run shows; `now` is in seconds since 1970.
+
+    What the run does not explain is most likely a permission that the App lacks: a failure, for an operator to see.
+    """
     shown = code(name)
     began = run.text("created_at")
     if began and now - datetime.fromisoformat(began).timestamp() > OLDEST_DAYS * 86_400:
-        return TOO_OLD.format(name=shown, days=OLDEST_DAYS)
+        return RefusedToPerson(TOO_OLD.format(name=shown, days=OLDEST_DAYS))
     if run.text("conclusion") == "action_required":
-        return UNAPPROVED.format(name=shown)
-    return REFUSED.format(name=shown, url=run.text("html_url"))
+        return RefusedToPerson(UNAPPROVED.format(name=shown))
+    return UserError(REFUSED.format(name=shown, url=run.text("html_url")))

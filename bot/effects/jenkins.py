@@ -16,7 +16,7 @@ from yarl import URL
 
 from bot.ci.addresses import server_of
 from bot.effects.base import Applied, EffectContext
-from bot.errors import TryAgain, UserError
+from bot.errors import RefusedToPerson, TryAgain, UserError
 from bot.github.markdown import code
 from bot.payload import Payload
 
@@ -70,7 +70,7 @@ class JenkinsBuild:
         rerun = context.config.rerun
         server = server_of(self.job_url, [entry.url for entry in rerun.jenkins] if rerun else [])
         if server is None:
-            raise UserError(NOT_ALLOWED.format(name=name))
+            raise RefusedToPerson(NOT_ALLOWED.format(name=name))
         user, token = context.settings.jenkins_user, context.settings.jenkins_token
         if not user or token is None:
             raise UserError(NO_CREDENTIALS.format(name=name))
@@ -80,7 +80,7 @@ class JenkinsBuild:
         if already := self.already(job):
             return Applied(already, changed=False)
         if job.has("buildable") and not job.flag("buildable"):
-            raise UserError(DISABLED.format(name=name))
+            raise RefusedToPerson(DISABLED.format(name=name))
         await jenkins.start(self.job_url)
         return Applied(f"{self.name}: Jenkins builds it again")
 
@@ -140,7 +140,7 @@ class _Jenkins:
         if status >= 500:
             raise TryAgain(f"Jenkins answered {status} for {self.name}")
         if status == 404:
-            raise UserError(GONE.format(name=self.name))
+            raise RefusedToPerson(GONE.format(name=self.name))
         if status in (401, 403):
             raise UserError(REFUSED.format(name=self.name, status=status))
         if status not in (200, 201):

@@ -13,7 +13,7 @@ from bot.aside import aside
 from bot.effects.base import Applied, EffectContext
 from bot.effects.comments import Reply
 from bot.effects.wishes import KeepWish
-from bot.errors import TryAgain, UserError
+from bot.errors import RefusedToPerson, TryAgain
 from bot.github.errors import is_conflict, is_forbidden, message_of
 from bot.github.markdown import code
 from bot.github.merging import Facts, commits_of, dequeue, enqueue, facts_of, put_merge
@@ -73,12 +73,12 @@ class MergePull:
         """Look at everything again, then merge, naming the head to GitHub: it refuses any other.
 
         A merge cannot be taken back, and this may be applied long after it was decided, or twice: also whether who
-        asked may still merge is looked up again. A merge that happened is found and left at that. Raises `UserError`
-        with what is in the way, and `TryAgain` while GitHub finds out.
+        asked may still merge is looked up again. A merge that happened is found and left at that. Raises
+        `RefusedToPerson` with what is in the way, and `TryAgain` while GitHub finds out.
         """
         config = context.config.merge
         if config is None:
-            raise UserError(SWITCHED_OFF)
+            raise RefusedToPerson(SWITCHED_OFF)
         if self.waited and not await self._is_kept(context):
             return Applied(CALLED_OFF, changed=False)
         repository = context.repository.full_name
@@ -87,7 +87,7 @@ class MergePull:
             return self._over(MERGED_ALREADY, standing, changed=False)
         self._check(standing, config)
         if await role_of(context.github, repository, self.wish.by) not in MAY_WRITE:
-            raise UserError(NOT_ALLOWED.format(by=code(self.wish.by.login)))
+            raise RefusedToPerson(NOT_ALLOWED.format(by=code(self.wish.by.login)))
         facts = await facts_of(context.github, repository, self.number)
         if facts.is_queued:
             return self._queued(QUEUED_ALREADY, standing, changed=False)
@@ -102,12 +102,12 @@ class MergePull:
     def _check(self, standing: Standing, config: Merge) -> None:
         new, base = standing.pull.head_sha, standing.pull.base_ref
         if standing.pull.is_open and new != self.wish.sha:
-            raise UserError(MOVED.format(old=code(self.wish.sha[:7]), new=code(new[:7])))
+            raise RefusedToPerson(MOVED.format(old=code(self.wish.sha[:7]), new=code(new[:7])))
         if standing.pull.is_open and base != self.wish.base:
-            raise UserError(RETARGETED.format(new=code(base), old=code(self.wish.base)))
+            raise RefusedToPerson(RETARGETED.format(new=code(base), old=code(self.wish.base)))
         found = reasons(standing, config)
         if found:
-            raise UserError(NOT_READY.format(why=listed(found)))
+            raise RefusedToPerson(NOT_READY.format(why=listed(found)))
         if undecided(standing, found):
             raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
 
@@ -140,7 +140,9 @@ class MergePull:
             if now.pull.is_open and now.mergeable is None:
                 # The base moved at this very moment, and GitHub finds out anew.
                 raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS) from error
-            raise UserError(REFUSED.format(sha=code(self.wish.sha[:7]), message=code(message_of(error)))) from error
+            raise RefusedToPerson(
+                REFUSED.format(sha=code(self.wish.sha[:7]), message=code(message_of(error)))
+            ) from error
         return self._over(MERGED, standing, commit=commit[:7])
 
     def _still_waits(self, message: str) -> Applied:
@@ -160,7 +162,9 @@ class MergePull:
                 raise
             if (await facts_of(context.github, context.repository.full_name, self.number)).is_queued:
                 return self._queued(QUEUED_ALREADY, standing, changed=False)
-            raise UserError(NOT_QUEUED.format(sha=code(self.wish.sha[:7]), message=code(message_of(error)))) from error
+            raise RefusedToPerson(
+                NOT_QUEUED.format(sha=code(self.wish.sha[:7]), message=code(message_of(error)))
+            ) from error
         return self._queued(QUEUED, standing)
 
     def _over(self, text: str, standing: Standing, *, changed: bool = True, commit: str = "") -> Applied:

@@ -11,9 +11,9 @@ import structlog
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.jobs import Job
 
-from bot.engine.notes import FAILED, RETRYING, Note, read_note, write_note
+from bot.engine.notes import FAILED, REFUSED, RETRYING, Note, read_note, write_note
 from bot.engine.retry import MAX_LOST, Again, Failed, LostTooOften, Tries, next_try
-from bot.errors import PayloadError, UserError
+from bot.errors import PayloadError, Refusal, UserError
 from bot.github.errors import is_refusal
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -63,6 +63,8 @@ class Attempt:
                 raise
             except Exception as error:
                 outcome = await self._settle(connector, error, tries, began)
+                if outcome is None:
+                    return
                 raise outcome from error
             note = Note(outcome=done.outcome, text=done.text, tries=tries, about=done.about)
             await write_note(connector, job_id, note)
@@ -70,25 +72,30 @@ class Attempt:
             log.info(line, text=done.text)
             self.watch(done.outcome, time.monotonic() - began)
 
-    async def _settle(self, connector: BaseAsyncConnector, error: Exception, tries: Tries, began: float) -> Exception:
+    async def _settle(
+        self, connector: BaseAsyncConnector, error: Exception, tries: Tries, began: float
+    ) -> Again | Failed | None:
+        """Store how the try ended; return what is to be raised, None where the job ends with the refusal."""
         seconds = next_try(error, tries)
         told = self.told(error)
         tries = tries.after(error)
-        outcome = RETRYING if seconds is not None else FAILED
+        outcome = RETRYING if seconds is not None else _final(error)
         if seconds is None:
             await self.answer(told)
         note = Note(outcome=outcome, text=describe(error), told=told, tries=tries)
         await write_note(connector, id_of(self.job), note)
         self._log(error, seconds)
         self.watch(outcome, time.monotonic() - began)
-        return Failed() if seconds is None else Again(seconds, self.retry_priority)
+        if seconds is not None:
+            return Again(seconds, self.retry_priority)
+        return None if outcome == REFUSED else Failed()
 
     def _log(self, error: Exception, seconds: float | None) -> None:
-        line = f"{self.job.task_name}: {FAILED if seconds is None else RETRYING}"
+        line = f"{self.job.task_name}: {_final(error) if seconds is None else RETRYING}"
         more: dict[str, Any] = {"error": describe(error)}
         if seconds is not None:
             log.warning(line, retry_in=round(seconds, 1), **more)
-        elif isinstance(error, UserError):
+        elif isinstance(error, Refusal | UserError):
             log.info(line, **more)
         elif isinstance(error, PayloadError):
             log.error(line, path=error.path, **more)
@@ -98,10 +105,14 @@ class Attempt:
             log.error(line, exc_info=error, **more)
 
 
+def _final(error: Exception) -> str:
+    return REFUSED if isinstance(error, Refusal) else FAILED
+
+
 def describe(error: Exception) -> str:
     """Put an error into words for operators."""
     text = str(error)
-    if isinstance(error, UserError | PayloadError):
+    if isinstance(error, UserError | PayloadError | Refusal):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

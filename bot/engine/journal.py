@@ -13,7 +13,7 @@ from typing import Any, LiteralString
 from procrastinate.connector import BaseAsyncConnector
 
 from bot.engine.jobs import DELIVER, EFFECT, HANDLE, REPLAY, key_of
-from bot.engine.notes import IGNORED, Note
+from bot.engine.notes import IGNORED, REFUSED, Note
 from bot.engine.once import ONCE
 
 WAITING, WORKING, DONE, FAILED = "waiting", "working", "done", "failed"
@@ -51,7 +51,10 @@ NO_LIMIT = 2**62
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """How one job stands. `state` is waiting, working, done, ignored or failed; moments are seconds since 1970."""
+    """How one job stands; moments are seconds since 1970.
+
+    `state` is waiting, working, done, ignored, refused or failed.
+    """
 
     job_id: int
     state: str
@@ -118,16 +121,16 @@ class DeliveryRecord:
 
     @property
     def reason(self) -> str:
-        """Why it stands so: what has failed, else what the handlers planned and why, else why nobody did."""
-        failed = [job.text for job in self.jobs if job.state == FAILED]
+        """Why it stands so: what failed or was refused, else what the handlers planned and why, else why nobody did."""
+        failed = [job.text for job in self.jobs if job.state in (FAILED, REFUSED)]
         planned = [plan.job.text for plan in self.plans if plan.job.text]
         return "; ".join(dict.fromkeys(failed or planned)) or self.job.text
 
     @property
     def state(self) -> str:
-        """The state of the whole: failed if anything failed, else working, waiting, ignored, or done."""
+        """The state of the whole: failed if anything failed, else working, waiting, refused, ignored, or done."""
         states = {job.state for job in self.jobs}
-        for state in (FAILED, WORKING, WAITING):
+        for state in (FAILED, WORKING, WAITING, REFUSED):
             if state in states:
                 return state
         return self.job.state
@@ -251,5 +254,7 @@ def _state(status: str, task: str, note: Note) -> str:
         return WORKING
     if status in ("succeeded", "cancelled"):
         # What was cancelled gave way to something newer; see `bot.engine.replay`.
+        if note.outcome == REFUSED:
+            return REFUSED
         return IGNORED if task == DELIVER and note.outcome == IGNORED else DONE
     return FAILED

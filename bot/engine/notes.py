@@ -17,7 +17,7 @@ from bot.engine import text
 from bot.engine.retry import Tries
 
 ROUTED, IGNORED, PLANNED, APPLIED, UNCHANGED = "routed", "ignored", "planned", "applied", "unchanged"
-RETRYING, FAILED, REPLAYED = "retrying", "failed", "replayed"
+RETRYING, FAILED, REFUSED, REPLAYED = "retrying", "failed", "refused", "replayed"
 
 WRITE: LiteralString = """
 INSERT INTO nightjar_notes (job_id, at, outcome, text) VALUES (%(job_id)s, %(at)s, %(outcome)s, %(text)s)

@@ -98,15 +98,15 @@ class Observer(Protocol):
     """Hears what the engine does, for metrics; it must neither block nor raise."""
 
     def delivery(self, event: str, outcome: str, seconds: float) -> None:
-        """Hear that a delivery was routed, ignored, retrying or failed, `seconds` after it was received."""
+        """Hear that a delivery was routed, ignored, refused, retrying or failed, `seconds` after it was received."""
         ...
 
     def handler(self, name: str, outcome: str, seconds: float) -> None:
-        """Hear that a handler ran for `seconds`: planned, retrying or failed."""
+        """Hear that a handler ran for `seconds`: planned, refused, retrying or failed."""
         ...
 
     def effect(self, kind: str, outcome: str, seconds: float) -> None:
-        """Hear that an effect ran for `seconds`: applied, unchanged, retrying or failed."""
+        """Hear that an effect ran for `seconds`: applied, unchanged, refused, retrying or failed."""
         ...
 
 

@@ -17,7 +17,7 @@ from procrastinate.jobs import Job
 from procrastinate.types import JSONDict
 from sqlalchemy import exc as database
 
-from bot.errors import PayloadError, StorageError, TryAgain, UserError
+from bot.errors import PayloadError, Refusal, StorageError, TryAgain, UserError
 from bot.github.errors import is_refusal
 
 FIRST_WAIT = 1.0
@@ -65,7 +65,7 @@ class LostTooOften(Exception):
         super().__init__(LOST.format(count=count))
 
 
-FINAL = (UserError, PayloadError, LostTooOften)
+FINAL = (UserError, PayloadError, Refusal, LostTooOften)
 """Final at once, as GitHub's refusals are."""
 
 

@@ -17,7 +17,7 @@ from bot.engine.jobs import (
     HANDLE_PRIORITY,
     Origin,
 )
-from bot.engine.notes import Note, forget_notes
+from bot.engine.notes import REFUSED, Note, forget_notes
 from bot.engine.once import FIND, ONCE, Deferred, NewJob, defer_once
 from bot.errors import PayloadError
 from bot.events import Delivery
@@ -137,6 +137,6 @@ def subject_of(delivery: Delivery) -> dict[str, Any]:
 
 def _sibling(row: dict[str, Any]) -> Sibling:
     note = Note.read(row["outcome"], row["note"])
-    failed = row["status"] in ENDED_BADLY
+    failed = row["status"] in ENDED_BADLY or note.outcome == REFUSED
     text = (note.told or UNKNOWN_END) if failed else note.text
     return Sibling(target=row["target"], failed=failed, text=text)

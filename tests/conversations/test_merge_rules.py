@@ -96,6 +96,7 @@ async def test_what_github_refuses_is_told_in_its_words_and_without_a_traceback(
         "it says `Squash merges are not allowed on this repository.`."
     )
     assert "Traceback" not in said
+    assert await here.failures() == [], "there is nothing that an operator could do"
 
 
 async def test_an_app_that_may_not_merge_says_which_permission_it_lacks(tmp_path: Path) -> None:
@@ -103,6 +104,7 @@ async def test_an_app_that_may_not_merge_says_which_permission_it_lacks(tmp_path
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", permissions=permissions) as here:
         said = await says(here, ready(here), "@ci merge")
         assert "GitHub does not let me: the App lacks the permission `contents=write` for this repository." in said
+        assert len(await here.failures()) == 1, "whoever owns the App has to grant it"
 
 
 async def test_conflicts_that_github_has_to_look_for_are_waited_for(here: Town) -> None:

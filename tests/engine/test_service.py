@@ -163,6 +163,7 @@ async def test_the_observer_hears_of_every_step(database_url: str, world: World)
     heard = Heard()
     async with running(database_url, world, observer=heard) as engine:
         script = {"effects": [{"target": "x", "errors": ["again:0"]}, {"target": "y", "always": "user"}]}
+        script["effects"].append({"target": "z", "always": "refused"})
         await engine.accept("g1", EVENT, body({"a": script, "b": {"always": "payload"}}), LOCK)
         await engine.accept("g2", EVENT, body({}), LOCK)
         await settled(engine, "g1", "g2")
@@ -171,6 +172,7 @@ async def test_the_observer_hears_of_every_step(database_url: str, world: World)
         ("delivery", EVENT, "routed"),
         ("effect", "Write", "applied"),
         ("effect", "Write", "failed"),
+        ("effect", "Write", "refused"),
         ("effect", "Write", "retrying"),
         ("handler", "a", "planned"),
         ("handler", "b", "failed"),

@@ -180,6 +180,30 @@ async def test_the_closing_effect_sees_how_its_siblings_ended(database_url: str,
     assert outcomes(record)["a follows"] == "applied"
 
 
+async def test_a_refusal_to_a_person_is_an_answer_and_no_failure(database_url: str, world: World) -> None:
+    """The person hears of it as of a failure; operators do not find it among what they have to look after."""
+    effects = [{"target": "merge", "errors": ["refused:Squash merges are not allowed."]}, {"target": "eyes"}]
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": {"effects": effects, "closing": True}}), LOCK)
+        (record,) = await settled(engine, "g")
+        assert await engine.journal.recent(failed=True) == []
+        (merge, *_) = record.plans[0].effects
+        await engine.replay("g")
+    assert (merge.job.state, merge.job.outcome, merge.job.attempts) == ("refused", "refused", 1)
+    assert (record.state, record.reason) == ("refused", "Squash merges are not allowed.")
+    assert world.texts == ["", "merge=failed: Squash merges are not allowed. | eyes=done: written"]
+    assert world.happenings.count("effect g a merge") == 1, "a person who was refused asks again; a replay does not"
+
+
+async def test_a_plan_that_is_refused_is_answered(database_url: str, world: World) -> None:
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": {"always": "refused:Not here.", "answer": {}}}), LOCK)
+        (record,) = await settled(engine, "g")
+        assert await engine.journal.recent(failed=True) == []
+    assert record.state == "refused"
+    assert world.texts == ["Not here."]
+
+
 async def test_a_payload_that_is_odd_everywhere_is_carried_all_the_same(database_url: str, world: World) -> None:
     raw = '{"action": "created", "title": "nul \\u0000, half a pair \\ud83d", "handlers": {"a": {"effects": ' + (
         '[{"target": "x", "text": "\\u0000 and \\ud83d"}]}}, "repository": {"id": 1, "full_name": "octocat/compiler"}}'

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.engine.service import AppliedEffect, EffectJob, PlannedEffect, PlannedEffects, Routing
-from bot.errors import PayloadError, TryAgain, UserError
+from bot.errors import PayloadError, RefusedToPerson, TryAgain, UserError
 from bot.events import Delivery
 from tests.waiting import until
 
@@ -161,8 +161,10 @@ def planned(script: Mapping[str, Any]) -> PlannedEffects:
 
 
 def error_of(name: str) -> Exception:
-    """Return the error that a script names: user, payload, fault, again, or again:SECONDS."""
+    """Return the error that a script names: user, refused, payload, fault, again, or again:SECONDS."""
     match name.partition(":"):
+        case "refused", _, text:
+            return RefusedToPerson(text or "No, and this is why.")
         case "user", _, text:
             return UserError(text or "No, and this is why.")
         case "payload", _, _:
