@@ -1,14 +1,21 @@
 # Nightjar in one image: slim, without root, with a health check. The state lives in /var/lib/nightjar.
-FROM python:3.11-slim AS build
+# Pinned to a full version. A tag can still be moved, a digest cannot: look it up with
+# `docker buildx imagetools inspect python:3.11.14-slim-bookworm` and append it as @sha256:... to both lines.
+FROM python:3.11.14-slim-bookworm AS build
 WORKDIR /src
-COPY requirements.txt pyproject.toml README.md ./
+COPY requirements.txt requirements-build.txt ./
 RUN python -m venv /opt/nightjar \
-    && /opt/nightjar/bin/pip install --no-cache-dir --disable-pip-version-check -r requirements.txt "setuptools>=77"
+    && /opt/nightjar/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements.txt \
+    && python -m venv /opt/build \
+    && /opt/build/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements-build.txt
+COPY pyproject.toml README.md ./
 COPY bot ./bot
 COPY handlers ./handlers
-RUN /opt/nightjar/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation .
+RUN /opt/build/bin/pip wheel --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation \
+        --wheel-dir /wheels . \
+    && /opt/nightjar/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-index /wheels/*.whl
 
-FROM python:3.11-slim
+FROM python:3.11.14-slim-bookworm
 RUN useradd --system --uid 10001 --home-dir /var/lib/nightjar --create-home nightjar
 COPY --from=build /opt/nightjar /opt/nightjar
 ENV PATH=/opt/nightjar/bin:$PATH \

@@ -18,6 +18,9 @@ check: $(VENV)/.ready
 	$(BIN)/ruff format --no-cache --check .
 	$(BIN)/ruff check --no-cache .
 	$(BIN)/hadolint Dockerfile
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/ci.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/zizmor --offline --quiet .github
 	$(BIN)/python scripts/docs.py --check
 
 types: $(VENV)/.ready
@@ -42,7 +45,7 @@ $(VENV)/.ready: requirements.txt requirements-dev.txt pyproject.toml
 	  { echo "Nightjar needs Python 3.11 or newer; name one with: make PYTHON=python3.11"; exit 1; }
 	@echo "Setting up $(VENV), once: about half a minute"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -1,0 +1,68 @@
+"""What is installed and run is exactly what was looked at: versions, hashes, actions, images."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.running import ROOT
+
+LOCKED = ("requirements.txt", "requirements-dev.txt", "requirements-build.txt")
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+
+
+def workflow() -> dict[str, Any]:
+    loaded: dict[str, Any] = YAML(typ="safe").load(ROOT / ".github/workflows/ci.yml")
+    return loaded
+
+
+def logical_lines(path: Path) -> list[str]:
+    joined = path.read_text().replace("\\\n", " ")
+    return [line for line in joined.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+
+
+@pytest.mark.parametrize("name", LOCKED)
+def test_every_locked_package_has_one_version_and_its_hashes(name: str) -> None:
+    for line in logical_lines(ROOT / name):
+        assert re.match(r"[a-z0-9.-]+==\S+(?: ; [^-]+)? +--hash=sha256:[0-9a-f]{64}", line), line[:100]
+
+
+@pytest.mark.parametrize("name", LOCKED)
+def test_lock_files_name_no_registry_and_no_path(name: str) -> None:
+    assert not re.search(r"://|^-|index-url|find-links", (ROOT / name).read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["Makefile", "Dockerfile"])
+def test_what_is_installed_from_a_lock_file_is_checked_against_its_hashes(name: str) -> None:
+    installs = [line for line in logical_lines(ROOT / name) if "requirements" in line and "install " in line]
+    assert installs
+    for line in installs:
+        assert line.count("-r requirements") == line.count("--require-hashes"), line
+
+
+def test_the_image_is_built_on_one_full_version() -> None:
+    bases = re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert bases
+    for base in bases:
+        assert re.fullmatch(r"python:3\.11\.\d+-slim-[a-z]+(@sha256:[0-9a-f]{64})?", base), base
+
+
+def test_the_workflow_tests_every_python_that_is_supported() -> None:
+    assert workflow()["jobs"]["test"]["strategy"]["matrix"]["python"] == PYTHONS
+
+
+def test_the_workflow_may_only_read() -> None:
+    loaded = workflow()
+    assert loaded["permissions"] == {"contents": "read"}
+    assert not any("permissions" in job for job in loaded["jobs"].values())
+
+
+def test_actions_are_pinned_by_commit_with_their_full_version() -> None:
+    used = re.findall(r"uses: (.*)", (ROOT / ".github/workflows/ci.yml").read_text())
+    assert used
+    for action in used:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action
