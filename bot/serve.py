@@ -272,7 +272,11 @@ def _parts(bot: Bot) -> Parts:
     return Parts(
         inbox=bot.engine,
         secrets=[secret.get_secret_value().encode() for secret in bot.settings.webhook_secrets],
-        checks=[HealthCheck("engine", bot.engine.ready)],
+        checks=[
+            HealthCheck("engine", bot.engine.ready),
+            HealthCheck("app", lambda: bot.github.refused),
+            HealthCheck("clock", lambda: bot.github.clock.problem, fatal=False),
+        ],
         refresh=refresh,
         decide=Decisions(bot.config, bot.engine.records, github_for),
         runs=RunListing(bot.config, bot.results.store),

@@ -27,6 +27,7 @@ TOKEN_LIFETIME = timedelta(hours=1)
 JWT_LIFETIME = timedelta(minutes=10)
 # GitHub forgives a clock that is a little ahead; its documentation asks clients to back-date `iat` by 60 s.
 CLOCK_DRIFT = timedelta(seconds=5)
+NOT_DECODED = "A JSON web token could not be decoded"
 DEFAULT_PERMISSIONS = {
     "actions": "write",
     "checks": "write",
@@ -203,14 +204,18 @@ class Tokens:
         self.shown.add(encoded)
         try:
             claimed = jwt.decode(encoded, options={"verify_signature": False})
-            app = self._github.apps[int(claimed["iss"])]
+            app = self._github.apps.get(int(claimed["iss"]))
         except (jwt.InvalidTokenError, KeyError, TypeError, ValueError):
-            raise ApiError(401, "A JSON web token could not be decoded", mistake=True) from None
+            raise ApiError(401, NOT_DECODED, mistake=True) from None
+        if app is None:
+            # Seen in https://github.com/actions/create-github-app-token/issues/76
+            raise ApiError(404, "Integration not found")
         options = {"verify_exp": False, "verify_iat": False, "require": ["iat", "exp", "iss"]}
         try:
             claims = jwt.decode(encoded, _public_key(app.private_key), algorithms=["RS256"], options=options)  # type: ignore[arg-type]
         except jwt.InvalidTokenError:
-            raise ApiError(401, "A JSON web token could not be decoded", mistake=True) from None
+            # A key of another App, too: https://github.com/actions/create-github-app-token/issues/153
+            raise ApiError(401, NOT_DECODED) from None
         self._check_times(claims["iat"], claims["exp"])
         return app
 

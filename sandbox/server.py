@@ -8,6 +8,7 @@ import logging
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from aiohttp import web
@@ -177,6 +178,7 @@ class Server:
     def _respond(self, request: web.Request, record: Request, given: Answer) -> web.Response:
         """Return the HTTP response with GitHub's usual headers."""
         headers = CIMultiDict({"X-GitHub-Request-Id": record.id, "X-GitHub-Media-Type": "github.v3; format=json"})
+        headers["Date"] = format_datetime(self._github.clock.now(), usegmt=True)
         text = given.text if given.text is not None else json.dumps(given.body)
         if given.status == 200 and request.method == "GET":
             headers["ETag"] = f'W/"{hashlib.sha256(text.encode()).hexdigest()}"'

@@ -60,6 +60,7 @@ class TokenCredentials:
 
     token: str
     name: str = "token"
+    refusal: str = "GitHub does not accept the token: {reason}"
 
     async def authorization(self) -> str:
         """Return the header."""

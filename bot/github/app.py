@@ -19,7 +19,8 @@ from bot.github.auth import (
     Token,
 )
 from bot.github.client import TIMEOUT, GitHub, Observer, Unobserved, Wire
-from bot.github.errors import NotInstalled, is_forbidden, is_not_found
+from bot.github.clock import GitHubClock
+from bot.github.errors import AppRefused, NotInstalled, is_forbidden, is_not_found
 from bot.github.governor import Governor, Timing
 from bot.github.limits import Allowance
 from bot.payload import Payload
@@ -29,6 +30,10 @@ INSTALLATION_KEPT = 10 * 60  # seconds; an App that is taken away and installed 
 
 GONE = "installation {installation}: the App is no longer installed there, or is suspended"
 NOT_ON = "{repository}: the App is not installed on it, or it does not exist; install it from its GitHub page"
+NO_SUCH_APP = (
+    "there is no App with the ID {app} on this GitHub: set GITHUB_APP_ID to the ID on the App's page, and "
+    "GITHUB_API_URL to the GitHub where it is registered"
+)
 NOWHERE = "the App is not installed anywhere yet; install it from its GitHub page"
 
 
@@ -69,11 +74,12 @@ class GitHubApp:
             governor=Governor(timing, allowance),
             observer=observer or Unobserved(),
             timing=timing,
+            clock=GitHubClock(timing.wall),
             timeout=timeout,
         )
         self.app_id = str(app_id)
         self.dry_run = dry_run
-        self._credentials = AppCredentials(AppKey(str(app_id), private_key, timing))
+        self._credentials = AppCredentials(AppKey(str(app_id), private_key, self._wire.clock))
         self._tokens = InstallationTokens(self._mint, timing)
         self._installations: TTLCache[str, int] = TTLCache(MAX_REPOSITORIES, INSTALLATION_KEPT, timer=timing.clock)
         self._lookups: SingleFlight[str, int] = SingleFlight()
@@ -82,6 +88,16 @@ class GitHubApp:
 
     def __repr__(self) -> str:
         return f"GitHubApp(app_id={self.app_id}, api_url={self._wire.api_url!r})"
+
+    @property
+    def clock(self) -> GitHubClock:
+        """Return what is known of GitHub's time."""
+        return self._wire.clock
+
+    @property
+    def refused(self) -> str | None:
+        """Return why GitHub does not accept the App at this moment, None while it does."""
+        return next(iter(self._wire.refusals.values()), None)
 
     def as_app(self, *, dry_run: bool = False) -> GitHub:
         """Return a client for the App itself; GitHub takes its JWT under `/app` and for installations only."""
@@ -115,11 +131,13 @@ class GitHubApp:
         except BadRequest as error:
             if not (is_not_found(error) or is_forbidden(error)):
                 raise
+            if is_not_found(error):
+                await self._check_app_exists()
             # A 404 here must not be taken for the absence of what the caller wanted to read.
             raise NotInstalled(GONE.format(installation=installation_id)) from None
         answer = Payload(made, "access_tokens")
         ends = datetime.fromisoformat(answer.string("expires_at")).timestamp()
-        return Token(answer.string("token"), ends - self._wire.timing.wall())
+        return Token(answer.string("token"), ends - self._wire.clock.now())
 
     async def _look_up(self, repository: str) -> int:
         owner, _, name = repository.partition("/")
@@ -128,10 +146,21 @@ class GitHubApp:
         except BadRequest as error:
             if not is_not_found(error):
                 raise
+            await self._check_app_exists()
             raise NotInstalled(NOT_ON.format(repository=repository)) from None
         number = Payload(found, "installation").integer("id")
         self._installations[repository.lower()] = number
         return number
+
+    async def _check_app_exists(self) -> None:
+        """Raise `AppRefused` if no App has our ID: GitHub answers 404 to everything then, as for what is not there."""
+        try:
+            await self.as_app().getitem("/app")
+        except BadRequest as error:
+            if not is_not_found(error):
+                raise
+            told = self._wire.refusals[AppCredentials] = NO_SUCH_APP.format(app=self.app_id)
+            raise AppRefused(told) from None
 
     async def _identify(self) -> AppIdentity:
         app = Payload(await self.as_app().getitem("/app"), "app")

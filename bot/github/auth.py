@@ -10,6 +10,7 @@ from typing import Generic, Protocol, TypeVar
 import jwt
 from cachetools import TLRUCache
 
+from bot.github.clock import GitHubClock
 from bot.github.governor import Timing
 from bot.keys import pem_of, rsa_key
 
@@ -17,6 +18,7 @@ JWT_BACKDATED = 60  # seconds, for clocks that differ
 JWT_LIFETIME = 9 * 60  # seconds from now; GitHub allows 10 minutes
 REFRESH_EARLY = 5 * 60  # seconds before a token ends
 MAX_TOKENS = 10_000
+CORRECTED = 5.0  # seconds; a JWT that differs by less from what we would sign now would be refused again
 APP = "app"
 """The name of the App itself where others go by the number of their installation."""
 
@@ -24,6 +26,12 @@ BAD_KEY = (
     "GITHUB_PRIVATE_KEY is not an RSA private key in PEM form: it must hold the whole .pem file that GitHub gave, "
     "from -----BEGIN to END-----, without a passphrase"
 )
+
+APP_REFUSED = (
+    "GitHub refuses the App's JWT: {reason}. GITHUB_APP_ID and GITHUB_PRIVATE_KEY must belong to the same App, and the "
+    "key must not have been deleted on GitHub; `nightjar doctor` checks them"
+)
+TOKEN_REFUSED = "GitHub refuses our access token: {reason}. The bot tries again until GitHub accepts it"  # noqa: S105
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -45,6 +53,11 @@ class Credentials(Protocol):
         """Take in that GitHub answered 401; say whether another try may fare better."""
         ...
 
+    @property
+    def refusal(self) -> str:
+        """Say in words that GitHub does not accept these credentials; `{reason}` is for GitHub's words."""
+        ...
+
 
 class AppKey:
     """The App's private key: it signs JWTs and shows itself to nobody.
@@ -52,22 +65,27 @@ class AppKey:
     Raises `ValueError` for what is no RSA key; the text names GITHUB_PRIVATE_KEY and holds nothing of it.
     """
 
-    def __init__(self, app_id: str, private_key: str, timing: Timing) -> None:
+    def __init__(self, app_id: str, private_key: str, clock: GitHubClock) -> None:
         self._app_id = app_id
-        self._timing = timing
+        self._clock = clock
         key = rsa_key(pem_of(private_key))
         if key is None:
             raise ValueError(BAD_KEY)
         self._key = key
 
     def jwt(self) -> str:
-        """Return a signed JWT.
+        """Return a signed JWT, whose times are GitHub's.
 
         https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-json-web-token-jwt-for-a-github-app
         """
-        now = int(self._timing.wall())
+        now = int(self._clock.now())
         claims = {"iat": now - JWT_BACKDATED, "exp": now + JWT_LIFETIME, "iss": self._app_id}
         return jwt.encode(claims, self._key, algorithm="RS256")
+
+    def outdated(self, encoded: str) -> bool:
+        """Say whether we know more about GitHub's time than when we signed this JWT."""
+        claims = jwt.decode(encoded, options={"verify_signature": False})
+        return abs(int(claims["iat"]) + JWT_BACKDATED - self._clock.now()) > CORRECTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +165,17 @@ class AppCredentials:
         """Return a header with a fresh JWT: signing takes about a millisecond, and few requests need one."""
         return f"Bearer {self._key.jwt()}"
 
+    refusal = APP_REFUSED
+
     def rejected(self, authorization: str) -> bool:
-        """Say that another JWT would be rejected as well: App id, key or clock are wrong."""
-        return False
+        """Say whether a JWT with other times may be accepted; where our clock was right, ID or key are wrong."""
+        return self._key.outdated(authorization.removeprefix("Bearer "))
 
 
 class InstallationCredentials:
     """One installation, by its token."""
+
+    refusal = TOKEN_REFUSED
 
     def __init__(self, tokens: InstallationTokens, installation: int) -> None:
         self.name = str(installation)

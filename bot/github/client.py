@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,8 +21,19 @@ from uritemplate.variable import VariableValue
 
 from bot.github.auth import Credentials
 from bot.github.cache import AnswerCache, revalidated
+from bot.github.clock import GitHubClock
 from bot.github.download import fetch
-from bot.github.errors import NOT_JSON, Answer, RateLimited, TooManyPages, Unavailable, WriteRefused, error_of
+from bot.github.errors import (
+    NOT_JSON,
+    Answer,
+    AppRefused,
+    RateLimited,
+    TooManyPages,
+    Unavailable,
+    WriteRefused,
+    error_of,
+    message_of,
+)
 from bot.github.governor import SHORT_WAIT, Governor, Timing
 from bot.github.graphql import data_of, graphql_url, is_mutation
 from bot.github.limits import READ_POINTS, WRITE_POINTS, Demand, resource_of
@@ -77,6 +89,9 @@ class Wire:
     cache: AnswerCache = field(default_factory=AnswerCache)
     observer: Observer = field(default_factory=Unobserved)
     timing: Timing = field(default_factory=Timing)
+    clock: GitHubClock = field(default_factory=lambda: GitHubClock(time.time))
+    refusals: dict[type[Credentials], str] = field(default_factory=dict)
+    """Why GitHub refuses us at this moment, by the kind of credentials; empty while it accepts them."""
     timeout: aiohttp.ClientTimeout = TIMEOUT
 
 
@@ -113,9 +128,9 @@ class GitHub(GitHubAPI):
     """A client for one installation, or for the App itself.
 
     `getitem`, `getiter`, `post`, `patch`, `put`, `delete` take a URL template with `url_vars`, which names the metric
-    as well: never paste values into the URL. Every call may raise `RateLimited` or `Unavailable` (both `TryAgain`),
-    and gidgethub's `BadRequest` family for GitHub's refusals; `bot.github.errors` has the predicates. What is safe to
-    repeat has been repeated already. A POST is not: look whether it happened before sending it again.
+    as well: never paste values into the URL. Every call may raise `RateLimited`, `Unavailable` or `AppRefused` (all are
+    `TryAgain`), and gidgethub's `BadRequest` family for GitHub's refusals; `bot.github.errors` has the predicates. What
+    is safe to repeat has been repeated already. A POST is not: look whether it happened before sending it again.
     """
 
     def __init__(self, wire: Wire, credentials: Credentials, *, dry_run: bool = False) -> None:
@@ -261,9 +276,20 @@ class GitHub(GitHubAPI):
         if answer.status == 401 and self._credentials.rejected(authorization):
             authorization = await self._credentials.authorization()
             answer = await self._exchange(method, url, {**headers, "authorization": authorization}, body)
+        what = f"{method} {_CALL.get().route}"
+        if answer.status == 401:
+            raise self._refused(message_of(error_of(answer, what)))
+        self._wire.refusals.pop(type(self._credentials), None)
         if not 200 <= answer.status < 300:
-            raise error_of(answer, f"{method} {_CALL.get().route}")
+            raise error_of(answer, what)
         return answer
+
+    def _refused(self, reason: str) -> AppRefused:
+        told, kind = self._credentials.refusal.format(reason=reason), type(self._credentials)
+        if kind not in self._wire.refusals:
+            log.error("github refuses our credentials", credentials=self._credentials.name, reason=told)
+        self._wire.refusals[kind] = told
+        return AppRefused(told)
 
     async def _exchange(self, method: str, url: str, headers: dict[str, str], body: bytes) -> Answer:
         wire, call, name = self._wire, _CALL.get(), self._credentials.name
@@ -288,7 +314,7 @@ class GitHub(GitHubAPI):
 
     async def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         wire, route = self._wire, _CALL.get().route
-        started = wire.timing.clock()
+        started, sent = wire.timing.clock(), wire.clock.wall()
         status = 0
         # A redirected write would arrive as a GET (301, 302); aiohttp keeps credentials from other origins.
         follow = method == "GET" and _CALL.get().follow
@@ -298,6 +324,7 @@ class GitHub(GitHubAPI):
             ) as response:
                 content = await response.read()
                 status = response.status
+                wire.clock.learn(response.headers, sent)
                 return Answer(status, response.headers, content)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             problem = _problem(error)

@@ -1,7 +1,8 @@
 """What goes wrong between us and GitHub, and how to read it.
 
 A refusal (4xx) stays one of gidgethub's `BadRequest` family and is final. What another try may cure is a `TryAgain`:
-`RateLimited` or `Unavailable`. No error carries a token, a JWT or a key: not in its text, its arguments or its cause.
+`RateLimited`, `Unavailable` or `AppRefused`. No error carries a token, a JWT or a key: not in its text, its arguments
+or its cause.
 """
 
 from __future__ import annotations
@@ -64,6 +65,14 @@ class Unavailable(TryAgain):
         self.status = status
 
 
+class AppRefused(TryAgain):
+    """GitHub does not accept who we say we are (401). It refused the request, so nothing was written.
+
+    It is an outage and not a refusal of one request: nothing works until an operator, or GitHub, puts it right, and
+    then everything does. `reason` says what to do.
+    """
+
+
 class WriteRefused(GitHubException):
     """A dry-run client was asked to write. It is a fault of ours: what only plans never writes."""
 
@@ -81,6 +90,8 @@ def status_of(error: BaseException) -> int | None:
     status = getattr(error, "status_code", None) if isinstance(error, GitHubException) else None
     if isinstance(error, Unavailable):
         status = error.status
+    if isinstance(error, AppRefused):
+        status = 401
     return None if status is None else int(status)
 
 

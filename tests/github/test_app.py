@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from gidgethub import BadRequest
 
 from bot.github.app import AppIdentity, GitHubApp
-from bot.github.errors import NotInstalled, WriteRefused
+from bot.github.errors import AppRefused, NotInstalled, WriteRefused
 from tests.github.scripted import TOKEN_PREFIX, Say, ScriptedGitHub
 from tests.github.support import Apps, refused
 from tests.github.virtual import JumpingTime
@@ -66,14 +65,28 @@ async def test_the_installation_of_a_repository_is_asked_once_in_ten_minutes(
 
 async def test_a_repository_without_the_app_is_named(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     scripted.will("GET", WHERE, refused(404))
+    scripted.will("GET", "/app", Say(body={"id": 7}))
     with pytest.raises(NotInstalled, match="octocat/compiler: the App is not installed"):
         await scripted_app.installation_for("octocat/compiler")
 
 
-async def test_a_wrong_app_id_is_githubs_own_word(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
+async def test_an_app_without_a_key_is_githubs_own_word(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     scripted.will("GET", WHERE, refused(401, "Integration must generate a public key"))
-    with pytest.raises(BadRequest, match="public key"):
+    with pytest.raises(AppRefused, match="public key"):
         await scripted_app.installation_for("octocat/compiler")
+
+
+async def test_a_404_for_every_path_means_that_no_app_has_the_id(
+    scripted: ScriptedGitHub, scripted_app: GitHubApp
+) -> None:
+    """GitHub answers 404 `Integration not found` to a JWT of an App that does not exist."""
+    for method, path in (("GET", WHERE), ("GET", "/app"), ("POST", "/app/installations/42/access_tokens")):
+        scripted.will(method, path, refused(404, "Integration not found"))
+    with pytest.raises(AppRefused, match="there is no App with the ID 7"):
+        await scripted_app.installation_for("octocat/compiler")
+    assert "GITHUB_APP_ID" in (scripted_app.refused or "")
+    with pytest.raises(AppRefused, match="there is no App with the ID 7"):
+        await scripted_app.installation(42).getitem("/repos/octocat/compiler")
 
 
 async def test_a_dry_run_app_reads_and_never_writes(scripted: ScriptedGitHub, make_app: Apps) -> None:

@@ -10,13 +10,13 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from gidgethub import BadRequest
 
+from bot.errors import TryAgain
 from bot.github.app import GitHubApp
 from bot.github.auth import AppKey, InstallationTokens, Token
 from bot.github.client import GitHub
-from bot.github.errors import NotInstalled, RateLimited, status_of
-from bot.github.governor import Timing
+from bot.github.clock import GitHubClock
+from bot.github.errors import AppRefused, NotInstalled, RateLimited, is_refusal, status_of
 from tests.github.scripted import TOKEN_PREFIX, Say, ScriptedGitHub
 from tests.github.support import APP_ID, INSTALLATION, Apps, pem, private_key, refused
 from tests.github.virtual import JumpingTime
@@ -80,12 +80,25 @@ async def test_a_revoked_token_is_replaced_and_the_request_repeated(scripted: Sc
     assert [each.json for each in asked] == [{"body": "hi"}] * 2
 
 
-async def test_a_second_401_is_final(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_a_second_401_is_an_outage_and_not_final(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", "/rate_limit", refused(401, "Bad credentials"))
-    with pytest.raises(BadRequest) as raised:
+    with pytest.raises(AppRefused, match="GitHub refuses our access token: Bad credentials") as raised:
         await gh.getitem("/rate_limit")
+    assert isinstance(raised.value, TryAgain)
     assert status_of(raised.value) == 401
+    assert not is_refusal(raised.value)
     assert len(scripted.asked_for("GET", "/rate_limit")) == 2
+
+
+async def test_the_app_knows_that_it_is_refused_until_github_takes_it_again(
+    scripted: ScriptedGitHub, scripted_app: GitHubApp
+) -> None:
+    scripted.will("GET", "/app", refused(401, "A JSON web token could not be decoded"), Say(body={}))
+    with pytest.raises(AppRefused):
+        await scripted_app.as_app().getitem("/app")
+    assert "GITHUB_APP_ID and GITHUB_PRIVATE_KEY" in str(scripted_app.refused)
+    await scripted_app.as_app().getitem("/app")
+    assert str(scripted_app.refused) == "None"
 
 
 async def test_many_401s_at_once_ask_for_one_new_token(scripted: ScriptedGitHub, gh: GitHub) -> None:
@@ -112,7 +125,7 @@ async def test_a_late_401_of_an_old_token_does_not_cost_the_new_one(jumping: Jum
 
 async def test_a_rejected_jwt_is_not_tried_again(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     scripted.will("GET", "/app", refused(401, "A JSON web token could not be decoded"))
-    with pytest.raises(BadRequest, match="could not be decoded"):
+    with pytest.raises(AppRefused, match="could not be decoded"):
         await scripted_app.as_app().getitem("/app")
     assert len(scripted.asked) == 1
 
@@ -122,6 +135,7 @@ async def test_a_removed_or_suspended_installation_is_not_taken_for_a_missing_th
     scripted: ScriptedGitHub, gh: GitHub, status: int
 ) -> None:
     scripted.will("POST", TOKENS, refused(status))
+    scripted.will("GET", "/app", Say(body={"id": APP_ID}))
     with pytest.raises(NotInstalled, match="installation 42") as raised:
         await gh.getitem("/repos/octocat/compiler")
     assert status_of(raised.value) is None
@@ -171,7 +185,7 @@ def _with_passphrase() -> str:
 )
 def test_a_malformed_key_is_named_and_not_shown(broken: str) -> None:
     with pytest.raises(ValueError, match="GITHUB_PRIVATE_KEY") as raised:
-        AppKey("7", broken, Timing())
+        AppKey("7", broken, GitHubClock(time.time))
     assert "c2VjcmV0" not in str(raised.value)
 
 
@@ -179,11 +193,11 @@ def test_a_malformed_key_is_named_and_not_shown(broken: str) -> None:
 def test_a_key_of_another_kind_is_refused_at_once(make: object) -> None:
     assert callable(make)
     with pytest.raises(ValueError, match="without a passphrase"):
-        AppKey("7", make(), Timing())
+        AppKey("7", make(), GitHubClock(time.time))
 
 
 def test_a_key_whose_line_ends_were_escaped_is_understood() -> None:
-    assert AppKey("7", pem().replace("\n", "\\n"), Timing()).jwt().count(".") == 2
+    assert AppKey("7", pem().replace("\n", "\\n"), GitHubClock(time.time)).jwt().count(".") == 2
 
 
 def test_the_app_and_its_clients_show_no_secret(make_app: Apps) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import time
 from collections.abc import Awaitable, Iterable
 from itertools import count
 from typing import Any
@@ -12,10 +13,14 @@ from bot.github.governor import Timing
 
 
 class JumpingTime:
-    """For one task: a sleep ends at once and moves the clock; `slept` remembers how long each was."""
+    """For one task: a sleep ends at once and moves the clock; `slept` remembers how long each was.
 
-    def __init__(self) -> None:
+    `wall` is what the wall clock says at the beginning, None for the machine's own.
+    """
+
+    def __init__(self, wall: float | None = None) -> None:
         self.now = 1000.0
+        self._wall = None if wall is None else wall - self.now
         self.slept: list[float] = []
 
     async def sleep(self, seconds: float) -> None:
@@ -23,8 +28,11 @@ class JumpingTime:
         self.now += seconds
         await asyncio.sleep(0)
 
+    def wall(self) -> float:
+        return time.time() if self._wall is None else self._wall + self.now
+
     def timing(self) -> Timing:
-        return Timing(clock=lambda: self.now, sleep=self.sleep, jitter=lambda: 0.0)
+        return Timing(clock=lambda: self.now, wall=self.wall, sleep=self.sleep, jitter=lambda: 0.0)
 
 
 class SharedTime:

@@ -26,13 +26,14 @@ async def test_a_token_of_another_key_or_of_the_wrong_time_is_refused(
     now = int(time.time())
     refused = [
         signed(app, key=new_private_key("another")),
-        signed(app, iss="4"),
         signed(app, exp=now - 1),
         signed(app, exp=now + 1200),
         signed(app, iat=now + 60),
         "nonsense",
     ]
     assert [(await Client(session, token).get("/app")).status for token in refused] == [401] * len(refused)
+    answer = await Client(session, signed(app, iss="4")).get("/app")
+    assert (answer.status, answer.json["message"]) == (404, "Integration not found")
 
 
 async def test_without_credentials_nothing_is_answered(session: aiohttp.ClientSession) -> None:

@@ -1,0 +1,63 @@
+"""GitHub's time, learnt from its answers: a JWT must be signed with it, whatever this machine's clock says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
+
+TOLERANCE = 30.0
+"""Seconds by which clocks may differ before people are told. A JWT is back-dated by 60 s and may last 10 minutes."""
+
+WRONG = (
+    "this machine's clock is {seconds:.0f} s {direction} GitHub's; what the bot signs is corrected for it, but timers "
+    "and logs are not: synchronise the clock (NTP)"
+)
+AHEAD, BEHIND = "ahead of", "behind"
+
+
+class GitHubClock:
+    """The difference between this machine's clock and GitHub's. `wall` gives seconds since 1970, as this machine says.
+
+    `ahead` is in seconds, negative where our clock is behind; 0 until an answer says otherwise.
+    """
+
+    def __init__(self, wall: Callable[[], float]) -> None:
+        self._wall = wall
+        self.ahead = 0.0
+
+    def wall(self) -> float:
+        """Return this machine's time, in seconds since 1970."""
+        return self._wall()
+
+    def now(self) -> float:
+        """Return GitHub's time, in seconds since 1970."""
+        return self._wall() - self.ahead
+
+    def learn(self, headers: Mapping[str, str], sent: float) -> None:
+        """Compare the `Date` header of an answer that has just arrived; `sent` is our time when we asked.
+
+        `Date` has whole seconds and was written at some moment while we waited, so it gives a range. A difference that
+        is within the range is kept. https://www.rfc-editor.org/rfc/rfc9110#name-date
+        """
+        date = _seconds(headers.get("date"))
+        if date is None or "age" in headers:  # a copy that a proxy has kept
+            return
+        received = self._wall()
+        least, most = sent - date - 1, received - date
+        if least > most or least <= self.ahead <= most:
+            return
+        self.ahead = 0.0 if least <= 0 <= most else (least + most) / 2
+
+    @property
+    def problem(self) -> str | None:
+        """Return what is wrong with this machine's clock and what to do, None where it is right."""
+        if abs(self.ahead) <= TOLERANCE:
+            return None
+        return WRONG.format(seconds=abs(self.ahead), direction=AHEAD if self.ahead > 0 else BEHIND)
+
+
+def _seconds(date: str | None) -> float | None:
+    try:
+        return parsedate_to_datetime(date).timestamp() if date else None
+    except ValueError:
+        return None

@@ -1,0 +1,59 @@
+"""GitHub refuses who the bot says it is, or the clocks differ: nothing is lost, and operators are told."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.conversations.town import Town
+from tests.waiting import until
+
+TOKENS = "/app/installations/{installation_id}/access_tokens"
+
+
+async def readiness(here: Town) -> tuple[int, dict[str, Any]]:
+    status, _, answer = await here.ask("/readyz")
+    return status, answer
+
+
+@pytest.mark.parametrize("route", [TOKENS, "/repos/{owner}/{repo}/pulls/{pull_number}"])
+async def test_what_people_asked_for_while_github_refused_the_app_is_done_afterwards(here: Town, route: str) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    here.github.tokens.expire_all()
+    fault = here.github.faults.add("*", route, status=401, message="Bad credentials", times=None)
+    pull.comment("hubot", "@ci help")
+
+    async def refused() -> bool:
+        return (await readiness(here))[0] == 503
+
+    await until(refused)
+    _, answer = await readiness(here)
+    assert "GitHub refuses" in answer["reason"]
+    assert "Bad credentials" in answer["reason"]
+    fault.times = fault.hits
+    await here.quiet()
+    assert len(here.answers(pull)) == 1
+    assert await here.failures() == []
+    assert (await readiness(here))[0] == 200
+
+
+@pytest.mark.parametrize(("seconds", "direction"), [(-90, "ahead of"), (86_400, "behind")])
+async def test_a_wrong_clock_is_corrected_for_and_said(here: Town, seconds: int, direction: str) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    here.github.tokens.expire_all()
+    here.github.clock.advance(seconds=seconds)
+    pull.comment("hubot", "@ci help")
+    await here.quiet()
+    assert len(here.answers(pull)) == 1
+    assert await here.failures() == []
+    status, answer = await readiness(here)
+    assert status == 200
+    found = re.match(
+        rf"this machine's clock is (\d+) s {direction} GitHub's; .* synchronise", answer["warnings"]["clock"]
+    )
+    assert found is not None
+    assert int(found[1]) == pytest.approx(abs(seconds), abs=2)
