@@ -41,7 +41,8 @@ class CommandSpec:
 
     `synonyms` are other spellings of the name, with the same arguments; `phrases` are whole lines that mean the
     command without arguments. `feature` is the key of app.yaml that switches it on, `allowed` who may run it where
-    app.yaml does not say otherwise. `summary` is one sentence; `example` is what follows the mention.
+    app.yaml does not say otherwise; with `fixed` it cannot. `summary` is one sentence; `example` is what follows the
+    mention.
     """
 
     name: str
@@ -52,6 +53,11 @@ class CommandSpec:
     synonyms: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
     arguments: Arguments | None = None
+    fixed: bool = False
+
+    def who(self, override: Sequence[Role] | None = None) -> Sequence[Role]:
+        """Return who may run this; `override` is what app.yaml allows for its feature."""
+        return self.allowed if override is None or self.fixed else override
 
     @property
     def usage(self) -> str:
@@ -60,7 +66,7 @@ class CommandSpec:
 
     def allows(self, *, role: str, is_author: bool, override: Sequence[Role] | None = None) -> bool:
         """Tell whether a person may run this; `role` is theirs in the repository, `override` what app.yaml allows."""
-        allowed = self.allowed if override is None else override
+        allowed = self.who(override)
         if is_author and "author" in allowed:
             return True
         least = min((_RANKS.index(name) for name in allowed if name in _RANKS), default=len(_RANKS))

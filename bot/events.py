@@ -93,6 +93,11 @@ class PullRequest:
     updated_at: str
     head_ref: str = ""
     """The branch it comes from, where that is a branch of this repository; empty for a fork's."""
+    repository_id: int = 0
+    head_repository_id: int = 0
+    """The repository it comes from, a fork or the same; 0 where that was deleted."""
+    head_branch: str = ""
+    """The branch it comes from, in whichever repository."""
 
     @classmethod
     def of(cls, pull: Payload) -> Self:
@@ -110,6 +115,9 @@ class PullRequest:
             is_open=pull.string("state") == "open",
             updated_at=pull.text("updated_at"),
             head_ref=pull.text("head", "ref") if ours else "",
+            repository_id=pull.integer("base", "repo", "id") if pull.has("base", "repo", "id") else 0,
+            head_repository_id=pull.integer("head", "repo", "id") if pull.has("head", "repo", "id") else 0,
+            head_branch=pull.text("head", "ref"),
         )
 
 

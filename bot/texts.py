@@ -37,9 +37,7 @@ def bad_command(bad: BadCommand, help_url: str | None = None) -> str:
 
 def not_allowed(spec: CommandSpec, override: Sequence[Role] | None = None) -> str:
     """Say who may run a command, to somebody who may not."""
-    return (
-        f"Only {who_may(spec.allowed if override is None else override)} may ask for this; one of them can do it here."
-    )
+    return f"Only {who_may(spec.who(override))} may ask for this; one of them can do it here."
 
 
 def switched_off(spec: CommandSpec, repository: str) -> str:
@@ -83,7 +81,7 @@ def _table(specs: Iterable[CommandSpec], mention: str, allowed: Allowed) -> str:
         roles = allowed(spec.feature)
         example = f" Example: {code(f'{mention} {spec.example}')}." if spec.example != spec.name else ""
         also = ", ".join(map(code, (*spec.synonyms, *spec.phrases)))
-        who = who_may(spec.allowed if roles is None else roles)
+        who = who_may(spec.who(roles))
         # Our own text, so a bar may be escaped in code: `code` would break the mention, and this is to be copied.
         usage = f"`{mention} {spec.usage}`".replace("|", "\\|")
         rows.append(f"| {usage} | {spec.summary}{example} | {who} | {also} |")

@@ -17,6 +17,7 @@ from bot.commands import Arguments, Command, CommandSpec
 from bot.dialogue import Answer, Asked, CommandFunction
 from bot.github.markdown import code, truncate
 from bot.plan import Router
+from handlers.approve import APPROVE_CI, approve_ci
 
 FAILED = "failed"
 ALL = "all"
@@ -41,12 +42,13 @@ MOVED = (
     "CI starts on {new} by itself; ask again if something fails there."
 )
 NOTHING_RAN = "Nothing has run on {sha} yet, so there is nothing to run again."
-NOTHING_FAILED = "Nothing has failed on {sha}. What ended there: {names}."
+NOTHING_FAILED = "Nothing has failed on {sha}. What ended there: {names}. To run all of it again: {command}."
 NOTHING_ENDED = "Nothing has ended on {sha} yet."
 RUNNING_AGAIN = "Running again on {sha}:"
 FAILED_JOBS = "the failed jobs of {run}"
 JOB = "{job} of {run}"
 LEFT_RUNNING = "Still running, so left alone: {names}."
+UNAPPROVED = "Waiting for approval, so not run again: {names}. Somebody with the write role can start it: {command}."
 NO_MATCH = "Nothing on {sha} is named {name}.{nearest}"
 NEAREST = " There is {names}."
 UNTOUCHABLE = "Failed, but not mine to run again: {names}."
@@ -74,6 +76,7 @@ class Decision:
 
     picks: tuple[Pick, ...] = ()
     running: tuple[CiRun, ...] = ()
+    unapproved: tuple[CiRun, ...] = ()
     untouchable: tuple[CiRun, ...] = ()
     unmatched: tuple[str, ...] = ()
     named: bool = False
@@ -83,11 +86,13 @@ class Decision:
 def decide(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Decision:
     """Pick what to run again: what failed, everything that ended, or what one of the names means."""
     wanted = _named(runs, names) if names else [(run, None) for run in runs]
-    picks, running, untouchable = [], [], []
+    picks, running, unapproved, untouchable = [], [], [], []
     for run, parts in wanted:
         if run.untouchable:
-            if names or run.state is State.FAILED:
+            if names or choice == ALL or run.state in (State.FAILED, State.UNAPPROVED):
                 untouchable.append(run)
+        elif run.state is State.UNAPPROVED:
+            unapproved.append(run)
         elif run.state is State.RUNNING:
             running.append(run)
         elif names:
@@ -95,7 +100,8 @@ def decide(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Decision
         elif choice == ALL or run.state is State.FAILED:
             picks.append(Pick(run, failed_only=choice != ALL))
     unmatched = tuple(name for name in names if not any(_means(name, run, runs) for run in runs))
-    return Decision(tuple(picks), tuple(running), tuple(untouchable), unmatched, named=bool(names))
+    left = tuple(running), tuple(unapproved), tuple(untouchable)
+    return Decision(tuple(picks), *left, unmatched, named=bool(names))
 
 
 def _named(runs: Sequence[CiRun], names: Sequence[str]) -> list[tuple[CiRun, tuple[Part, ...] | None]]:
@@ -137,19 +143,24 @@ def _pick(run: CiRun, parts: tuple[Part, ...] | None) -> Pick:
     return Pick(run, failed_only=all(part.state is State.FAILED for part in parts))
 
 
-def explain(runs: Sequence[CiRun], decision: Decision, sha: str) -> str:
+def explain(runs: Sequence[CiRun], decision: Decision, sha: str, mention: str) -> str:
     """Write the answer: what is run again on which commit, what is left alone, and why."""
     shown = code(sha[:7])
     if not runs:
         return NOTHING_RAN.format(sha=shown)
     lines = [*_again(decision.picks, shown)]
-    if not lines and not decision.untouchable and not decision.named:
+    if not (lines or decision.untouchable or decision.unapproved or decision.named):
         ended = [run.name for run in runs if run.state is not State.RUNNING]
-        lines.append((NOTHING_FAILED if ended else NOTHING_ENDED).format(sha=shown, names=_listed(ended)))
+        command = code(f"{mention} {RERUN.name} {ALL}")
+        said = NOTHING_FAILED if ended else NOTHING_ENDED
+        lines.append(said.format(sha=shown, names=_listed(ended), command=command))
     for name in decision.unmatched:
         lines.append(NO_MATCH.format(sha=shown, name=_shown(name), nearest=_nearest(name, runs)))
     if decision.running:
         lines.append(LEFT_RUNNING.format(names=_listed([run.name for run in decision.running])))
+    if decision.unapproved:
+        names = _listed([run.name for run in decision.unapproved])
+        lines.append(UNAPPROVED.format(names=names, command=code(f"{mention} {APPROVE_CI.name}")))
     if decision.untouchable:
         failed = all(run.state is State.FAILED for run in decision.untouchable)
         listed = [f"{_shown(run.name)} ({run.untouchable})" for run in decision.untouchable]
@@ -212,12 +223,13 @@ async def rerun(asked: Asked, command: Command) -> Answer:
     found = await asked.runs()
     decision = decide(found.runs, command.choice or FAILED, command.names)
     effects = tuple(found.rerun(p.run, failed_only=p.failed_only, part=p.part) for p in decision.picks)
+    mention = asked.context.app_config.mentions[0]
     # Where a CI could not be seen, "nothing ran" would be a guess.
-    explained = [] if found.troubles and not found.runs else [explain(found.runs, decision, pull.head_sha)]
+    explained = [] if found.troubles and not found.runs else [explain(found.runs, decision, pull.head_sha, mention)]
     say = "\n".join([*explained, *found.troubles])
     undone = found.troubles or decision.unmatched or not found.runs
-    only_untouchable = bool(decision.untouchable) and not effects
-    return Answer(effects, say, done=not (undone or only_untouchable))
+    all_left_alone = bool(decision.untouchable or decision.unapproved) and not effects
+    return Answer(effects, say, done=not (undone or all_left_alone))
 
 
-COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = ((RERUN, rerun),)
+COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = ((RERUN, rerun), (APPROVE_CI, approve_ci))

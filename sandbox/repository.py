@@ -315,14 +315,18 @@ class Repository:
         *,
         event: str = "pull_request",
         by: By | None = None,
+        branch: str | None = None,
     ) -> WorkflowRun:
-        """Add an Actions run with jobs as name → conclusion; without a conclusion it runs until `finish`."""
-        now, pulls = self.github.clock.now(), [p for p in self.pulls if p.head_sha == head_sha]
+        """Add an Actions run with jobs as name → conclusion; without a conclusion it runs until `finish`.
+
+        It belongs to the first pull request with that head, or to a `branch` of this repository.
+        """
+        now, pulls = self.github.clock.now(), [p for p in self.pulls if p.head_sha == head_sha and branch is None]
         actor = self.github.user(by) if by else pulls[0].user if pulls else self.owner
         suite = self.new_check_suite(self.github.actions_app, head_sha)
         made = WorkflowRun(
             self.github.new_id(), self, name, f".github/workflows/{_file_name(name)}.yml",
-            self._workflow_id(name), head_sha, pulls[0].head_ref if pulls else suite.head_branch, event,
+            self._workflow_id(name), head_sha, pulls[0].head_ref if pulls else branch or suite.head_branch, event,
             actor, len(self.workflow_runs) + 1, suite.id, now, now,
             head_repository=pulls[0].head_repository if pulls else None,
         )  # fmt: skip

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ALREADY_RUNNING = "This workflow is already running"
 NOTHING_FAILED = "This workflow run has no failed jobs to rerun"
 TOO_OLD = "Unable to re-run this workflow run because it was created over a month ago"
+NOT_WAITING = "This run is not waiting for approval"
 RERUN_WINDOW_DAYS = 30
 FAILED = {"failure", "cancelled", "timed_out", "action_required", "startup_failure", "stale"}
 
@@ -123,6 +124,16 @@ class WorkflowRun:
         self.status, self.conclusion = "queued", None
         self.triggering_actor, self.updated_at = by, github.clock.now()
         for old in again:
+            self.add_job(old.name)
+        github.events.workflow_run("requested", by, self)
+
+    def approve(self, by: User) -> None:
+        """Let a run begin that waits for a maintainer; raises GitHub's 403 `ApiError` if it does not wait."""
+        github = self.repository.github
+        if self.conclusion != "action_required":
+            raise ApiError(403, NOT_WAITING)
+        self.status, self.conclusion, self.updated_at = "queued", None, github.clock.now()
+        for old in self.latest_jobs:
             self.add_job(old.name)
         github.events.workflow_run("requested", by, self)
 

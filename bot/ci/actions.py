@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from bot.ci.base import CiRun, Part, State, state_of
 from bot.ci.listing import Listing
+from bot.ci.restarts import Origin, why_not_own
 from bot.effects.actions import RerunJob, RerunWorkflow
 from bot.payload import Payload
 
@@ -31,20 +32,24 @@ _JOB_URL = re.compile(r"/actions/runs/\d+/job/(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """The workflow runs of a commit, and the check runs of other Apps; `own_app_id`'s are not CI and left out."""
+    """The workflow runs of a commit, and the check runs of other Apps; `own_app_id`'s are not CI and left out.
+
+    `origin` tells which of the runs are the pull request's own: the others are listed and left alone.
+    """
 
     own_app_id: int
+    origin: Origin
     title: str = TITLE
 
     async def runs(self, github: GitHub, repository: str, sha: str) -> list[CiRun]:
-        """Return the newest run of each workflow, event and branch, and the other Apps' checks."""
+        """Return the newest run of each workflow, event, repository and branch, and the other Apps' checks."""
         where = {"repo": repository, "sha": sha}
         runs = await WORKFLOW_RUNS.read(github, where)
         checks = await CHECK_RUNS.read(github, where)
         by_suite: dict[int, list[Payload]] = defaultdict(list)
         for check in checks:
             by_suite[check.integer("check_suite", "id") if check.has("check_suite", "id") else 0].append(check)
-        workflows = [_workflow_run(run, by_suite) for run in newest(runs)]
+        workflows = [_workflow_run(run, by_suite, why_not_own(run, self.origin)) for run in newest(runs)]
         return workflows + [run for check in checks if (run := self._foreign(check)) is not None]
 
     def rerun(self, run: CiRun, *, failed_only: bool, part: Part | None = None) -> Effect:
@@ -55,9 +60,10 @@ class Actions:
                 run_id=int(run.key),
                 attempt=run.attempt,
                 name=part.name,
+                origin=self.origin,
                 failed=part.state is State.FAILED,
             )
-        return RerunWorkflow(run_id=int(run.key), attempt=run.attempt, failed_only=failed_only, name=run.name)
+        return RerunWorkflow(int(run.key), run.attempt, failed_only, run.name, self.origin)
 
     def _foreign(self, check: Payload) -> CiRun | None:
         if check.text("app", "slug") == "github-actions":
@@ -76,16 +82,18 @@ class Actions:
 
 
 def newest(runs: Iterable[Payload]) -> list[Payload]:
-    """Return the newest run of each workflow, event and branch: an older one was superseded."""
-    found: dict[tuple[int, str, str], Payload] = {}
+    """Return the newest run of each workflow, event, repository and branch: an older one was superseded."""
+    found: dict[tuple[int, str, int, str], Payload] = {}
     for run in runs:
-        key = (run.integer("workflow_id"), run.string("event"), run.text("head_branch"))
+        # Two forks may have branches of one name at one commit.
+        home = run.integer("head_repository", "id") if run.has("head_repository", "id") else 0
+        key = (run.integer("workflow_id"), run.string("event"), home, run.text("head_branch"))
         if key not in found or found[key].integer("id") < run.integer("id"):
             found[key] = run
     return list(found.values())
 
 
-def _workflow_run(run: Payload, by_suite: Mapping[int, Iterable[Payload]]) -> CiRun:
+def _workflow_run(run: Payload, by_suite: Mapping[int, Iterable[Payload]], untouchable: str) -> CiRun:
     suite = run.integer("check_suite_id") if run.has("check_suite_id") else -1
     return CiRun(
         provider=TITLE,
@@ -96,6 +104,7 @@ def _workflow_run(run: Payload, by_suite: Mapping[int, Iterable[Payload]]) -> Ci
         url=run.text("html_url"),
         attempt=run.integer("run_attempt") if run.has("run_attempt") else 1,
         parts=tuple(_job(check) for check in by_suite.get(suite, ())),
+        untouchable=untouchable,
     )
 
 

@@ -37,16 +37,17 @@ class Build:
         """The job's full name, for people."""
         return "/".join(unquote(part) for part in self.segments)
 
-    def is_job_of(self, number: int, branch: str) -> bool:
-        """Say whether it is the multibranch job of a pull request, or of the branch the pull request comes from.
+    def is_job_of(self, number: int) -> bool:
+        """Say whether it is the multibranch job of a pull request.
 
-        Jenkins names them `PR-12`, or `PR-12-head` and `PR-12-merge` where it builds both; `branch` is empty for a
-        pull request from a fork. A job that lies in nothing is of no multibranch project.
+        Jenkins names them `PR-12`, or `PR-12-head` and `PR-12-merge` where it builds both. A job that lies in nothing
+        is of no multibranch project. The job of the branch that the pull request comes from is not its own: that branch
+        may be `main`, whose job deploys.
         """
         if len(self.segments) < 2:
             return False
         names: Collection[str] = {f"PR-{number}", f"PR-{number}-head", f"PR-{number}-merge"}
-        return self.segments[-1] in names or (branch != "" and unquote(self.segments[-1]) == branch)
+        return self.segments[-1] in names
 
 
 def parse_build(link: str, servers: Iterable[str]) -> Build | None:

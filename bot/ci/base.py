@@ -17,9 +17,11 @@ class State(StrEnum):
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
+    UNAPPROVED = "unapproved"
+    """It starts after a maintainer has approved it. To run it again would bypass the approval."""
 
 
-FAILURES = frozenset({"failure", "error", "cancelled", "timed_out", "startup_failure", "action_required", "stale"})
+FAILURES = frozenset({"failure", "error", "cancelled", "timed_out", "startup_failure", "stale"})
 """Conclusions of check runs and workflow runs, and states of commit statuses, that count as failed.
 
 https://docs.github.com/en/rest/checks/runs, https://docs.github.com/en/rest/commits/statuses
@@ -30,6 +32,8 @@ def state_of(status: str, conclusion: str) -> State:
     """Return the state of a check run or workflow run; an end without a conclusion is not told of yet."""
     if status != "completed" or not conclusion:
         return State.RUNNING
+    if conclusion == "action_required":
+        return State.UNAPPROVED
     return State.FAILED if conclusion in FAILURES else State.SUCCEEDED
 
 

@@ -29,13 +29,12 @@ NOT_OURS = "was posted by a CI that I cannot start"
 class Jenkins:
     """The Jenkins builds of one pull request's commit, and the statuses of CIs that nothing can start from here.
 
-    `servers` are the addresses that app.yaml names; `number` and `branch` (empty for a fork's) say which jobs are the
-    pull request's own; `own_contexts` are statuses of ours; `asked_at` is when the person asked, ISO 8601.
+    `servers` are the addresses that app.yaml names; `number` says which jobs are the pull request's own;
+    `own_contexts` are statuses of ours; `asked_at` is when the person asked, ISO 8601.
     """
 
     servers: tuple[str, ...]
     number: int
-    branch: str
     own_contexts: frozenset[str]
     asked_at: str
     title: str = TITLE
@@ -51,7 +50,7 @@ class Jenkins:
         others = []
         for status in statuses:
             build = parse_build(status.text("target_url"), self.servers)
-            if build is not None and build.is_job_of(self.number, self.branch):
+            if build is not None and build.is_job_of(self.number):
                 jobs.setdefault(build.job_url, []).append((build, status))
             else:
                 others.append(_other(status, ANOTHER_JOB if build else NOT_OURS))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from bot.ci.actions import Actions
 from bot.ci.base import CiRun, Part, Provider
 from bot.ci.jenkins import Jenkins
+from bot.ci.restarts import Origin
 from bot.errors import UserError
 
 if TYPE_CHECKING:
@@ -37,11 +38,10 @@ def providers_for(context: Context, pull: PullRequest, asked_at: str) -> tuple[P
     jenkins = Jenkins(
         servers=tuple(server.url for server in config.rerun.jenkins) if config.rerun else (),
         number=pull.number,
-        branch=pull.head_ref,
         own_contexts=frozenset({config.slow_tests.status} if config.slow_tests else ()),
         asked_at=asked_at,
     )
-    return Actions(own_app_id=context.me.app_id), jenkins
+    return Actions(own_app_id=context.me.app_id, origin=Origin.of(pull)), jenkins
 
 
 async def find_runs(context: Context, pull: PullRequest, asked_at: str) -> Found:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from bot.ci.restarts import AWAITS_APPROVAL, Origin, why_not_own, why_not_restart
 from bot.effects.base import Applied, Effect, EffectContext
 from bot.errors import RefusedToPerson, UserError
 from bot.github.errors import is_conflict, is_forbidden, is_not_found, is_unprocessable
@@ -30,8 +31,13 @@ GONE = "{name} is gone: somebody deleted that workflow run."
 TOO_OLD = (
     "GitHub did not run {name} again: it does that for {days} days after a run began. A new push starts a new one."
 )
-UNAPPROVED = (
-    "GitHub did not run {name} again: on the pull request's page it waits for somebody with write access to approve it."
+NOT_STARTED = "{name} was not run again: {reason}."
+OTHER_RUN = "{name} was not run again: that job belongs to another workflow run."
+NOT_APPROVED = "{name} was not approved: {reason}."
+OTHER_HEAD = "it ran on another commit"
+APPROVAL_REFUSED = (
+    "GitHub did not approve {name} (403). The App needs the permission *Actions: write*. If it has that, approve the "
+    "run on its page: {url}"
 )
 REFUSED = (
     "GitHub did not run {name} again (403). The App needs the permission *Actions: write*: whoever owns the App grants "
@@ -47,6 +53,7 @@ class RerunWorkflow:
     attempt: int
     failed_only: bool
     name: str
+    origin: Origin
 
     @property
     def target(self) -> str:
@@ -60,7 +67,7 @@ class RerunWorkflow:
         to run, and GitHub refuses; then the whole of it is run again.
         """
         where = {"repo": context.repository.full_name, "run_id": str(self.run_id)}
-        if already := _already(await _look(context, where, self.name), self.attempt, self.name):
+        if already := _already(await _startable(context, where, self.name, self.origin), self.attempt, self.name):
             return already
         for how in ("rerun-failed-jobs", "rerun") if self.failed_only else ("rerun",):
             if await _asked(context, f"{RUN}/{how}", where):
@@ -79,6 +86,7 @@ class RerunJob:
     run_id: int
     attempt: int
     name: str
+    origin: Origin
     failed: bool = False
 
     @property
@@ -90,14 +98,63 @@ class RerunJob:
         """Run it again unless its workflow runs, or ran, again already."""
         repository = context.repository.full_name
         where = {"repo": repository, "run_id": str(self.run_id)}
-        if already := _already(await _look(context, where, self.name), self.attempt, self.name):
+        if already := _already(await _startable(context, where, self.name, self.origin), self.attempt, self.name):
             return already
+        await self._check_job(context, repository)
         if await _asked(context, f"{JOB}/rerun", {"repo": repository, "job_id": str(self.job_id)}):
             return Applied(f"{self.name} runs again")
         run = await _look(context, where, self.name)
         if already := _already(run, self.attempt, self.name):
             return already
         raise refusal(run, self.name, time.time())
+
+    async def _check_job(self, context: EffectContext, repository: str) -> None:
+        """Raise `RefusedToPerson` unless the job is of the run that was checked.
+
+        The job's ID comes from the link of a check run, and a workflow can create check runs with any link.
+        """
+        url_vars = {"repo": repository, "job_id": str(self.job_id)}
+        try:
+            job = Payload(await context.github.getitem(JOB, url_vars=url_vars), "job")
+        except Exception as error:
+            if is_not_found(error):
+                raise UserError(GONE.format(name=code(self.name))) from error
+            raise
+        if job.integer("run_id") != self.run_id:
+            raise RefusedToPerson(OTHER_RUN.format(name=code(self.name)))
+
+
+@dataclass(frozen=True, slots=True)
+class ApproveRun:
+    """Approve a workflow run that waits for a maintainer, if it is the pull request's own and ran on this commit.
+
+    https://docs.github.com/en/rest/actions/workflow-runs#approve-a-workflow-run-for-a-fork-pull-request
+    """
+
+    run_id: int
+    sha: str
+    name: str
+    origin: Origin
+
+    @property
+    def target(self) -> str:
+        """The workflow run's approval."""
+        return f"actions-approval:{self.run_id}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Approve it unless it waits no longer. Raises `UserError` where it may not be."""
+        where = {"repo": context.repository.full_name, "run_id": str(self.run_id)}
+        run = await _look(context, where, self.name)
+        reason = why_not_own(run, self.origin) or (OTHER_HEAD if run.text("head_sha") != self.sha else "")
+        if reason:
+            raise RefusedToPerson(NOT_APPROVED.format(name=code(self.name), reason=reason))
+        if run.text("conclusion") != AWAITS_APPROVAL:
+            return Applied(f"{self.name} waits for no approval", changed=False)
+        if not await _asked(context, f"{RUN}/approve", where):
+            run = await _look(context, where, self.name)
+            if run.text("conclusion") == AWAITS_APPROVAL:
+                raise UserError(APPROVAL_REFUSED.format(name=code(self.name), url=run.text("html_url")))
+        return Applied(f"{self.name} is approved")
 
 
 Rerun = RerunWorkflow | RerunJob
@@ -132,7 +189,15 @@ def _joined(reruns: Sequence[Rerun]) -> Rerun:
     wholes = [rerun for rerun in reruns if isinstance(rerun, RerunWorkflow)]
     failed_only = all(r.failed_only if isinstance(r, RerunWorkflow) else r.failed for r in reruns)
     name = wholes[-1].name if wholes else ", ".join(dict.fromkeys(rerun.name for rerun in reruns))
-    return RerunWorkflow(reruns[0].run_id, reruns[-1].attempt, failed_only, name)
+    return RerunWorkflow(reruns[0].run_id, reruns[-1].attempt, failed_only, name, reruns[0].origin)
+
+
+async def _startable(context: EffectContext, where: Mapping[str, str], name: str, origin: Origin) -> Payload:
+    """Return the run as it is now. Raises `RefusedToPerson` where a command of this pull request must not start it."""
+    run = await _look(context, where, name)
+    if reason := why_not_restart(run, origin):
+        raise RefusedToPerson(NOT_STARTED.format(name=code(name), reason=reason))
+    return run
 
 
 async def _look(context: EffectContext, where: Mapping[str, str], name: str) -> Payload:
@@ -173,6 +238,4 @@ def refusal(run: Payload, name: str, now: float) -> UserError:
     began = run.text("created_at")
     if began and now - datetime.fromisoformat(began).timestamp() > OLDEST_DAYS * 86_400:
         return RefusedToPerson(TOO_OLD.format(name=shown, days=OLDEST_DAYS))
-    if run.text("conclusion") == "action_required":
-        return RefusedToPerson(UNAPPROVED.format(name=shown))
     return UserError(REFUSED.format(name=shown, url=run.text("html_url")))

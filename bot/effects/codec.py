@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter
 
-from bot.effects.actions import RerunJob, RerunWorkflow
+from bot.effects.actions import ApproveRun, RerunJob, RerunWorkflow
 from bot.effects.base import Effect
 from bot.effects.checks import AskForCheck, PutCheckRun
 from bot.effects.comments import Reply, UpsertSection
@@ -36,6 +36,7 @@ from bot.payload import Json
 KINDS: dict[str, type[Effect]] = {
     kind.__name__: kind
     for kind in (
+        ApproveRun,
         AskForCheck,
         AskForLook,
         AskForSection,

@@ -86,6 +86,13 @@ def get_job(call: Call) -> Answer:
     return Answer(checks.job(_job(call)))
 
 
+@route("POST", f"{RUN}/approve", "actions")
+def approve(call: Call) -> Answer:
+    """Let a run begin that waits for a maintainer's approval."""
+    _run(call).approve(call.actor)
+    return Answer({}, 201)
+
+
 @route("POST", f"{RUN}/rerun", "actions")
 def rerun(call: Call) -> Answer:
     """Run everything again."""

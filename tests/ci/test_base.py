@@ -10,8 +10,9 @@ from bot.ci.base import State, state_of
     [
         *[
             ("completed", conclusion, State.FAILED)
-            for conclusion in ("failure", "cancelled", "timed_out", "startup_failure", "action_required", "stale")
+            for conclusion in ("failure", "cancelled", "timed_out", "startup_failure", "stale")
         ],
+        ("completed", "action_required", State.UNAPPROVED),
         *[("completed", conclusion, State.SUCCEEDED) for conclusion in ("success", "neutral", "skipped")],
         *[(status, "", State.RUNNING) for status in ("queued", "in_progress", "waiting", "requested", "pending")],
         ("completed", "", State.RUNNING),

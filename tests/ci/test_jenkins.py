@@ -9,7 +9,7 @@ from bot.payload import Payload
 
 SERVER = "https://ci.example.org"
 ASKED_AT = "2026-11-20T05:10:00Z"
-JENKINS = Jenkins((SERVER,), number=12, branch="", own_contexts=frozenset({"ci/slow-tests"}), asked_at=ASKED_AT)
+JENKINS = Jenkins((SERVER,), number=12, own_contexts=frozenset({"ci/slow-tests"}), asked_at=ASKED_AT)
 
 
 def status(context: str, state: str, path: str | None) -> Payload:

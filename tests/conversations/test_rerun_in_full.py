@@ -27,9 +27,9 @@ def again(run: WorkflowRun) -> list[str]:
     return [job.name for job in run.jobs if job.attempt == 2]
 
 
-@pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out", "startup_failure", "action_required"])
+@pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out", "startup_failure"])
 async def test_everything_that_ended_badly_runs_again(site: Works, conclusion: str) -> None:
-    """Everything that ended in failure, cancelled, timed_out, startup_failure or action_required on this head."""
+    """Everything that ended in failure, cancelled, timed_out or startup_failure on this head."""
     here = site.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     bad = here.repo.add_workflow_run(pull.head_sha, "CI", conclusion, {"unit": "failure", "docs": "success"})
@@ -125,6 +125,7 @@ async def test_nothing_failed_nothing_ended_and_nothing_ran_are_told_apart(here:
     run.finish("success")
     reactions, answer = await says(here, pull, "@ci rerun")
     assert (reactions, f"Nothing has failed on `{sha}`." in answer) == (["eyes", "+1"], True)
+    assert "To run all of it again: `@ci rerun all`." in answer
     assert run.attempt == 1
 
 

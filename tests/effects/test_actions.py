@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from bot.ci.restarts import Origin
 from bot.effects.actions import RerunJob, RerunWorkflow, one_for_each_run
 from bot.effects.base import Effect
 from bot.effects.remember import Remember
 
-WHOLE, FAILED = RerunWorkflow(7, 1, False, "CI"), RerunWorkflow(7, 1, True, "CI")
-UNIT, DOCS = RerunJob(70, 7, 1, "unit", failed=True), RerunJob(71, 7, 1, "docs", failed=True)
-LINT = RerunJob(72, 7, 1, "lint")
+ORIGIN = Origin(12, 1, "main", 1, "fast")
+WHOLE, FAILED = RerunWorkflow(7, 1, False, "CI", ORIGIN), RerunWorkflow(7, 1, True, "CI", ORIGIN)
+UNIT, DOCS = RerunJob(70, 7, 1, "unit", ORIGIN, failed=True), RerunJob(71, 7, 1, "docs", ORIGIN, failed=True)
+LINT = RerunJob(72, 7, 1, "lint", ORIGIN)
 
 
 @pytest.mark.parametrize(
@@ -18,8 +20,8 @@ LINT = RerunJob(72, 7, 1, "lint")
     [
         ([UNIT], UNIT),
         ([UNIT, UNIT], UNIT),
-        ([UNIT, DOCS], RerunWorkflow(7, 1, True, "unit, docs")),
-        ([UNIT, LINT], RerunWorkflow(7, 1, False, "unit, lint")),
+        ([UNIT, DOCS], RerunWorkflow(7, 1, True, "unit, docs", ORIGIN)),
+        ([UNIT, LINT], RerunWorkflow(7, 1, False, "unit, lint", ORIGIN)),
         ([FAILED, UNIT], FAILED),
         ([LINT, FAILED], WHOLE),
         ([FAILED, WHOLE], WHOLE),
@@ -34,9 +36,9 @@ def test_the_smallest_that_covers_all(asked: list[Effect], one: Effect) -> None:
 
 
 def test_other_effects_and_other_runs_keep_their_places() -> None:
-    record, other = Remember("key", {}), RerunWorkflow(8, 1, True, "Docs")
+    record, other = Remember("key", {}), RerunWorkflow(8, 1, True, "Docs", ORIGIN)
     kept, moved = one_for_each_run([record, UNIT, other, DOCS])
-    assert kept == [record, RerunWorkflow(7, 1, True, "unit, docs"), other]
+    assert kept == [record, RerunWorkflow(7, 1, True, "unit, docs", ORIGIN), other]
     assert moved == {
         "actions-job:70": "actions-run:7",
         "actions-job:71": "actions-run:7",

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from bot.effects.actions import RerunJob, RerunWorkflow
+from bot.ci.restarts import Origin
+from bot.effects.actions import ApproveRun, RerunJob, RerunWorkflow
 from bot.effects.base import Effect
 from bot.effects.checks import AskForCheck, PutCheckRun
 from bot.effects.codec import KINDS, decode, encode
@@ -46,6 +47,7 @@ CONTENT = CheckContent(
 STEP = Step("good", "main", "a" * 40, "b" * 40, 2, True, AT, "why", ({"sha": "a" * 40, "blockers": []},))
 ITEM = Item("`@ci rerun`", "Running again.", done=True, targets=("actions-run:7",))
 WISH = Wish("a" * 40, "main", Person(2, "hubot", False), "https://github.example/octocat/compiler/pull/1", AT, True)
+ORIGIN = Origin(12, 1, "main", 1, "fast")
 EFFECTS: list[Effect] = [
     AskForCheck("example-lab", "gpu", "a" * 40),
     AskForLook("main", "guid", 1_772_859_600.0, 180.0),
@@ -77,8 +79,9 @@ EFFECTS: list[Effect] = [
     Remind(1, "@hubot: please review it.", AT),
     Reply(1, "Answer", AT),
     RequestReviewers(1, ("octocat",), ("example-lab/gpu",), ("octocat", "example-lab/gpu"), "cc-reviewers:5#1"),
-    RerunJob(9, 7, 2, "unit"),
-    RerunWorkflow(7, 2, True, "CI"),
+    ApproveRun(7, "0" * 40, "CI", ORIGIN),
+    RerunJob(9, 7, 2, "unit", ORIGIN),
+    RerunWorkflow(7, 2, True, "CI", ORIGIN),
     SetStatus("a" * 40, "ci/slow-tests", "success", "On", record="slow-tests:5#1", recorded={"on": True}),
     ShowSection("docs-link", 1, "a" * 40, "**Docs:** built.", 1_795_152_400.0),
     TakeRun("device-results", "results/octocat/compiler/example-lab/gpu/manifest.json", "v1"),
@@ -104,5 +107,5 @@ def test_every_kind_is_tried_here() -> None:
 
 
 def test_what_another_version_stored_is_refused_by_its_name() -> None:
-    with pytest.raises(ValueError, match="knows no effect MergeEverything; one of AskForCheck, "):
+    with pytest.raises(ValueError, match="knows no effect MergeEverything; one of ApproveRun, "):
         decode({"kind": "MergeEverything", "number": 7})

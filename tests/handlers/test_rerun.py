@@ -72,7 +72,7 @@ def test_what_is_run_again(choice: str, names: tuple[str, ...], expected: list[t
     assert picked(decide(ALL_OF_THEM, choice, names)) == expected
 
 
-@pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out", "startup_failure", "action_required"])
+@pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out", "startup_failure"])
 def test_every_kind_of_failure_is_run_again_by_default(conclusion: str) -> None:
     """The predecessor left CANCELLED and TIMED_OUT alone."""
     failed = run("CI", FAILED, conclusion=conclusion)
@@ -82,11 +82,11 @@ def test_every_kind_of_failure_is_run_again_by_default(conclusion: str) -> None:
 def test_what_runs_is_left_alone_and_said_so() -> None:
     decision = decide(ALL_OF_THEM, "all", ())
     assert decision.running == (DOCS,)
-    assert "Still running, so left alone: `Docs`." in explain(ALL_OF_THEM, decision, SHA)
+    assert "Still running, so left alone: `Docs`." in explain(ALL_OF_THEM, decision, SHA, "@ci")
 
 
 def said(choice: str, *names: str, runs: Sequence[CiRun] = ALL_OF_THEM) -> str:
-    return explain(runs, decide(runs, choice, names), SHA)
+    return explain(runs, decide(runs, choice, names), SHA, "@ci")
 
 
 def test_the_answer_names_the_commit_and_everything_that_runs_again() -> None:
@@ -104,7 +104,10 @@ def test_a_job_is_named_with_its_workflow() -> None:
 
 
 def test_nothing_failed_says_what_ran() -> None:
-    assert said("failed", runs=(LINT,)) == "Nothing has failed on `0123456`. What ended there: `Lint`."
+    assert (
+        said("failed", runs=(LINT,))
+        == "Nothing has failed on `0123456`. What ended there: `Lint`. To run all of it again: `@ci rerun all`."
+    )
 
 
 def test_only_running_says_that_nothing_has_ended() -> None:

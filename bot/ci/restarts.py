@@ -1,0 +1,78 @@
+"""The rule of which workflow runs a command about a pull request may start: the pull request's own, nothing else.
+
+GitHub lists workflow runs by commit. One commit may be the head of a pull request, of a release branch and of a tag, so
+the list holds runs that deploy. A pull request whose head is a commit of `main` must not start these again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.github.markdown import code, truncate
+
+if TYPE_CHECKING:
+    from bot.events import PullRequest
+    from bot.payload import Payload
+
+AWAITS_APPROVAL = "action_required"
+"""The conclusion of a run that GitHub starts only after somebody with write access has approved it.
+
+https://docs.github.com/en/actions/how-tos/manage-workflow-runs/approve-runs-from-forks
+"""
+
+OTHER_EVENT = "started by {event}; only runs that a pull request starts are run again"
+OTHER_BRANCH = "belongs to the branch {branch}, not to this pull request"
+NO_FORK = "the fork it belongs to was deleted"
+UNAPPROVED = "waits for approval by somebody with the write role"
+_LONGEST_BRANCH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a pull request comes from and where it goes to.
+
+    Repositories are known by ID, for names change. `head_repository_id` is 0 where the fork was deleted.
+    """
+
+    number: int
+    repository_id: int
+    base_ref: str
+    head_repository_id: int
+    head_branch: str
+
+    @classmethod
+    def of(cls, pull: PullRequest) -> Origin:
+        """Read the origin of a pull request."""
+        return cls(pull.number, pull.repository_id, pull.base_ref, pull.head_repository_id, pull.head_branch)
+
+
+def why_not_restart(run: Payload, origin: Origin) -> str:
+    """Say why a command about a pull request must not start a workflow run; empty where it may.
+
+    `run` is a `workflow-run` of GitHub's API. The answer is the end of a sentence, in Markdown. A run may be started if
+    an event of the pull request itself started it (`pull_request`, or `merge_group` for its place in the merge queue)
+    and it does not wait for approval. All other events leave it alone: `push`, `schedule`, `workflow_dispatch`,
+    `release` and `deployment` runs may deploy, and `pull_request_target` runs have the repository's secrets.
+    https://docs.github.com/en/actions/reference/workflows-and-actions/events-that-trigger-workflows
+    """
+    if reason := why_not_own(run, origin):
+        return reason
+    return UNAPPROVED if run.text("conclusion") == AWAITS_APPROVAL else ""
+
+
+def why_not_own(run: Payload, origin: Origin) -> str:
+    """Say why a workflow run is not the pull request's own; empty where it is."""
+    event, branch = run.text("event"), run.text("head_branch")
+    repository = run.integer("head_repository", "id") if run.has("head_repository", "id") else 0
+    match event:
+        case "pull_request":
+            if not repository or not origin.head_repository_id:
+                return NO_FORK
+            own = (repository, branch) == (origin.head_repository_id, origin.head_branch)
+        case "merge_group":
+            group = f"gh-readonly-queue/{origin.base_ref}/pr-{origin.number}-"
+            own = repository == origin.repository_id and branch.startswith(group)
+        case _:
+            return OTHER_EVENT.format(event=code(event))
+    return "" if own else OTHER_BRANCH.format(branch=code(truncate(branch, _LONGEST_BRANCH)))

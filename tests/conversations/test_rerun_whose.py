@@ -1,0 +1,160 @@
+"""`@ci rerun` starts what belongs to the pull request, and nothing that deploys or waits for approval."""
+
+from __future__ import annotations
+
+import pytest
+
+from sandbox import PullRequest
+from tests.conversations.town import Town
+
+RERUN = "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun"
+RERUN_JOB = "/repos/{owner}/{repo}/actions/jobs/{job_id}/rerun"
+APPROVE = "/repos/{owner}/{repo}/actions/runs/{run_id}/approve"
+
+
+async def says(here: Town, pull: PullRequest, who: str, text: str) -> tuple[list[str], str]:
+    """Let somebody comment; return the reactions and the answer, empty where there is none."""
+    known = len(here.answers(pull))
+    comment = pull.comment(who, text)
+    await here.quiet()
+    return pull.reactions(comment), "\n".join(here.answers(pull)[known:])
+
+
+@pytest.mark.parametrize("asked", ["@ci rerun", "@ci rerun all", "@ci rerun Release", "@ci rerun deploy"])
+@pytest.mark.parametrize("event", ["push", "release", "schedule", "workflow_dispatch", "pull_request_target"])
+async def test_a_release_of_main_at_the_head_of_a_fork_is_listed_and_left_alone(
+    here: Town, asked: str, event: str
+) -> None:
+    """A fork's branch pointed at a commit of main, and its author restarted main's release workflow."""
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    jobs = {"deploy": "failure"}
+    release = here.repo.add_workflow_run(pull.head_sha, "Release", "failure", jobs, event=event, branch="main")
+    reactions, answer = await says(here, pull, "somebody", asked)
+    assert (release.attempt, reactions) == (1, ["eyes", "confused"])
+    assert f"`Release` (started by `{event}`; only runs that a pull request starts are run again)" in answer
+
+
+async def test_the_pull_requests_own_run_at_the_same_commit_runs_again(here: Town) -> None:
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    release = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", event="push", branch="main")
+    own = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+    theirs = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", branch="main")
+    reactions, answer = await says(here, pull, "somebody", "@ci rerun")
+    assert (own.attempt, release.attempt, theirs.attempt, reactions) == (2, 1, 1, ["eyes", "+1"])
+    assert "`CI` (belongs to the branch `main`, not to this pull request)" in answer
+
+
+async def test_slow_tests_restart_nothing_that_deploys(here: Town) -> None:
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    release = here.repo.add_workflow_run(pull.head_sha, "Release", "success", event="push", branch="main")
+    await says(here, pull, "somebody", "@ci run slow tests")
+    assert release.attempt == 1
+
+
+async def test_a_check_run_whose_link_names_another_runs_job_starts_nothing(here: Town) -> None:
+    """A workflow can create check runs with any link, also one to a job that deploys."""
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    release = here.repo.add_workflow_run(pull.head_sha, "Release", "failure", {"deploy": "failure"}, event="push")
+    own = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure", "docs": "failure"})
+    deploy = release.jobs[0]
+    own.jobs[0].check_run.details_url = f"https://github.com/{here.repo.full_name}/actions/runs/1/job/{deploy.id}"
+    reactions, answer = await says(here, pull, "somebody", "@ci rerun unit")
+    assert (release.attempt, own.attempt, reactions) == (1, 1, ["eyes", "confused"])
+    assert "`unit` was not run again: that job belongs to another workflow run." in answer
+    assert here.github.requests.count("POST", RERUN_JOB) == 0
+
+
+@pytest.mark.parametrize("asked", ["@ci rerun", "@ci rerun all", "@ci rerun unit", "@ci run slow tests"])
+@pytest.mark.parametrize("who", ["somebody", "hubot"])
+async def test_a_run_that_waits_for_approval_is_not_restarted(here: Town, asked: str, who: str) -> None:
+    """GitHub runs it again for whoever asks, past the approval (kubernetes-sigs/prow#798)."""
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "action_required", {"unit": "action_required"})
+    _, answer = await says(here, pull, who, asked)
+    assert (run.attempt, run.conclusion) == (1, "action_required")
+    if "rerun" in asked:
+        assert "Waiting for approval, so not run again: `CI`." in answer
+        assert "Somebody with the write role can start it: `@ci approve ci`." in answer
+
+
+async def test_a_maintainer_approves_what_waits_on_the_head(here: Town) -> None:
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    waiting = here.repo.add_workflow_run(pull.head_sha, "CI", "action_required")
+    release = here.repo.add_workflow_run(pull.head_sha, "Release", "action_required", event="push", branch="main")
+    reactions, answer = await says(here, pull, "hubot", "@ci approve ci")
+    assert reactions == ["eyes", "+1"]
+    assert (waiting.status, waiting.conclusion, waiting.attempt) == ("queued", None, 1)
+    assert release.conclusion == "action_required"
+    assert f"Approving on `{pull.head_sha[:7]}`: `CI`." in answer
+
+
+@pytest.mark.parametrize("who", ["somebody", "triager", "reader"])
+async def test_nobody_without_the_write_role_approves(here: Town, who: str) -> None:
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "action_required")
+    reactions, answer = await says(here, pull, who, "@ci approve ci")
+    assert (reactions, run.conclusion) == (["eyes", "confused"], "action_required")
+    assert "Only people with the write role or a higher one may ask for this" in answer
+
+
+async def test_approval_is_for_the_head_that_the_maintainer_saw(here: Town) -> None:
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    await here.quiet()
+    here.github.webhooks.hold()
+    comment = pull.comment("hubot", "@ci approve ci")
+    pull.push()
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "action_required")
+    here.github.webhooks.release()
+    await here.quiet()
+    head = pull.head_sha
+    assert (pull.reactions(comment), run.conclusion) == (["eyes", "confused"], "action_required")
+    (answer,) = here.answers(pull)
+    assert f"Nothing was approved: the head moved to `{head[:7]}` since you wrote this." in answer
+    assert f"Look at `{head[:7]}`, then write `@ci approve ci {head[:12]}`." in answer
+    reactions, _ = await says(here, pull, "hubot", f"@ci approve ci {head[:12]}")
+    assert (reactions, run.conclusion) == (["eyes", "+1"], None)
+
+
+@pytest.mark.parametrize(
+    ("named", "says_why"),
+    [
+        ("0123456", "you named `0123456`, and the head is"),
+        ("main", "name one commit, with 7 to 40 digits of its SHA"),
+        ("012345", "name one commit, with 7 to 40 digits of its SHA"),
+        ("0123456 1234567", "name one commit, with 7 to 40 digits of its SHA"),
+    ],
+)
+async def test_a_commit_that_is_not_the_head_is_not_approved(here: Town, named: str, says_why: str) -> None:
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "action_required")
+    reactions, answer = await says(here, pull, "hubot", f"@ci approve ci {named}")
+    assert (reactions, run.conclusion) == (["eyes", "confused"], "action_required")
+    assert says_why in answer
+
+
+async def test_without_a_record_of_the_head_the_commit_must_be_named(here: Town) -> None:
+    """The App was installed after the pull request was opened: a push may have come after the comment."""
+    here.github.webhooks.lose("pull_request")
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "action_required")
+    reactions, answer = await says(here, pull, "hubot", "@ci approve ci")
+    assert (reactions, run.conclusion) == (["eyes", "confused"], "action_required")
+    assert "I do not know which commit was the head when you wrote this." in answer
+    reactions, _ = await says(here, pull, "hubot", f"@ci approve ci {pull.head_sha}")
+    assert (reactions, run.conclusion) == (["eyes", "+1"], None)
+
+
+async def test_nothing_waits(here: Town) -> None:
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+    _, answer = await says(here, pull, "hubot", "@ci approve ci")
+    assert f"No workflow run of this pull request waits for approval on `{pull.head_sha[:7]}`." in answer
+
+
+async def test_an_approval_that_github_refuses_says_what_to_do(here: Town) -> None:
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    here.repo.add_workflow_run(pull.head_sha, "CI", "action_required")
+    here.github.faults.add("POST", APPROVE, status=403)
+    reactions, answer = await says(here, pull, "hubot", "@ci approve ci")
+    assert reactions == ["eyes", "confused"]
+    assert "GitHub did not approve `CI` (403). The App needs the permission *Actions: write*." in answer
