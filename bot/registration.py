@@ -14,12 +14,16 @@ from bot.docs import table
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """One permission: its key in GitHub's API, its name on GitHub's pages, and what it is for."""
+    """One permission: its key in GitHub's API, its name on GitHub's pages, and what it is for.
+
+    One that is `on_demand` is named in the README, and the link leaves it out: most repositories do without it.
+    """
 
     key: str
     name: str
     access: str
     what_for: str
+    on_demand: bool = False
 
 
 # What reading and writing takes: https://docs.github.com/rest/authentication/permissions-required-for-github-apps
@@ -67,8 +71,18 @@ NEEDS = (
     Permission(
         "members", "Members, of the organization", "read", "`cc @octo-org/hexagon`; may be left out without teams"
     ),
+    Permission(
+        "workflows",
+        "Workflows",
+        "write",
+        "merging pull requests, and moving the nightly and the last good branch, across changes of "
+        "`.github/workflows`; optional, and not in the link: where it is missing, the refusal names it",
+        on_demand=True,
+    ),
 )
-PERMISSIONS = {need.key: need.access for need in NEEDS}
+PERMISSIONS = {need.key: need.access for need in NEEDS if not need.on_demand}
+ON_DEMAND = {need.key: need.access for need in NEEDS if need.on_demand}
+"""What the bot does without, until it has to do the one thing that needs it."""
 EVENTS = (
     "check_run",
     "check_suite",
@@ -99,7 +113,7 @@ def registration_url() -> str:
     https://docs.github.com/apps/sharing-github-apps/registering-a-github-app-using-url-parameters
     """
     settings = [("public", "false"), ("webhook_active", "true"), ("webhook_url", "https://YOUR-HOST/webhook")]
-    wanted = [(need.key, need.access) for need in NEEDS if need.key != "metadata"]
+    wanted = [(need.key, need.access) for need in NEEDS if need.key != "metadata" and not need.on_demand]
     return f"{NEW_APP}?{urlencode([*settings, *wanted, *(('events[]', event) for event in EVENTS)])}"
 
 

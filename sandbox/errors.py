@@ -11,6 +11,9 @@ from typing import Any
 DOCUMENTATION_URL = "https://docs.github.com/rest"
 NOT_FOUND = "Not Found"
 NOT_ACCESSIBLE = "Resource not accessible by integration"
+ARCHIVED = "Repository was archived so is read-only."
+LOCKED = "Unable to create {what} because issue is locked."
+LOCKING = "https://docs.github.com/articles/locking-conversations/"
 BAD_CREDENTIALS = "Bad credentials"
 REQUIRES_AUTHENTICATION = "Requires authentication"
 
@@ -30,6 +33,7 @@ class ApiError(Exception):
         errors: Sequence[str | Mapping[str, str]] = (),
         headers: Mapping[str, str] | None = None,
         mistake: bool = False,
+        documentation_url: str = DOCUMENTATION_URL,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -37,18 +41,24 @@ class ApiError(Exception):
         self.errors = list(errors)
         self.headers = dict(headers or {})
         self.mistake = mistake
+        self.documentation_url = documentation_url
 
     def body(self) -> dict[str, Any]:
         """Return the error as GitHub's JSON body."""
         body: dict[str, Any] = {"message": self.message}
         if self.errors:
             body["errors"] = self.errors
-        return body | {"documentation_url": DOCUMENTATION_URL, "status": str(self.status)}
+        return body | {"documentation_url": self.documentation_url, "status": str(self.status)}
 
 
 def not_found() -> ApiError:
     """Return the 404 that GitHub also gives for what the caller may not know about."""
     return ApiError(404, NOT_FOUND)
+
+
+def locked(what: str) -> ApiError:
+    """Return the 403 for a comment or reaction in a locked conversation; no App may write there."""
+    return ApiError(403, LOCKED.format(what=what), documentation_url=LOCKING)
 
 
 def not_accessible(permissions: Sequence[str] = (), level: str = "") -> ApiError:

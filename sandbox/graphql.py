@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .apps import Token
 from .conversation import Comment, Review, ReviewComment
-from .errors import ApiError
+from .errors import LOCKED, ApiError
 from .graphql_pulls import page_of_pulls
 from .issues import Issue, add_reaction, reactions_of
 from .pulls import PullRequest
@@ -67,6 +67,8 @@ def _react(github: GitHubSandbox, token: Token, mutation: str, values: Json) -> 
     if not (token.may("pull_requests", "write") or token.may("issues", "write")):
         return _error("Resource not accessible by integration", "FORBIDDEN")
     issue, on = subject
+    if issue.locked:
+        return _error(LOCKED.format(what="reaction"), "FORBIDDEN")
     user = token.installation.app.bot
     if mutation == "addReaction":
         add_reaction(user, CONTENTS[content], on, issue)

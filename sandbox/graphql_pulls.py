@@ -79,7 +79,7 @@ def _pull(pull: PullRequest, size: int, kinds: set[str], *, teams: bool) -> Json
         "__typename": "PullRequest",
         "number": pull.number,
         "isDraft": pull.draft,
-        "locked": False,
+        "locked": pull.locked,
         "createdAt": iso(pull.created_at),
         "updatedAt": iso(pull.updated_at),
         "lastEditedAt": iso(edited) if edited else None,

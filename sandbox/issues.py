@@ -49,6 +49,8 @@ class Issue:
         self.comments: list[Comment] = []
         self.reactions_to_body: list[Reaction] = []
         self.labels: list[Label] = []
+        self.locked = False
+        """Whether only people with write access may comment and react, and no App."""
         self.last_edited: tuple[datetime, User] | None = None
         """When the text was changed last, and by whom."""
         self.history: list[tuple[str, User, datetime]] = []

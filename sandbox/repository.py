@@ -38,6 +38,7 @@ class Repository:
         self.git = git or GitStore()
         self.parent: Repository | None = None
         self.private = False
+        self.archived = False
         self.default_branch = "main"
         self.created_at = self.pushed_at = github.clock.now()
         self.refs: dict[str, str] = {}

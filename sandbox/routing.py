@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from yarl import URL
 
 from .apps import App, Token
-from .errors import ApiError, invalid, not_accessible, not_found, refused
+from .errors import ARCHIVED, ApiError, invalid, not_accessible, not_found, refused
 from .git import Commit
 from .issues import Issue
 from .openapi import document
@@ -129,6 +129,8 @@ class Call:
             raise not_found()
         if not covered and self.route.level == "write":
             raise not_accessible()
+        if found.archived and self.route.level == "write":
+            raise ApiError(403, ARCHIVED)
         if covered and self.route.needs and not self._allowed:
             raise not_accessible(self.route.needs, self.route.level)
         return found

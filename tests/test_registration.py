@@ -19,6 +19,7 @@ def test_the_link_fills_in_every_permission_and_event() -> None:
     given = parse_qsl(address.query)
     assert f"{address.scheme}://{address.netloc}{address.path}" == "https://github.com/settings/apps/new"
     assert [value for name, value in given if name == "events[]"] == list(EVENTS)
+    assert "workflows" not in dict(given), "no App may change workflows unless its owner wants that"
     # GitHub adds this one to any other by itself.
     assert {"metadata": "read", **{n: v for n, v in given if v in ("read", "write")}} == PERMISSIONS
 
@@ -27,5 +28,6 @@ def test_the_readme_names_every_permission_and_event() -> None:
     text = registration_text()
     checks = "check runs of hardware labs, of `.github/nightjar.yaml` and of titles; finding a job by its name"
     assert f"| Checks | write | {checks} |" in text
+    assert "| Workflows | write | merging pull requests, and moving" in text
     assert "Events: *Check run*, *Check suite*, *Issue comment*, *Issues*, *Pull request*, " in text
     assert registration_url() in text

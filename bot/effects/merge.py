@@ -13,13 +13,15 @@ from bot.aside import aside
 from bot.effects.base import Applied, EffectContext
 from bot.effects.comments import Reply
 from bot.effects.wishes import KeepWish
-from bot.errors import RefusedToPerson, TryAgain
+from bot.errors import RefusedToPerson, TryAgain, UserError
 from bot.github.errors import is_conflict, is_forbidden, message_of
 from bot.github.markdown import code
 from bot.github.merging import Facts, commits_of, dequeue, enqueue, facts_of, put_merge
 from bot.github.permissions import role_of
 from bot.github.standing import MAY_WRITE, standing_of
+from bot.github.workflow_files import may_lack_workflows, pull_changes_workflows
 from bot.readiness import Standing, listed, reasons, undecided
+from bot.told import NEEDS_WORKFLOWS
 from bot.wishes import Wish, wish_key
 
 if TYPE_CHECKING:
@@ -130,6 +132,8 @@ class MergePull:
         try:
             commit = await put_merge(context.github, repository, self.number, {"sha": self.wish.sha, **words})
         except Exception as error:
+            if may_lack_workflows(error) and await pull_changes_workflows(context.github, repository, self.number):
+                raise UserError(NEEDS_WORKFLOWS) from error
             if not is_conflict(error):
                 raise
             now = await standing_of(context.github, repository, self.number)

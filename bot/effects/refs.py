@@ -8,7 +8,8 @@ from bot.effects.base import Applied, EffectContext
 from bot.errors import TryAgain, UserError
 from bot.github.errors import is_forbidden, is_unprocessable
 from bot.github.refs import AHEAD, DIVERGED, branch_head, compared
-from bot.told import refusal
+from bot.github.workflow_files import may_lack_workflows, move_changes_workflows
+from bot.told import NEEDS_WORKFLOWS, refusal
 
 REFS = "/repos/{+repo}/git/refs"
 ONE_REF = "/repos/{+repo}/git/refs/heads/{branch}"
@@ -75,4 +76,7 @@ class MoveBranch:
             # Its own words do not tell a protected branch from one that somebody moved since we looked.
             if await branch_head(context.github, repository, self.branch) != before:
                 raise TryAgain(WAS_MOVED.format(branch=self.branch)) from error
-            raise UserError(CANNOT.format(branch=self.branch) + str(refusal(error)).rstrip(".")) from error
+            why = str(refusal(error))
+            if may_lack_workflows(error) and await move_changes_workflows(context.github, repository, before, self.sha):
+                why = NEEDS_WORKFLOWS
+            raise UserError(CANNOT.format(branch=self.branch) + why.rstrip(".")) from error

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from bot.effects.base import Applied, EffectContext
 from bot.effects.comments import Reply
 from bot.errors import TryAgain
+from bot.github.forbidden import ConversationLocked
 from bot.github.markdown import code
 from bot.wishes import Wish, next_look, numbers_in, record_after, watch_key, wish_key
 
@@ -101,7 +103,9 @@ class EndWish:
             return Applied(NOTHING_TO_TELL, changed=False)
         sha, by = code(self.wish.sha[:7]), code(self.wish.by.login)
         text = OFF.format(sha=sha, by=by, url=self.wish.url, why=why)
-        await Reply(self.number, text, since=self.wish.asked_at).apply(context)
+        # In a conversation that somebody locked the answer is left out, and the merge is off all the same.
+        with suppress(ConversationLocked):
+            await Reply(self.number, text, since=self.wish.asked_at).apply(context)
         kept = Wish.read(await context.records.get(wish_key(context.repository.id, self.number)))
         if kept is not None and not kept.is_same(self.wish):
             return Applied(KEPT.format(sha=kept.sha[:7]))

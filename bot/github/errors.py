@@ -24,6 +24,7 @@ from gidgethub import (
 )
 
 from bot.errors import TryAgain
+from bot.github.forbidden import Cause, LockedForRest, cause_of
 
 MOVED = "what this writes to was renamed or moved: name it in app.yaml as it is called now"
 NOT_JSON = "the answer is not the JSON that it says it is"
@@ -147,6 +148,8 @@ def error_of(answer: Answer, what: str) -> Exception:
     try:
         sansio.decipher_response(answer.status, answer.headers, answer.body)
     except HTTPException as error:
+        if answer.status == HTTPStatus.FORBIDDEN and cause_of(str(error)) is Cause.LOCKED:
+            return LockedForRest(HTTPStatus.FORBIDDEN, str(error), headers=answer.headers)
         return error
     except (KeyError, TypeError, AttributeError, ValueError):
         pass

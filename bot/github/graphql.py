@@ -8,6 +8,8 @@ from typing import Any
 
 from gidgethub import GraphQLException, QueryError
 
+from bot.github.forbidden import Cause, LockedForGraphQL, cause_of
+
 _MUTATION = re.compile(r"\bmutation\b")
 
 
@@ -34,7 +36,9 @@ def data_of(response: Any) -> Any:
             first, *others = errors if isinstance(errors, list) else [errors]
             # QueryError reads the first error's message, so there has to be one.
             first = {"message": "GraphQL error", **(first if isinstance(first, Mapping) else {})}
-            raise QueryError({**response, "errors": [first, *others]})
+            answer = {**response, "errors": [first, *others]}
+            locked = cause_of(str(first["message"])) is Cause.LOCKED
+            raise LockedForGraphQL(answer) if locked else QueryError(answer)
         if "data" in response:
             return response["data"]
     raise GraphQLException("GitHub's GraphQL answer has neither data nor errors", response)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from sandbox.conversation import Comment
-from sandbox.errors import ApiError, not_found
+from sandbox.errors import ApiError, locked, not_found
 from sandbox.issues import Issue
 from sandbox.pulls import PullRequest
 from sandbox.repository import Repository
@@ -82,6 +82,8 @@ def list_comments(call: Call) -> Answer:
 def create_comment(call: Call) -> Answer:
     """Write a comment."""
     issue = call.issue
+    if issue.locked:
+        raise locked("comment")
     made = issue.comment(call.actor, _text(call), call.app)
     return Answer(issues.comment(made), 201, {"Location": issues.comment(made)["url"]})
 
@@ -113,6 +115,8 @@ def update_comment(call: Call) -> Answer:
     """Change the text of a comment."""
     comment = comment_of(call)
     text = _text(call)
+    if comment.issue.locked:
+        raise locked("comment")
     if text != comment.body:
         comment.issue.edit_comment(comment, text, call.actor)
     return Answer(issues.comment(comment))

@@ -13,6 +13,7 @@ from sandbox.pulls import PullRequest
 from sandbox.routing import Answer, Call, route, too_long
 from sandbox.users import Team, User
 from sandbox.views import issues, repositories, users
+from sandbox.workflow_files import check_workflows
 
 from .issues import BODY_LIMIT, REPO, change
 
@@ -123,6 +124,9 @@ def merge(call: Call) -> Answer:
         raise ApiError(405, NOT_MERGEABLE)
     method = body.get("merge_method", "merge")
     rules.check(pull, method)
+    git = call.repository.git
+    start = git.merge_base(pull.head_sha, pull.base_sha)
+    check_workflows(call, start.files if start else {}, git.commits[pull.head_sha].files)
     sha = pull.merge(call.actor, method, body.get("commit_title"), body.get("commit_message"))
     return Answer({"sha": sha, "merged": True, "message": "Pull Request successfully merged"})
 

@@ -6,7 +6,7 @@ https://docs.github.com/rest/reactions/reactions
 from __future__ import annotations
 
 from sandbox.conversation import Comment, ReviewComment
-from sandbox.errors import not_found
+from sandbox.errors import locked, not_found
 from sandbox.issues import Issue, add_reaction, reactions_of
 from sandbox.routing import Answer, Call, route
 from sandbox.views import issues
@@ -27,6 +27,8 @@ def _list(call: Call, subject: Issue | Comment | ReviewComment) -> Answer:
 
 def _add(call: Call, subject: Issue | Comment | ReviewComment, issue: Issue) -> Answer:
     """Answer 201 for a new reaction, 200 for one that was there."""
+    if issue.locked:
+        raise locked("reaction")
     reaction, new = add_reaction(call.actor, str(call.body["content"]), subject, issue)
     return Answer(issues.reaction(reaction), 201 if new else 200)
 

@@ -12,6 +12,7 @@ from sandbox.errors import ApiError, invalid, not_found, refused
 from sandbox.repository import HEADS, Repository
 from sandbox.routing import Answer, Call, route
 from sandbox.views import repositories
+from sandbox.workflow_files import check_workflows
 
 from .issues import REPO
 
@@ -48,6 +49,7 @@ def create_ref(call: Call) -> Answer:
         raise refused(NO_OBJECT)
     if name in repository.refs:
         raise refused(EXISTS)
+    check_workflows(call, {}, repository.git.commits[sha].files)
     repository.move(name, sha, call.actor)
     return Answer(repositories.ref(repository, name), 201)
 
@@ -66,6 +68,7 @@ def update_ref(call: Call) -> Answer:
         if name.removeprefix(HEADS) in repository.protected:
             raise refused(PROTECTED)
     if repository.refs[name] != sha:
+        check_workflows(call, repository.git.commits[repository.refs[name]].files, repository.git.commits[sha].files)
         repository.move(name, sha, call.actor)
     return Answer(repositories.ref(repository, name))
 

@@ -102,7 +102,7 @@ def _common(found: Issue) -> Json:
         "user": users.opener(found.user) if isinstance(found, PullRequest) else users.author(found.user),
         "labels": [repositories.label(found.repository, label) for label in found.labels],
         "state": found.state,
-        "locked": False,
+        "locked": found.locked,
         "active_lock_reason": None,
         "assignee": None,
         "assignees": [],

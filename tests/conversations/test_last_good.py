@@ -177,6 +177,35 @@ async def test_a_protected_branch_is_told_of_in_an_issue_that_closes_by_itself(p
     assert (place.head, issue.state) == (tip, "closed")
 
 
+async def test_a_move_across_a_change_of_workflows_names_the_permission_that_it_needs(place: GoodTown) -> None:
+    """GitHub says "Resource not accessible by integration", which names nothing."""
+    first = place.checked("first", GREEN)
+    await place.look()
+    sha = place.town.repo.push("main", {".github/workflows/ci.yml": "on: push"}, by="hubot").sha
+    place.check(sha, GREEN)
+    await place.look()
+    assert place.head == first
+    (issue,) = place.issues
+    needed = (
+        "But the branch last-successful cannot be moved: GitHub does not let me: this changes files in "
+        "`.github/workflows`, for which the App needs the permissions *Contents: write* and *Workflows: write*."
+    )
+    assert needed in (issue.body or "")
+    assert "*Workflows: write*" in (await place.told())["trouble"]
+    place.town.app.permissions["workflows"] = "write"
+    place.town.github.tokens.expire_all()
+    await place.look()
+    assert (place.head, issue.state) == (sha, "closed")
+
+
+async def test_a_branch_that_is_made_where_there_are_workflows_names_the_permission_too(place: GoodTown) -> None:
+    sha = place.town.repo.push("main", {".github/workflows/ci.yml": "on: push"}, by="hubot").sha
+    place.check(sha, GREEN)
+    await place.look()
+    assert place.head is None
+    assert "*Workflows: write*" in (place.issues[0].body or "")
+
+
 async def test_a_refusal_to_tell_of_checks_fails_the_run_in_sight_of_everybody(place: GoodTown) -> None:
     place.checked("first", GREEN)
     fault = place.town.github.faults.add(*CHECK_RUNS, status=403, message="Resource not accessible", times=None)

@@ -107,6 +107,75 @@ async def test_an_app_that_may_not_merge_says_which_permission_it_lacks(tmp_path
         assert len(await here.failures()) == 1, "whoever owns the App has to grant it"
 
 
+WORKFLOW = {".github/workflows/ci.yml": "on: push"}
+NEEDS_WORKFLOWS = (
+    "GitHub does not let me: this changes files in `.github/workflows`, for which the App needs the permissions "
+    "*Contents: write* and *Workflows: write*. Whoever owns the App grants them in the App's settings; an owner of the "
+    "repository then accepts it. Somebody with write access can also do it on GitHub."
+)
+
+
+async def test_a_merge_that_changes_workflows_names_the_permission_that_it_needs(here: Town) -> None:
+    """GitHub says "Resource not accessible by integration", which names nothing (chdsbd/kodiak#641)."""
+    pull = ready(here, files=WORKFLOW)
+    assert await says(here, pull, "@ci merge") == f"eyes confused\n- 😕 `@ci merge`: {NEEDS_WORKFLOWS}"
+    assert await here.failures() == [NEEDS_WORKFLOWS]
+
+
+async def test_with_that_permission_workflows_are_merged_as_anything_is(tmp_path: Path) -> None:
+    permissions = {**PERMISSIONS, "workflows": "write"}
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", permissions=permissions) as here:
+        assert await says(here, ready(here, files=WORKFLOW), "@ci merge") == "eyes +1"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "words"),
+    [
+        ("Protected branch update failed for refs/heads/main.", "GitHub refused, saying `Protected branch update"),
+        (
+            "Although you appear to have the correct authorization credentials, the `octocat` organization has an IP "
+            "allow list enabled, and your IP address is not permitted to access this resource.",
+            "GitHub does not let me: the organization has an IP allow list, and the address of the server that I run "
+            "on is not on it. An owner of the organization can add that address.",
+        ),
+        (
+            "Resource protected by organization SAML enforcement. You must grant your OAuth token access to this "
+            "organization.",
+            "GitHub does not let me: the organization requires SAML single sign-on, and the App is not authorized",
+        ),
+    ],
+)
+async def test_a_403_is_told_by_its_cause(here: Town, sentence: str, words: str) -> None:
+    pull = ready(here)
+    await here.quiet()
+    here.github.faults.add("PUT", MERGE, status=403, message=sentence)
+    assert words in await says(here, pull, "@ci merge")
+
+
+async def test_a_command_in_a_locked_conversation_is_carried_out_and_no_failure_is_counted(here: Town) -> None:
+    """GitHub lets no App comment or react there, so that nothing is left to say it."""
+    pull = ready(here)
+    await here.quiet()
+    pull.locked = True
+    assert await says(here, pull, "@ci merge") == ""
+    assert pull.merged_at is not None
+    assert await says(here, pull, "@ci merge") == ""
+    assert await here.failures() == []
+    record = (await here.bot.engine.journal.recent(limit=1))[0]
+    assert (record.state, record.reason) == (
+        "refused",
+        "Unable to create reaction because issue is locked.; Unable to create comment because issue is locked.",
+    )
+
+
+async def test_nothing_is_written_to_an_archived_repository_and_the_reason_is_kept(here: Town) -> None:
+    pull = ready(here)
+    await here.quiet()
+    here.repo.archived = True
+    assert await says(here, pull, "@ci merge") == ""
+    assert "Repository was archived so is read-only." in "".join(await here.failures())
+
+
 async def test_conflicts_that_github_has_to_look_for_are_waited_for(here: Town) -> None:
     pull = ready(here)
     await here.quiet()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.wishes import waiting as numbers_waiting
 from sandbox import PullRequest
 from sandbox.rules import Rules
 from tests.conversations.lab import Moments
@@ -30,6 +31,11 @@ async def waiting(here: Town, *, by: str = "octocat", approved: bool = True, **v
     report(here, pull, "pending")
     assert (await says(here, pull, WHEN_GREEN, by)).startswith("eyes +1\n")
     return pull
+
+
+async def waiting_numbers(here: Town) -> list[int]:
+    """Return the pull requests for which a merge waits."""
+    return await numbers_waiting(here.bot.engine.records, here.repo.id)
 
 
 def word(here: Town, pull: PullRequest) -> str:
@@ -121,6 +127,16 @@ async def test_a_push_calls_it_off_and_says_so_once(here: Town) -> None:
     url = f"{here.github.url}/octocat/compiler/pull/1#issuecomment-{comment.id}"
     assert f"The merge of `{old[:7]}` that `octocat` [asked for]({url}) is off. The head moved to `" in told
     assert told.endswith("`: look at what was pushed, and ask again if it is to be merged.")
+
+
+async def test_in_a_locked_conversation_a_merge_is_called_off_without_a_word(here: Town) -> None:
+    pull = await waiting(here)
+    pull.locked = True
+    pull.push()
+    await here.quiet()
+    assert word(here, pull) == ""
+    assert await waiting_numbers(here) == []
+    assert await here.failures() == []
 
 
 HINDRANCES: list[tuple[Callable[[PullRequest], object], str]] = [

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from gidgethub import BadRequest, GraphQLException, QueryError
 
+from bot.errors import Refusal
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.errors import RateLimited, Unavailable, WriteRefused, is_not_found
+from bot.github.forbidden import LockedForGraphQL
 from bot.github.graphql import data_of, graphql_url, is_mutation
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import INSTALLATION, Apps, Seen, quota
@@ -38,6 +40,15 @@ async def test_enterprise_is_asked_at_its_own_address(scripted: ScriptedGitHub, 
     asked = scripted.asked_for("POST", "/api/graphql")[0]
     assert asked.json == {"query": QUERY, "variables": {"number": 1}}
     assert asked.bearer.startswith("ghs_")
+
+
+def test_a_locked_conversation_is_told_from_a_permission_that_is_missing() -> None:
+    """Reviews take reactions through GraphQL alone."""
+    with pytest.raises(LockedForGraphQL):
+        data_of({"errors": [{"type": "FORBIDDEN", "message": "Unable to create reaction because issue is locked."}]})
+    with pytest.raises(QueryError) as raised:
+        data_of({"errors": [{"type": "FORBIDDEN", "message": "Resource not accessible by integration"}]})
+    assert not isinstance(raised.value, Refusal)
 
 
 async def test_a_rate_limit_in_a_200_is_a_rate_limit(scripted: ScriptedGitHub, gh: GitHub) -> None:

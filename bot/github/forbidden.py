@@ -1,0 +1,61 @@
+"""Why GitHub forbids something: a 403 has one of many causes, and only GitHub's sentence tells them apart.
+
+https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from gidgethub import BadRequest, QueryError
+
+from bot.errors import Refusal
+
+
+class Cause(StrEnum):
+    """What a 403 was for, where GitHub's sentence says so."""
+
+    ARCHIVED = "archived"
+    LOCKED = "locked"
+    WORKFLOWS = "workflows"
+    ADDRESS = "address"
+    SAML = "saml"
+
+
+class ConversationLocked(Refusal):
+    """Somebody locked the conversation: only people with write access may write in it, and no App may.
+
+    https://docs.github.com/en/communities/moderating-comments-and-conversations/locking-conversations
+    """
+
+
+class LockedForRest(ConversationLocked, BadRequest):
+    """The REST API says so."""
+
+
+class LockedForGraphQL(ConversationLocked, QueryError):
+    """GraphQL says so."""
+
+
+# What GitHub's sentences contain, in small letters. One sentence may say both that a repository was archived and that
+# its issues are therefore locked, so the order matters.
+_SIGNS = (
+    (Cause.ARCHIVED, "was archived so is read-only"),
+    (Cause.LOCKED, "is locked"),
+    (Cause.WORKFLOWS, "without `workflows` permission"),
+    (Cause.ADDRESS, "has an ip allow list enabled"),
+    (Cause.SAML, "saml enforcement"),
+)
+_GENERIC = frozenset({"", "forbidden", "not found", "resource not accessible by integration"})
+"""Sentences that say no more than that the App lacks some permission."""
+
+
+def cause_of(sentence: str) -> Cause | None:
+    """Return what GitHub's sentence says of the cause, None where it names none that we know."""
+    small = sentence.casefold()
+    return next((cause for cause, sign in _SIGNS if sign in small), None)
+
+
+def is_generic(sentence: str) -> bool:
+    """Say whether GitHub's sentence tells people nothing that the status 403 does not."""
+    return sentence.strip().rstrip(".").casefold() in _GENERIC

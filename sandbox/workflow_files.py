@@ -1,0 +1,25 @@
+"""What an App without the permission `workflows` may not do: merge or move a branch across a change of workflow files.
+
+GitHub answers as for any permission that is missing: https://github.com/chdsbd/kodiak/issues/641
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from .errors import not_accessible
+from .git import changes
+
+if TYPE_CHECKING:
+    from .routing import Call
+
+FOLDER = ".github/workflows/"
+
+
+def check_workflows(call: Call, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Raise GitHub's 403 `ApiError` where workflow files differ between two trees, and the token may not write them."""
+    if call.token is None or call.token.may("workflows", "write"):
+        return
+    if any(change.path.startswith(FOLDER) for change in changes(before, after)):
+        raise not_accessible(call.route.needs, call.route.level)
