@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import zstandard
 
 from bot.results.columns import BOUNDS, CODES, FLAKY, STATUS_BITS, STATUS_BYTES
-from bot.results.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL, TooMuch
+from bot.results.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL, Refused, TooMuch
 from bot.results.model import BAD, Case, Status, Trouble
 
 LEFT_OUT = "\n… {count:,} characters left out …\n"
 CUT_MESSAGE = "…"
+SAME_NAME = "two tests have names that differ in a line break alone; give each a name of its own"
 TOO_MANY = f"the files have more than {MAX_TESTS:,} tests together; send the run in shards"
 IN_ID = "@"
 """Stands for the path with which the test's ID begins."""
@@ -75,6 +77,21 @@ class Columns:
     def __len__(self) -> int:
         """Return how many tests there are."""
         return len(self.tests)
+
+    def __getstate__(self) -> tuple[object, ...]:
+        """Return it without hashes, which mean nothing in another process: tests by their place instead."""
+        place = {key: number for number, key in enumerate(self.tests)}
+        reasons = {place[key]: why for key, why in self.reasons.items()}
+        return self.names, array("H", self.tests.values()).tobytes(), reasons, self.whys, self.texts, self.bodies
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Read it back, with the hashes of this process."""
+        self.names, tests, reasons, self.whys, self.texts, self.bodies = state
+        keys = [hash(name) for name in read_names(self.names)]
+        self.tests = {key: _PACKED[packed] for key, packed in zip(keys, memoryview(tests).cast("H"), strict=True)}
+        if len(self.tests) < len(keys):
+            raise Refused(SAME_NAME)
+        self.reasons = {keys[number]: why for number, why in reasons.items()}
 
 
 def split(packed: int) -> tuple[int, int]:

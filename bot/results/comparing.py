@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.github.pages import PER_PAGE
 from bot.payload import Payload
-from bot.results.compare import CONFIRMED_RUNS, Told, compare, confirmed
+from bot.results.compare import CONFIRMED_RUNS, Comparison, Counts
+from bot.results.compared import compared_with, with_confirmed
 from bot.results.findings import Baseline, Compared
 from bot.results.model import Seen
 from bot.results.state import SuiteState, TargetState
+from bot.untrusted.limits import OverLimit
+from bot.untrusted.queue import Owner
 
 if TYPE_CHECKING:
     from bot.plan import Context
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 COMMITS = "/repos/{+repo}/commits{?sha}"
 MOST_COMMITS = 1_000
 """Commits that are looked through for one to compare with: ten requests, where one is the rule."""
+
+COST_TOO_MUCH = "it could not be compared: {why}"
 
 
 async def compared_suites(context: Context, state: TargetState) -> dict[str, Compared]:
@@ -37,51 +41,27 @@ async def _compared(context: Context, state: TargetState, suite: SuiteState, anc
     async def seen(ancestor: Baseline) -> Mapping[str, Seen]:
         return await context.results.seen(state.about, suite.suite, ancestor.sha)
 
-    if not ancestors:
-        return await asyncio.to_thread(compared_with, suite, None, None)
-    before = await seen(ancestors[0])
-    told = await asyncio.to_thread(compared_with, suite, ancestors[0], before)
-    # What fails at a pull request's head and on the nightly branch before it is no news of the pull request.
-    if len(ancestors) == 1 or not (state.mainline and told.comparison.still_failing):
-        return told
-    told = replace(told, good=ancestors[1])
-    return await asyncio.to_thread(with_confirmed, told, suite, before, await seen(ancestors[1]))
+    async def apart(function: Callable[..., Compared], *arguments: object) -> Compared:
+        # How each test failed, which may be much, is not compared.
+        bare = replace(suite, details={})
+        pool, owner = (
+            context.results.pool,
+            Owner(state.about.repository.lower(), f"{state.about.check_name} {state.sha}"),
+        )
+        return await pool.run(owner, pool.limits.comparison, function, bare, *arguments)
 
-
-def compared_with(suite: SuiteState, baseline: Baseline | None, before: Mapping[str, Seen] | None) -> Compared:
-    """Compare a suite with its baseline. Of what may still come, nothing is told as gone."""
-    comparison = compare(suite.seen, before, exit_status=exit_status(suite))
-    if not suite.complete:
-        comparison = replace(comparison, gone=())
-    return Compared(comparison, baseline)
-
-
-def with_confirmed(
-    told: Compared, suite: SuiteState, before: Mapping[str, Seen], earlier: Mapping[str, Seen]
-) -> Compared:
-    """Add which failures are confirmed by this run, its baseline (`before`) and the baseline's own (`earlier`)."""
-    first = compare(before, earlier, exit_status=None)
-    now = dict(told.comparison.renamed)
-    runs = (
-        Told(_renamed(_renamed(earlier, dict(first.renamed)), now)),
-        Told(_renamed(before, now), mass=first.mass),
-        Told(suite.seen, mass=told.comparison.mass),
-    )
-    return replace(told, confirmed=confirmed(runs))
-
-
-def _renamed(seen: Mapping[str, Seen], names: Mapping[str, str]) -> Mapping[str, Seen]:
-    return {names.get(test, test): one for test, one in seen.items()} if names else seen
-
-
-def exit_status(suite: SuiteState) -> int | None:
-    """Return the worst exit status of a suite's shards, each as its last run told it; None where none told.
-
-    A negative one is a signal's, and worse than any other.
-    """
-    last = {run.claims.shard_index: run.claims.exit_status for run in suite.runs if run.claims is not None}
-    told = [status for status in last.values() if status is not None]
-    return max(told, key=lambda status: (status < 0, status), default=None)
+    try:
+        if not ancestors:
+            return await apart(compared_with, None, None)
+        before = await seen(ancestors[0])
+        told = await apart(compared_with, ancestors[0], before)
+        # What fails at a pull request's head and on the nightly branch before it is no news of the pull request.
+        if len(ancestors) == 1 or not (state.mainline and told.comparison.still_failing):
+            return told
+        told = replace(told, good=ancestors[1])
+        return await apart(with_confirmed, told, before, await seen(ancestors[1]))
+    except OverLimit as error:
+        return Compared(Comparison(Counts(), bool(ancestors), infra=COST_TOO_MUCH.format(why=error)))
 
 
 async def nearest(context: Context, sha: str, candidates: Mapping[str, Collection[str]]) -> dict[str, list[Baseline]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,11 +20,8 @@ import structlog
 
 from bot.config.types import seconds
 from bot.errors import UserError
-from bot.results import formats
 from bot.results.admission import Admissions, check_quota, lab_of
-from bot.results.collect import Columns, collect, merge
 from bot.results.files import FileLists
-from bot.results.identity import Resolver
 from bot.results.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES, Refused, TooMuch
 from bot.results.manifest import (
     FILE_MISSING,
@@ -36,8 +33,12 @@ from bot.results.manifest import (
     read_manifest,
 )
 from bot.results.model import RunKey
+from bot.results.parse import parse_run
 from bot.results.state import Admission, Run, RunState
 from bot.storage import Arrival, NotThere, Source
+from bot.untrusted.limits import OverLimit
+from bot.untrusted.pool import Pool
+from bot.untrusted.queue import Owner
 
 if TYPE_CHECKING:
     from bot.config.results import Results
@@ -54,7 +55,7 @@ ONCE_NAMED = (
 ONCE_CORRECTED = "upload the run under another run ID when that is corrected"
 GONE = "{key} is not there any more"
 LARGER = "{name} has more than the {expected:,} bytes that manifest.json says"
-UNREADABLE = "{name}: {why}"
+COST_TOO_MUCH = "the files could not be read: {why}; send the run in shards, under another run ID"
 NEVER_CAME = "{missing}; it was waited for in vain, upload the run again under another run ID"
 MOST_TOLD = 5
 """Files of which it is told what is wrong with them; of the others, how many they are."""
@@ -93,9 +94,15 @@ class Intake:
     """Takes runs, one after the other or several at once; `now` is the time in seconds since 1970."""
 
     def __init__(
-        self, store: ResultsStore, admissions: Admissions, files: FileLists, now: Callable[[], float] = time.time
+        self,
+        store: ResultsStore,
+        admissions: Admissions,
+        files: FileLists,
+        pool: Pool,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
+        self._pool = pool
         self._admissions = admissions
         self._files = files
         self._now = now
@@ -156,15 +163,22 @@ class Intake:
             return known
 
     async def _read(self, taking: Taking, run: Run, manifest: Manifest, *, again: bool, waited: bool) -> Run:
+        owner = Owner(taking.key.repository.lower(), f"{taking.key.lab}/{taking.key.target}")
+        self._pool.check(owner)  # before anything is fetched for it
+        names = [(entry.name, entry.format) for entry in manifest.files]
         try:
             if waited:  # and each look would read all that is there
                 await _check_arrived(taking, manifest.files)
             with ExitStack() as folder:
                 files = await self._fetch_all(taking, manifest.files, folder)
                 listed = await self._files.of(taking.github, taking.key.repository, taking.key.sha)
-                columns = await asyncio.to_thread(_parsed, manifest.files, files, listed)
+                limits = self._pool.limits.run
+                columns = await self._pool.run(owner, limits, parse_run, names, listed, files=files)
         except Incomplete as error:
             return await self._wait(run, str(error), seconds(taking.config.deadline))
+        except OverLimit as error:
+            reason = COST_TOO_MUCH.format(why=error)
+            return await self._note(replace(run, state=RunState.INCOMPLETE, reason=reason))
         except Refused as error:
             # The lab's results exist, and nobody can read them: that is to be seen, not passed over.
             return await self._note(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
@@ -252,17 +266,3 @@ async def _check_arrived(taking: Taking, entries: Sequence[FileEntry]) -> None:
     if faults:
         more = f"; and {len(faults) - MOST_TOLD} more files" if len(faults) > MOST_TOLD else ""
         raise Incomplete("; ".join(faults[:MOST_TOLD]) + more)
-
-
-def _parsed(entries: Sequence[FileEntry], files: Sequence[BinaryIO], listed: frozenset[str]) -> Columns:
-    return merge(_each_parsed(entries, files, listed))
-
-
-def _each_parsed(entries: Sequence[FileEntry], files: Sequence[BinaryIO], listed: frozenset[str]) -> Iterator[Columns]:
-    resolve = Resolver(listed).resolve
-    for entry, file in zip(entries, files, strict=True):
-        try:
-            yield collect(formats.read(file, entry.name, entry.format), resolve)
-        except Refused as error:
-            said = str(error)
-            raise Refused(said if entry.name in said else UNREADABLE.format(name=entry.name, why=said)) from error

@@ -15,6 +15,7 @@ from bot.results.service import ResultsService
 from bot.results.store import ResultsStore
 from bot.results.watch import Watch
 from bot.storage import Bucket
+from bot.untrusted.pool import Pool
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -47,7 +48,7 @@ async def open_results(
     """
     store = ResultsStore(url, now=now)
     await asyncio.to_thread(store.open)
-    aws = Aws()
+    aws, pool = Aws(), Pool()
     try:
         watch = Watch(
             config,
@@ -61,9 +62,10 @@ async def open_results(
         )
         if any(repository.results is not None for repository in config.repositories.values()):
             await asyncio.to_thread(check_environment, list(watch.queues))
-        service = ResultsService(store, engine.records, watch, now)
+        service = ResultsService(store, engine.records, watch, pool, now)
         queues = tuple(Notifications(aws, queue, places) for queue, places in watch.queues.items())
         yield ResultsParts(service, watch, store, queues)
     finally:
+        pool.close()
         aws.close()
         store.close()

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from bot.results.compare import GOOD, MASS_TESTS, absent
-from bot.results.comparing import exit_status
+from bot.results.compared import exit_status
 from bot.results.findings import Baseline, Findings
 from bot.results.model import BAD
 from bot.results.state import SuiteState

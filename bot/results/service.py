@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
     from bot.results.store import ResultsStore
     from bot.results.watch import Watch
+    from bot.untrusted.pool import Pool
 
 SWITCHED_OFF = "app.yaml has no results for {repository} any more"
 NO_RUN = "{key} is not laid out as a run below {prefix}"
@@ -40,13 +41,14 @@ class ResultsService:
     """The results of all repositories that have labs."""
 
     def __init__(
-        self, store: ResultsStore, records: Records, watch: Watch, now: Callable[[], float] = time.time
+        self, store: ResultsStore, records: Records, watch: Watch, pool: Pool, now: Callable[[], float] = time.time
     ) -> None:
+        self.pool = pool
         self._store = store
         self._watch = watch
         self._files = FileLists()
-        self.artifacts = Artifacts(self._files)
-        self._intake = Intake(store, Admissions(records, now), self._files, now)
+        self.artifacts = Artifacts(self._files, pool)
+        self._intake = Intake(store, Admissions(records, now), self._files, pool, now)
 
     # What handlers ask
 

@@ -6,18 +6,22 @@ import asyncio
 import gzip
 import io
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from bot.ci import artifacts
-from bot.ci.artifacts import LEFT_OUT, MOST_ARTIFACTS, Artifacts, Budget, Reports, WorkflowRun
+from bot.ci import archives, artifacts
+from bot.ci.archives import Budget
+from bot.ci.artifacts import LEFT_OUT, MOST_ARTIFACTS, Artifacts, Reports, WorkflowRun
 from bot.ci.outcomes import Suite
 from bot.errors import TryAgain
 from bot.github.client import GitHub
 from bot.results.files import FileLists
 from bot.results.limits import Refused, TooMuch
 from bot.results.model import Status
+from bot.untrusted.limits import AllLimits, Limits
+from bot.untrusted.pool import Pool
 from sandbox import workflows
 from sandbox.artifacts import zipped
 from tests.handlers.driver import FULL_NAME, World, a_world
@@ -46,7 +50,7 @@ def archive(**files: str) -> io.BytesIO:
 
 
 def parsed(file: io.BytesIO, listed: frozenset[str], limit: int = 1 << 20) -> tuple[Suite, tuple[str, ...]]:
-    return artifacts.parsed(file, listed, Budget(limit))
+    return archives.parsed(file, listed, Budget(limit))
 
 
 def test_the_tests_of_an_archive_have_the_ids_that_the_repository_gives_them() -> None:
@@ -121,7 +125,9 @@ def a_run(world: World) -> workflows.WorkflowRun:
 
 async def read(world: World, run: workflows.WorkflowRun, *patterns: str, reader: Artifacts | None = None) -> Reports:
     known = WorkflowRun(run.id, run.attempt, run.head_sha, "")
-    return await (reader or Artifacts(FileLists())).of_run(await client(world), FULL_NAME, known, patterns or ("*",))
+    return await (reader or world.pipeline.results.artifacts).of_run(
+        await client(world), FULL_NAME, known, patterns or ("*",)
+    )
 
 
 async def test_each_artifact_is_a_suite(world: World) -> None:
@@ -202,7 +208,7 @@ async def test_all_artifacts_of_a_run_have_one_limit_together(world: World) -> N
     for number in range(4):
         run.upload(f"tests-{number}", {"a.xml": text})
     world.github.requests.clear()
-    reports = await read(world, run, reader=Artifacts(FileLists(), most=2 * len(text)))
+    reports = await read(world, run, reader=Artifacts(FileLists(), world.pipeline.results.pool, most=2 * len(text)))
     assert list(reports.suites) == ["tests-0", "tests-1"]
     assert reports.unread == {"tests-2", "tests-3"}
     told = f"`the files of all artifacts that are read have more than {2 * len(text):,} bytes together"
@@ -210,9 +216,30 @@ async def test_all_artifacts_of_a_run_have_one_limit_together(world: World) -> N
     assert world.github.requests.count("GET", ZIP) == 3, "beyond the limit nothing more is fetched"
 
 
+async def test_an_artifact_that_costs_too_much_is_told_with_the_limit_and_no_more_are_read(world: World) -> None:
+    """Each artifact may use its seconds: twenty of them in a row would keep a core busy for minutes."""
+    run = a_run(world)
+    run.upload("tests-1", {"a.xml": junit(add="passed")})
+    run.upload("tests-2", {"a.xml": junit(add="passed")})
+    world.github.requests.clear()
+    with closing(
+        Pool(limits=AllLimits(artifact=Limits("reading one artifact", cpu=1, wall=1e-6, memory=1 << 30)))
+    ) as pool:
+        reports = await read(world, run, reader=Artifacts(FileLists(), pool))
+    assert not reports.suites
+    assert reports.unread == {"tests-1", "tests-2"}
+    cost = "`reading one artifact may take 1e-06 seconds, and this took longer`"
+    others = "`an artifact of this run before it cost too much to read, so no more of the run are read`"
+    assert reports.troubles == (
+        f"The artifact `tests-1` could not be read: {cost}.",
+        f"The artifact `tests-2` could not be read: {others}.",
+    )
+    assert world.github.requests.count("GET", ZIP) == 1
+
+
 async def test_a_run_is_read_once_for_all_who_ask(world: World) -> None:
     """Two sections tell of one run, and one run of the base branch serves many pull requests."""
-    run, reader = a_run(world), Artifacts(FileLists())
+    run, reader = a_run(world), world.pipeline.results.artifacts
     run.upload("tests", {"a.xml": junit(add="passed")})
     first, second = await asyncio.gather(read(world, run, reader=reader), read(world, run, reader=reader))
     assert second is first, "both asked at the same moment"

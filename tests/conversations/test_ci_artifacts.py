@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -362,3 +363,15 @@ async def test_runs_that_are_not_of_the_tests_cost_nothing(here: Town) -> None:
     on_main(here, ALL_PASS)
     assert await cost(here) == {}
     assert pull.comments == []
+
+
+async def test_an_artifact_that_costs_too_much_is_told_with_the_limit(here: Town) -> None:
+    on_main(here, ALL_PASS)
+    pull = await opened(here)
+    pool = here.bot.results.service.pool
+    pool.limits = replace(pool.limits, artifact=replace(pool.limits.artifact, wall=1e-6))
+    ran(here, pull.head_sha, ADD_SKIPPED)
+    await here.quiet()
+    told = "could not be read: `reading one artifact may take 1e-06 seconds, and this took longer`."
+    assert told in section(pull)
+    assert await here.failures() == []

@@ -336,7 +336,7 @@ async def test_a_bucket_that_is_read_anew_gives_what_was_known(tmp_path: Path, a
         anew.open()
         for store, times in ((results.store, 1), (anew, 2)):
             later = Moments(2 * FOR_EVER)
-            service = ResultsService(store, here.bot.engine.records, results.watch, later)
+            service = ResultsService(store, here.bot.engine.records, results.watch, results.service.pool, later)
             for _ in range(times):
                 pages = [page async for page in results.watch.source_for(aws_world.name).manifests("results/")]
                 arrivals = [arrival for page in pages for arrival in page]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
 import pytest
 
 from bot.storage import Arrival
+from bot.untrusted.limits import AllLimits
 from tests.bucket import World
 from tests.conversations.lab import CHECK, TEST_FILE, LabTown, junit, lab_town
 
@@ -371,3 +373,39 @@ async def test_an_operator_sees_how_old_everything_is(place: LabTown) -> None:
     for target in ("hexagon-v73", "adreno"):  # of the second one no run has ever come
         labels = f'{{lab="example-lab",repository="octocat/compiler",target="{target}"}}'
         assert 0 <= float(told[f"nightjar_results_newest_run_age_seconds{labels}"]) < 600
+
+
+async def test_a_run_whose_files_cost_too_much_is_shown_with_the_limit_and_not_read_again(place: LabTown) -> None:
+    """What no limit of our own catches, the kernel ends: the lab sees which limit, and what to do."""
+    pool = place.town.bot.results.service.pool
+    pool.limits = replace(pool.limits, run=replace(pool.limits.run, wall=1e-6))
+    night = place.night()
+    place.upload(night, {"ops.xml": junit(**GOOD)})
+    await place.settle()
+    check = place.check(night)
+    assert check.title == "Incomplete: 1 unusable run of operators"
+    assert (
+        "the files could not be read: reading the files of one run may take 1e-06 seconds, and this took longer; "
+        "send the run in shards, under another run ID" in str(check.summary)
+    )
+    assert await place.town.failures() == []
+    pool.limits = AllLimits()
+    await place.settle()
+    assert place.check(night).title == check.title, "it is final"
+
+
+async def test_a_comparison_that_costs_too_much_is_told_in_the_check(place: LabTown) -> None:
+    night = place.night()
+    place.upload(night, {"ops.xml": junit(**GOOD)})
+    await place.settle()
+    pool = place.town.bot.results.service.pool
+    pool.limits = replace(pool.limits, comparison=replace(pool.limits.comparison, wall=1e-6))
+    night = place.night()
+    place.upload(night, {"ops.xml": junit(**BAD)})
+    await place.settle()
+    check = place.check(night)
+    assert check.conclusion == "neutral"
+    assert str(check.title).startswith(
+        "The lab's run says nothing about the code: it could not be compared: comparing one suite may"
+    )
+    assert await place.town.failures() == []

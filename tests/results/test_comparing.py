@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.results.comparing import compared_with, exit_status, with_confirmed
+from bot.results.compared import compared_with, exit_status, with_confirmed
 from bot.results.model import Seen, Status
 from bot.results.state import Run
 from tests.results.reported import BASE, a_run, a_suite
@@ -32,7 +32,7 @@ def test_a_failure_is_confirmed_under_its_new_name() -> None:
 
     earlier, before = night(Status.PASSED, "tests"), night(Status.FAILED, "tests/moved")
     suite = a_suite(seen=night(Status.FAILED, "tests/again"))
-    told = with_confirmed(compared_with(suite, BASE, before), suite, before, earlier)
+    told = with_confirmed(suite, compared_with(suite, BASE, before), before, earlier)
     assert told.comparison.still_failing == ("tests/again/test_tile.py::test_7",)
     assert told.confirmed == {"tests/again/test_tile.py::test_7"}
 
@@ -43,5 +43,5 @@ def test_what_began_in_a_mass_of_failures_is_not_confirmed() -> None:
 
     earlier, before = night(Status.PASSED), night(Status.FAILED)
     suite = a_suite(seen=before)
-    told = with_confirmed(compared_with(suite, BASE, before), suite, before, earlier)
+    told = with_confirmed(suite, compared_with(suite, BASE, before), before, earlier)
     assert (len(told.comparison.still_failing), told.confirmed) == (30, frozenset())

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.results.comparing import compared_with, with_confirmed
+from bot.results.compared import compared_with, with_confirmed
 from bot.results.findings import Baseline, Compared, Findings
 from bot.results.model import Seen, Status
 from bot.results.regressions import (
@@ -59,7 +59,7 @@ def findings_of(story: Story, night: int, **values: bool) -> Findings:
             told = compared_with(suite, commit(before[0]), seen_in(story, before[0]))
             if len(before) > 1:
                 told = replace(told, good=commit(before[1]))
-                told = with_confirmed(told, suite, seen_in(story, before[0]), seen_in(story, before[1]))
+                told = with_confirmed(suite, told, seen_in(story, before[0]), seen_in(story, before[1]))
         compared["operators"] = told
     missing = () if suites or not seen_in(story, night - 1) else ("operators",)
     state = TargetState(ABOUT, sha(night), suites, mainline=True, missing_suites=missing)

@@ -1,0 +1,78 @@
+"""What input may make of the code that reads it; each function runs in a process of its own."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from bot.results.limits import Refused
+
+
+def add(one: int, other: int) -> int:
+    return one + other
+
+
+def lengths(files: Sequence[BinaryIO], *_: object) -> list[int]:
+    return [len(file.read()) for file in files]
+
+
+def backtrack() -> None:
+    """Never give way: the interpreter's lock is held within C, where no handler of Python's runs."""
+    re.match(r"(a+)+$", "a" * 64 + "b")
+
+
+def sleep() -> None:
+    signal.pause()
+
+
+def grow() -> int:
+    return len(bytearray(8 << 30))
+
+
+def swallow_memory_error() -> None:
+    """Do as a parser does that takes every error for a fault of its input."""
+    try:
+        bytearray(8 << 30)
+    except MemoryError as error:
+        raise Refused("the file is broken") from error
+
+
+def answer_too_much() -> bytes:
+    return bytes(300 << 20)
+
+
+def refuse() -> None:
+    raise Refused("a.xml is no report")
+
+
+def fail() -> None:
+    raise ValueError("a fault of ours")
+
+
+def crash() -> None:
+    ctypes.string_at(0)
+
+
+def crash_once(path: str) -> str:
+    """Crash the first time: the file is removed by then."""
+    if Path(path).exists():
+        Path(path).unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "done"
+
+
+def environment() -> dict[str, str]:
+    return dict(os.environ)
+
+
+def who() -> tuple[int, int]:
+    return os.getpid(), os.getppid()
+
+
+def name_a_function() -> object:
+    return os.system

@@ -1,0 +1,220 @@
+"""Untrusted input costs no more than it may, and nobody else anything."""
+
+# ruff: noqa: ASYNC220, ASYNC240 - nothing else runs on the loop of these tests
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from bot.errors import TryAgain
+from bot.results.limits import Refused
+from bot.untrusted.limits import COME_BACK, MOST_WAITING_OF_OWNER, AllLimits, Limits, OverLimit
+from bot.untrusted.pool import STUCK_AFTER, Pool
+from bot.untrusted.queue import Owner
+from bot.untrusted.slot import Fault
+from tests.untrusted import hostile
+from tests.waiting import until
+
+ME = Owner("octocat/compiler", "1")
+ENOUGH = Limits("reading one artifact", cpu=60, wall=120, memory=1 << 30)
+SHORT = Limits("reading one artifact", cpu=60, wall=0.2, memory=1 << 30)
+LITTLE_CPU = Limits("reading one artifact", cpu=1, wall=120, memory=1 << 30)
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[Pool]:
+    made = Pool(2)
+    yield made
+    made.close()
+
+
+async def test_a_function_runs_in_a_process_of_its_own_each_time(pool: Pool) -> None:
+    assert await pool.run(ME, ENOUGH, hostile.add, 2, 3) == 5
+    first, parent = await pool.run(ME, ENOUGH, hostile.who)
+    second, same_parent = await pool.run(ME, ENOUGH, hostile.who)
+    assert len({first, second, os.getpid()}) == 3
+    assert parent == same_parent, "it is forked from one that has its modules already"
+    assert pool.pids == [parent]
+
+
+async def test_files_without_a_name_are_given_by_their_descriptors(pool: Pool) -> None:
+    files = [tempfile.TemporaryFile() for _ in range(150)]  # noqa: SIM115  # closed below
+    for number, file in enumerate(files):
+        file.write(b"x" * number)
+    assert await pool.run(ME, ENOUGH, hostile.lengths, "else", files=files) == list(range(150))
+    for file in files:
+        file.close()
+
+
+@pytest.mark.parametrize(
+    ("function", "limits", "told"),
+    [
+        (hostile.backtrack, LITTLE_CPU, "reading one artifact may take 1 seconds of CPU time, and this took more"),
+        (hostile.backtrack, SHORT, "reading one artifact may take 0.2 seconds, and this took longer"),
+        (hostile.sleep, SHORT, "reading one artifact may take 0.2 seconds, and this took longer"),
+        (hostile.grow, ENOUGH, "reading one artifact may take 1,024 MiB of memory, and this needed more"),
+        (
+            hostile.swallow_memory_error,
+            ENOUGH,
+            "reading one artifact may take 1,024 MiB of memory, and this needed more",
+        ),
+        (hostile.answer_too_much, ENOUGH, "reading one artifact may result in 256 MiB of data, and this came to more"),
+        (hostile.crash, ENOUGH, "reading one artifact ended its process twice, by signal 11"),
+    ],
+)
+async def test_what_goes_beyond_a_limit_is_ended_and_the_error_names_the_limit(
+    pool: Pool, function: Callable[[], object], limits: Limits, told: str
+) -> None:
+    with pytest.raises(OverLimit) as raised:
+        await pool.run(ME, limits, function)
+    assert str(raised.value) == told
+    assert await pool.run(ME, ENOUGH, hostile.add, 1, 1) == 2, "the next one has a process again"
+
+
+async def test_a_process_that_somebody_killed_is_given_a_second_chance(pool: Pool, tmp_path: Path) -> None:
+    (tmp_path / "first").touch()
+    assert await pool.run(ME, ENOUGH, hostile.crash_once, str(tmp_path / "first")) == "done"
+
+
+async def test_the_process_that_waits_is_replaced_when_it_is_lost(pool: Pool) -> None:
+    await pool.run(ME, ENOUGH, hostile.add, 1, 1)
+    (lost,) = pool.pids
+    os.kill(lost, signal.SIGKILL)
+    assert await pool.run(ME, ENOUGH, hostile.add, 2, 2) == 4
+    assert pool.pids != [lost]
+
+
+async def test_refusals_come_back_as_they_are_and_faults_with_their_traceback(pool: Pool) -> None:
+    with pytest.raises(Refused, match=r"^a.xml is no report$"):
+        await pool.run(ME, ENOUGH, hostile.refuse)
+    with pytest.raises(Fault, match=r"(?s)hostile.py.*ValueError: a fault of ours"):
+        await pool.run(ME, ENOUGH, hostile.fail)
+
+
+async def test_an_answer_may_name_no_function(pool: Pool) -> None:
+    """Code that subverted a parser must not have the server run more of its choice."""
+    with pytest.raises(pickle.UnpicklingError, match=r"must not name posix\.system"):
+        await pool.run(ME, ENOUGH, hostile.name_a_function)
+
+
+async def test_secrets_of_the_server_are_not_in_the_environment(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_WEBHOOK_SECRET", "sesame-sesame-01")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "sesame")
+    known = await pool.run(ME, ENOUGH, hostile.environment)
+    assert set(known) <= {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH"}
+
+
+async def test_who_gives_up_waiting_ends_the_process(pool: Pool) -> None:
+    waiting = asyncio.create_task(pool.run(ME, ENOUGH, hostile.sleep))
+    await until(lambda: bool(pool.pids))
+    (pid,) = pool.pids
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert pool.pids == []
+    assert not Path(f"/proc/{pid}").exists()
+
+
+async def test_an_owner_leaves_a_place_to_others_and_they_take_turns() -> None:
+    """Three jobs of one pull request that never end, and one of another repository, which does not wait for them."""
+    pool = Pool(2)
+    flood = [asyncio.create_task(pool.run(ME, ENOUGH, hostile.sleep)) for _ in range(3)]
+    try:
+        await until(lambda: bool(pool.pids))
+        other = Owner("octocat/other", "2")
+        assert await pool.run(other, ENOUGH, hostile.add, 2, 2) == 4
+        assert [task.done() for task in flood] == [False] * 3
+    finally:
+        for task in flood:
+            task.cancel()
+        await asyncio.gather(*flood, return_exceptions=True)
+        pool.close()
+
+
+async def test_the_queue_is_bounded_and_a_job_without_a_place_comes_back_later(pool: Pool) -> None:
+    running = asyncio.create_task(pool.run(ME, ENOUGH, hostile.sleep))
+    waiting = [asyncio.create_task(pool.run(ME, ENOUGH, hostile.sleep)) for _ in range(MOST_WAITING_OF_OWNER)]
+    await until(lambda: _is_full(pool))
+    with pytest.raises(TryAgain) as raised:
+        await pool.run(ME, ENOUGH, hostile.add, 1, 1)
+    assert raised.value.retry_in == COME_BACK
+    for task in (running, *waiting):
+        task.cancel()
+    await asyncio.gather(running, *waiting, return_exceptions=True)
+
+
+def _is_full(pool: Pool) -> bool:
+    try:
+        pool.check(ME)
+    except TryAgain:
+        return True
+    return False
+
+
+async def test_a_pool_in_which_nothing_ends_is_reported_and_a_busy_one_is_not() -> None:
+    now = 0.0
+    pool = Pool(1, AllLimits(run=ENOUGH, artifact=ENOUGH, comparison=ENOUGH), clock=lambda: now)
+    tasks = [asyncio.create_task(pool.run(ME, ENOUGH, hostile.sleep)) for _ in range(2)]
+    await until(lambda: bool(pool.pids) and pool.waiting == 1)
+    assert pool.problem() is None
+    now = ENOUGH.wall + STUCK_AFTER
+    assert pool.problem() is None
+    now += 0.1
+    assert pool.problem() == (
+        "jobs have waited for a process that reads reports for 130 s, and none has ended; see the log"
+    )
+    tasks[0].cancel()
+    await asyncio.gather(tasks[0], return_exceptions=True)
+    assert pool.problem() is None, "one has ended, and the next has begun"
+    tasks[1].cancel()
+    await asyncio.gather(tasks[1], return_exceptions=True)
+    pool.close()
+
+
+SERVER = """
+import asyncio
+from bot.untrusted.limits import Limits
+from bot.untrusted.pool import Pool
+from bot.untrusted.queue import Owner
+from tests.untrusted import hostile
+
+async def main():
+    pool = Pool(1)
+    asyncio.create_task(pool.run(Owner("a", "b"), Limits("a", 60, 120, 1 << 30), hostile.backtrack))
+    while not pool.pids:
+        await asyncio.sleep(0.01)
+    print(pool.pids[0], flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the process ends with its alarm")
+async def test_processes_end_with_the_server_also_when_it_is_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        waiting = int(server.stdout.readline())
+        children = Path(f"/proc/{waiting}/task/{waiting}/children")
+        await until(lambda: bool(children.read_text().split()))
+        working = int(children.read_text())
+        server.kill()
+    await until(lambda: not Path(f"/proc/{waiting}").exists() and not _lives(working))
+
+
+def _lives(pid: int) -> bool:
+    """Say whether a process runs; one that has ended and that nobody has asked about is a zombie."""
+    try:
+        return ") Z" not in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
