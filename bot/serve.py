@@ -32,6 +32,7 @@ from bot.github.client import GitHub
 from bot.github.limits import Allowance
 from bot.github.permissions import Permissions
 from bot.health import HealthCheck
+from bot.memory import return_freed_memory
 from bot.metrics import Metrics
 from bot.missed import CRON, MissedDeliveries
 from bot.pipeline import Pipeline
@@ -46,11 +47,14 @@ from bot.settings import DatabaseSettings, Settings
 from bot.texts import help_text
 from bot.timers import MINUTELY, Timers, TimerState, timer_states
 from bot.web.app import Parts, create_app, create_runner
+from bot.web.bodies import Bodies
+from bot.web.webhook import MAX_BODY
 from handlers import COMMANDS, ROUTER
 from handlers.decision import Decisions
 from handlers.last_good import LastGoods
 
 VERSION = version("nightjar-ci")
+MEGABYTE = 1024 * 1024
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 CANNOT_LISTEN = "{host}:{port} cannot be listened on: {reason}; choose another with --host and --port"
@@ -193,6 +197,7 @@ async def running(
 async def run_until_stopped(config: Config, settings: Settings, address: Address | None) -> None:
     """Work until SIGTERM or SIGINT; a second signal ends at once. Raises DatabaseError and `StartError`."""
     give_way_sooner()
+    return_freed_memory()
     with _stop_signals() as stop:
         async with running(config, settings, address) as at_work:
             await _first(stop.wait(), at_work.worker)
@@ -271,6 +276,7 @@ def _parts(bot: Bot) -> Parts:
 
     return Parts(
         inbox=bot.engine,
+        bodies=Bodies(bot.config.http.megabytes_in_flight * MEGABYTE, MAX_BODY),
         secrets=[secret.get_secret_value().encode() for secret in bot.settings.webhook_secrets],
         checks=[
             HealthCheck("engine", bot.engine.ready),

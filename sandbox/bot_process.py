@@ -21,14 +21,17 @@ INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_
 class BotProcess:
     """`nightjar serve` (or another command) in a process: started, killed, started again on the same port and data.
 
-    `environment` is the bot's own; of ours only what any program needs is handed on. `output` is all it printed, and
-    `logs` are the JSON lines of that.
+    `environment` is the bot's own; of ours only what any program needs is handed on. `options` are further ones of the
+    command. `output` is all it printed, and `logs` are the JSON lines of that.
     """
 
-    def __init__(self, environment: Mapping[str, str], *, config: Path, command: str = "serve") -> None:
+    def __init__(
+        self, environment: Mapping[str, str], *, config: Path, command: str = "serve", options: Sequence[str] = ()
+    ) -> None:
         self.environment = dict(environment)
         self.config = config
         self.command = command
+        self.options = tuple(options)
         self.port = 0
         self.logs: list[dict[str, Any]] = []
         self.output: list[str] = []
@@ -101,7 +104,7 @@ class BotProcess:
 
     def _arguments(self) -> Sequence[str]:
         place = () if self.command == "worker" else ("--host", "127.0.0.1", "--port", str(self.port))
-        return (self.command, "--config", str(self.config), *place)
+        return (self.command, "--config", str(self.config), *place, *self.options)
 
     async def _spawn(self, *arguments: str, **pipes: int) -> asyncio.subprocess.Process:
         inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}

@@ -29,6 +29,7 @@ from bot.config.types import (
     Pattern,
     RepositoryName,
     Role,
+    Says,
     Section,
     Shared,
     StatusContext,
@@ -287,6 +288,21 @@ class RepositoryConfig(Keys):
                 return None
 
 
+class Http(Keys):
+    """What strangers may take of the server, before anybody knows who they are."""
+
+    megabytes_in_flight: Annotated[
+        int, Field(ge=32, le=4096), Says("a whole number from 32 (the largest body is 25 MiB) to 4096")
+    ] = Field(
+        default=64,
+        description=(
+            "MiB that the bodies of webhooks may hold together while they arrive and until they are stored. Above it "
+            "the body that has been arriving for the longest is answered with 503, and GitHub is asked for it later."
+        ),
+        examples=[64],
+    )
+
+
 class Config(Keys):
     """What app.yaml says; `defaults` is already merged into each of `repositories`."""
 
@@ -300,6 +316,11 @@ class Config(Keys):
         default=None,
         description="Where people reach this server; links in comments and statuses start with it.",
         examples=["https://ci.example.org"],
+    )
+    http: Annotated[Http, Section(switch=False)] = Field(
+        default=Http(),
+        description="What strangers may take of the server.",
+        examples=[{"megabytes_in_flight": 64}],
     )
     defaults: Annotated[RepositoryConfig, Section(switch=False)] = Field(
         default=RepositoryConfig(),

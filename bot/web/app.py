@@ -12,16 +12,21 @@ from pydantic import BaseModel, ConfigDict
 from bot.health import HealthCheck
 from bot.metrics import Metrics
 from bot.web import api, following, health, help, last_good, nightly, results, timers
+from bot.web.bodies import Bodies, answer_without_the_body
 from bot.web.openapi import Answer, Operation, Parameter, document, problem
 from bot.web.problems import answer_problems
-from bot.web.webhook import EVENT_HEADER, GUID_HEADER, MAX_BODY, SIGNATURE_HEADER, Inbox, Webhook
+from bot.web.webhook import EVENT_HEADER, GUID_HEADER, SIGNATURE_HEADER, Inbox, Webhook
 
 OPENAPI_PATH = "/api/v1/openapi.json"
 GRACE_SECONDS = 20.0
 """How long requests in flight may take to end once a stop was asked for."""
 KEEPALIVE_SECONDS = 75.0
-LINGER_SECONDS = 2.0
+LINGER_SECONDS = 5.0
 """How long the rest of a refused body is still read, so that whoever sends it gets to see the answer."""
+
+
+READ_AHEAD = 64 * 1024
+"""Bytes that a connection may hold before anybody reads them; what is read is counted by `Bodies`."""
 
 
 class Taken(BaseModel):
@@ -43,6 +48,7 @@ class Parts:
     """What the routes need of the rest of the program."""
 
     inbox: Inbox
+    bodies: Bodies
     secrets: Sequence[bytes]
     checks: Sequence[HealthCheck]
     refresh: Callable[[], Awaitable[None]]
@@ -59,14 +65,14 @@ class Parts:
 
 def create_app(parts: Parts) -> web.Application:
     """Return the application; raise `ValueError` where `parts.secrets` holds no secret."""
-    app = web.Application(middlewares=[answer_problems], client_max_size=MAX_BODY)
+    app = web.Application(middlewares=[answer_problems])
     described = b""
 
     async def openapi(_: web.Request) -> web.Response:
         return web.Response(body=described, content_type="application/json")
 
     operations = [
-        _webhook(Webhook(parts.inbox, parts.secrets, parts.metrics)),
+        _webhook(Webhook(parts.inbox, parts.bodies, parts.secrets, parts.metrics)),
         *health.operations(parts.checks, parts.refresh, parts.metrics),
         *api.operations(parts.decide),
         results.operation(parts.runs),
@@ -78,11 +84,9 @@ def create_app(parts: Parts) -> web.Application:
     ]
     described = json.dumps(document(operations, parts.version)).encode()
     for operation in operations:
-        if operation.method == "GET":
-            # Allows HEAD as well (RFC 9110, 9.3.2).
-            app.router.add_get(operation.path, operation.handler)
-        else:
-            app.router.add_route(operation.method, operation.path, operation.handler)
+        # HEAD is what GET is, without the content (RFC 9110, 9.3.2).
+        for method in ("GET", "HEAD") if operation.method == "GET" else (operation.method,):
+            app.router.add_route(method, operation.path, operation.handler, expect_handler=answer_without_the_body)
     return app
 
 
@@ -96,6 +100,7 @@ def create_runner(app: web.Application) -> web.AppRunner:
         auto_decompress=False,
         keepalive_timeout=KEEPALIVE_SECONDS,
         lingering_time=LINGER_SECONDS,
+        read_bufsize=READ_AHEAD,
         shutdown_timeout=GRACE_SECONDS,
     )
 
@@ -119,6 +124,9 @@ def _webhook(webhook: Webhook) -> Operation:
             401: problem("The signature is bad, missing, or SHA-1 only"),
             408: problem("The body did not arrive in time"),
             413: problem("The body is larger than 25 MiB"),
-            503: problem("The delivery could not be stored; Retry-After says when to try again"),
+            503: problem(
+                "The delivery could not be stored, or too many bodies arrive at a time; "
+                "Retry-After says when to try again"
+            ),
         },
     )

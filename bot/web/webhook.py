@@ -1,7 +1,8 @@
 """`POST /webhook`: verify the signature, make the delivery durable, answer.
 
-The order is size, signature, form, storage: nothing of a request is looked at before its signature has been found
-good, and nothing is done about it before it is stored. GitHub wants an answer within ten seconds
+The order is headers, size, signature, form, storage. A request whose headers are not those of a delivery is refused
+before its body is read; nothing in a body is looked at before its signature is verified; nothing is done about a
+delivery before it is stored. GitHub wants an answer within ten seconds
 (https://docs.github.com/en/webhooks/using-webhooks/best-practices-for-using-webhooks).
 """
 
@@ -11,8 +12,8 @@ import asyncio
 import hmac
 import json
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import structlog
 from aiohttp import web
@@ -20,6 +21,7 @@ from pydantic_core import from_json
 
 from bot.engine.service import StorageError
 from bot.events import lock_key
+from bot.web.bodies import Bodies
 from bot.web.problems import Problem
 
 if TYPE_CHECKING:
@@ -29,20 +31,17 @@ MAX_BODY = 25 * 1024 * 1024
 """GitHub sends no larger payload (https://docs.github.com/en/webhooks/webhook-events-and-payloads#payload-cap)."""
 LARGE_BODY = 1024 * 1024
 """Bodies above this many bytes are hashed and parsed in a thread, so that other requests go on."""
-READ_SECONDS = 10.0
 RETRY_AFTER = {"Retry-After": "30"}
 
 SIGNATURE_HEADER = "X-Hub-Signature-256"
 EVENT_HEADER = "X-GitHub-Event"
 GUID_HEADER = "X-GitHub-Delivery"
 
-TOO_LARGE = f"The body is larger than {MAX_BODY} bytes, which is the most that GitHub sends."
-TOO_SLOW = f"The body did not arrive within {READ_SECONDS:.0f} seconds."
-CUT_SHORT = "The body ended before all of it had arrived."
 NO_SIGNATURE = (
     f"{SIGNATURE_HEADER} is missing; a SHA-1 signature is not accepted. "
     "Set a secret in the webhook's settings on GitHub, one of GITHUB_WEBHOOK_SECRET."
 )
+MALFORMED_SIGNATURE = f"{SIGNATURE_HEADER} must be sha256= and 64 hexadecimal digits."
 BAD_SIGNATURE = (
     f"{SIGNATURE_HEADER} does not fit the body. The webhook's secret on GitHub must be one of GITHUB_WEBHOOK_SECRET."
 )
@@ -58,6 +57,8 @@ _EVENT = re.compile(r"[a-z0-9_]{1,64}")
 _ACCEPTED = b'{"status":"accepted"}'
 _SEEN = b'{"status":"seen before"}'
 
+Result = TypeVar("Result")
+
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
@@ -72,7 +73,7 @@ class Inbox(Protocol):
         ...
 
 
-def verify(body: bytes, header: str | None, secrets: Sequence[bytes]) -> bool:
+def verify(body: bytes | bytearray, header: str | None, secrets: Sequence[bytes]) -> bool:
     """Say whether `header` (X-Hub-Signature-256) signs `body` with one of `secrets`.
 
     Everything but a well-formed SHA-256 signature is refused, and an empty secret never fits. Each secret is tried,
@@ -90,7 +91,7 @@ def verify(body: bytes, header: str | None, secrets: Sequence[bytes]) -> bool:
     return fits
 
 
-def parse(body: bytes) -> tuple[str, dict[str, object]]:
+def parse(body: bytes | bytearray) -> tuple[str, dict[str, object]]:
     """Return a body as text and as the JSON object it holds; raise `ValueError` if it holds none."""
     text = body.decode()
     try:
@@ -109,10 +110,11 @@ def parse(body: bytes) -> tuple[str, dict[str, object]]:
 class Webhook:
     """The route of GitHub's webhooks; raises `ValueError` where there is no secret to verify them with."""
 
-    def __init__(self, inbox: Inbox, secrets: Sequence[bytes], metrics: Metrics) -> None:
+    def __init__(self, inbox: Inbox, bodies: Bodies, secrets: Sequence[bytes], metrics: Metrics) -> None:
         if not any(secrets):
             raise ValueError("a webhook secret is required")
         self._inbox = inbox
+        self._bodies = bodies
         self._secrets = tuple(secrets)
         self._metrics = metrics
 
@@ -134,22 +136,23 @@ class Webhook:
         return response
 
     async def _take(self, request: web.Request) -> bytes:
-        body = await _read(request)
-        header = request.headers.get(SIGNATURE_HEADER)
-        if len(body) > LARGE_BODY:
-            genuine = await asyncio.to_thread(verify, body, header, self._secrets)
-        else:
-            genuine = verify(body, header, self._secrets)
-        if not genuine:
-            raise Problem(401, BAD_SIGNATURE if header else NO_SIGNATURE)
-        guid, event = _identity(request)
-        try:
-            text, value = await asyncio.to_thread(parse, body) if len(body) > LARGE_BODY else parse(body)
-        except ValueError:
-            raise Problem(400, NOT_JSON) from None
-        new = await self._store(guid, event, text, lock_key(event, value))
+        guid, event, signature = _headers(request)
+        # The body counts until it is stored: a database that hangs must not make deliveries pile up in memory.
+        async with self._bodies.read(request) as body:
+            text, lock = await _in_a_thread_if_large(body, lambda: self._open(event, body, signature))
+            new = await self._store(guid, event, text, lock)
         self._metrics.accepted(event, new)
         return _ACCEPTED if new else _SEEN
+
+    def _open(self, event: str, body: bytearray, signature: str) -> tuple[str, str]:
+        """Return a body's text and the lock of its job, once the signature is verified. Raises `Problem`."""
+        if not verify(body, signature, self._secrets):
+            raise Problem(401, BAD_SIGNATURE)
+        try:
+            text, value = parse(body)
+        except ValueError:
+            raise Problem(400, NOT_JSON) from None
+        return text, lock_key(event, value)
 
     async def _store(self, guid: str, event: str, text: str, lock: str) -> bool:
         try:
@@ -161,22 +164,11 @@ class Webhook:
         raise Problem(503, NOT_STORED, headers=RETRY_AFTER)
 
 
-async def _read(request: web.Request) -> bytes:
-    """Read the whole body, as it was sent; the application's `client_max_size` ends it while it is read."""
-    if (request.content_length or 0) > MAX_BODY:
-        raise Problem(413, TOO_LARGE)
-    try:
-        async with asyncio.timeout(READ_SECONDS):
-            return await request.read()
-    except web.HTTPRequestEntityTooLarge:
-        raise Problem(413, TOO_LARGE) from None
-    except TimeoutError:
-        raise Problem(408, TOO_SLOW) from None
-    except (ConnectionError, web.RequestPayloadError):
-        raise Problem(400, CUT_SHORT) from None
-
-
-def _identity(request: web.Request) -> tuple[str, str]:
+def _headers(request: web.Request) -> tuple[str, str, str]:
+    """Return the GUID, the event and the signature of a request. Raises `Problem`: 401 for the signature, else 400."""
+    signature = request.headers.get(SIGNATURE_HEADER, "")
+    if not _SIGNATURE.fullmatch(signature):
+        raise Problem(401, MALFORMED_SIGNATURE if signature else NO_SIGNATURE)
     if request.content_type == "application/x-www-form-urlencoded":
         raise Problem(400, FORM_ENCODED)
     guid = request.headers.get(GUID_HEADER, "")
@@ -185,4 +177,8 @@ def _identity(request: web.Request) -> tuple[str, str]:
     event = request.headers.get(EVENT_HEADER, "")
     if not _EVENT.fullmatch(event):
         raise Problem(400, BAD_EVENT)
-    return guid, event
+    return guid, event, signature
+
+
+async def _in_a_thread_if_large(body: bytearray, work: Callable[[], Result]) -> Result:
+    return await asyncio.to_thread(work) if len(body) > LARGE_BODY else work()

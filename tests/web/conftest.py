@@ -21,6 +21,9 @@ from bot.metrics import Metrics
 from bot.results.listing import Asked
 from bot.results.state import Run
 from bot.web.app import Parts, create_app, create_runner
+from bot.web.bodies import IN_FLIGHT, Bodies
+from bot.web.webhook import MAX_BODY
+from tests.waiting import until
 
 SECRET, NEXT_SECRET = b"the secret that is in use", b"the secret that comes next"
 DECISION = {
@@ -44,6 +47,7 @@ class Site:
     client: aiohttp.ClientSession
     engine: Engine
     metrics: Metrics
+    bodies: Bodies
     decisions: dict[tuple[str, int], Mapping[str, Any] | Exception] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
@@ -76,13 +80,17 @@ class Site:
         async with self.client.request(method, self.url + path) as answer:
             return answer.status, answer.headers, await answer.read()
 
+    async def holds(self, count: int) -> None:
+        """Wait until this many bytes of bodies are held."""
+        await until(lambda: self.bodies.held == count)
+
     async def stored(self) -> list[str]:
         """Return the GUIDs in the inbox, oldest first."""
         return [record.guid for record in reversed(await self.engine.journal.recent())]
 
 
 @asynccontextmanager
-async def running_site(database_url: str) -> AsyncIterator[Site]:
+async def running_site(database_url: str, body_bytes: int = IN_FLIGHT) -> AsyncIterator[Site]:
     """Serve the application of an engine that does not work, so that what was stored stays to be looked at."""
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(Engine(database_url))
@@ -114,9 +122,11 @@ async def running_site(database_url: str) -> AsyncIterator[Site]:
             backlog = await engine.backlog()
             metrics.queue(backlog.waiting, backlog.oldest_seconds, 1)
 
+        bodies = Bodies(body_bytes, MAX_BODY)
         app = create_app(
             Parts(
                 inbox=engine,
+                bodies=bodies,
                 secrets=[SECRET, NEXT_SECRET],
                 checks=[
                     HealthCheck("engine", engine.ready),
@@ -139,7 +149,7 @@ async def running_site(database_url: str) -> AsyncIterator[Site]:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         client = await stack.enter_async_context(aiohttp.ClientSession())
         url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        yield Site(url, app, client, engine, metrics, decisions, runs, asked, warnings)
+        yield Site(url, app, client, engine, metrics, bodies, decisions, runs, asked, warnings)
 
 
 @pytest.fixture

@@ -1,0 +1,24 @@
+"""Have the C library give memory back to the system once it is free."""
+
+from __future__ import annotations
+
+import ctypes
+
+# Numbers of glibc's malloc.h, see mallopt(3).
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+
+LARGE = 128 * 1024
+"""Bytes from which a block is mapped by itself, and so returned when it is freed. This is glibc's own default, which it
+raises to up to 32 MiB once such a block was freed: large bodies would then leave holes that nobody gives back."""
+ARENAS = 2
+"""Heaps that threads share. By glibc's default each of up to eight for a core keeps what its busiest moment needed."""
+
+
+def return_freed_memory() -> None:
+    """Set the allocator's limits, once for the process and before it has threads; without glibc nothing is done."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
+        return
+    for option, value in ((_MMAP_THRESHOLD, LARGE), (_TRIM_THRESHOLD, LARGE), (_ARENA_MAX, ARENAS)):
+        mallopt(ctypes.c_int(option), ctypes.c_int(value))

@@ -1,0 +1,118 @@
+"""Read the bodies of requests: one buffer for each, and a limit on what all of them hold together.
+
+Anybody can send a body to the webhook: a signature can only be checked once all of it is here. So the limit counts
+bytes that have arrived, and not lengths that were declared: who declares much and sends nothing holds nothing. Where
+the limit is reached, the body that has been arriving for the longest gives way (docs/decisions/bodies-in-flight.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from bot.web.problems import Problem
+
+IN_FLIGHT = 64 * 1024 * 1024
+"""Bytes of bodies that are held at a time, unless app.yaml says otherwise."""
+READ_SECONDS = 10.0
+"""How long a body may take to arrive; GitHub itself gives up on a delivery after ten seconds."""
+RETRY_AFTER = {"Retry-After": "30"}
+
+TOO_LARGE = "The body is larger than {most} bytes, the most that is accepted here."
+TOO_SLOW = f"The body did not arrive within {READ_SECONDS:.0f} seconds."
+CUT_SHORT = "The connection ended before the whole body had arrived."
+TOO_MUCH = "Too many large bodies are arriving at the same time. It is safe to send this one again."
+
+
+@dataclass(eq=False, slots=True)
+class _Arriving:
+    """A body on its way. To make it give way, its time is declared to be over."""
+
+    timeout: asyncio.Timeout
+    buffer: bytearray = field(default_factory=bytearray)
+    gave_way: bool = False
+
+
+class Bodies:
+    """The bodies of all requests in flight: at most `limit` bytes together, and `most` bytes each."""
+
+    def __init__(self, limit: int, most: int) -> None:
+        self._limit = limit
+        self._most = most
+        self._arriving: dict[_Arriving, None] = {}
+        self.held = 0
+        """Bytes that are held now."""
+
+    @asynccontextmanager
+    async def read(self, request: web.Request) -> AsyncIterator[bytearray]:
+        """Read a whole body, as it was sent, and hold it while the block runs; it is empty afterwards.
+
+        Raises `Problem`: 413 for a body over `most`, 408 for a slow one, 400 for one that was cut off, and 503 for one
+        that had to give way.
+        """
+        if (request.content_length or 0) > self._most:
+            raise Problem(413, TOO_LARGE.format(most=self._most))
+        await _ask_for_it(request)
+        body = _Arriving(asyncio.timeout(READ_SECONDS))
+        try:
+            await self._fill(body, request)
+            yield body.buffer
+        finally:
+            self._release(body)
+
+    async def _fill(self, body: _Arriving, request: web.Request) -> None:
+        self._arriving[body] = None
+        try:
+            async with body.timeout:
+                while (chunk := await request.content.readany()) and not body.gave_way:
+                    if len(body.buffer) + len(chunk) > self._most:
+                        raise Problem(413, TOO_LARGE.format(most=self._most))
+                    self._make_room(body, len(chunk))
+                    body.buffer += chunk
+                    self.held += len(chunk)
+        except TimeoutError:
+            if not body.gave_way:
+                raise Problem(408, TOO_SLOW) from None
+        except (ConnectionError, web.RequestPayloadError):
+            raise Problem(400, CUT_SHORT) from None
+        finally:
+            # A body that is whole is about to be answered, and no longer gives way.
+            self._arriving.pop(body, None)
+        if body.gave_way:
+            raise Problem(503, TOO_MUCH, headers=RETRY_AFTER)
+
+    def _make_room(self, newcomer: _Arriving, length: int) -> None:
+        """Let the bodies that have been arriving for the longest give way; raise `Problem` if that is this one."""
+        while self.held + length > self._limit:
+            oldest = next(iter(self._arriving))
+            if oldest is newcomer:
+                raise Problem(503, TOO_MUCH, headers=RETRY_AFTER)
+            del self._arriving[oldest]
+            oldest.gave_way = True
+            self._release(oldest)
+            if not oldest.timeout.expired():
+                oldest.timeout.reschedule(0)
+
+    def _release(self, body: _Arriving) -> None:
+        self.held -= len(body.buffer)
+        # A thread that was left behind may still be reading the buffer; it lets go of it soon.
+        with contextlib.suppress(BufferError):
+            body.buffer.clear()
+
+
+async def answer_without_the_body(_: web.Request) -> None:
+    """Stand in for aiohttp's handler of `Expect`, which would ask for the body before anything was looked at.
+
+    A final answer instead of `100 Continue` is right where the body is not wanted (RFC 9110, 10.1.1).
+    """
+
+
+async def _ask_for_it(request: web.Request) -> None:
+    if request.headers.get("Expect", "").lower() == "100-continue" and request.version >= (1, 1):
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0

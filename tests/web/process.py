@@ -1,0 +1,80 @@
+"""The real server as a process of its own, for what can only be measured from outside: memory, descriptors, its log."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from sandbox import GitHubSandbox
+from sandbox.bot_process import BotProcess
+
+SECRET = "only-the-tests-know-this-secret"
+CONFIG = "repositories:\n  octocat/compiler:\n"
+
+
+@asynccontextmanager
+async def serving(folder: Path, config: str = CONFIG, options: Sequence[str] = ()) -> AsyncIterator[BotProcess]:
+    """Run `nightjar serve` in front of a GitHub in this process, on SQLite in `folder`."""
+    github = GitHubSandbox()
+    path = folder / "app.yaml"
+    path.write_text(config)
+    async with github.serve() as url:
+        app = github.create_app("nightjar", webhook_secret=SECRET)
+        app.install(github.create_repository("octocat/compiler"))
+        environment = {
+            "GITHUB_APP_ID": str(app.id),
+            "GITHUB_PRIVATE_KEY": app.private_key,
+            "GITHUB_WEBHOOK_SECRET": SECRET,
+            "GITHUB_API_URL": url,
+            "DATABASE_URL": f"sqlite:///{folder / 'nightjar.db'}",
+            "PYTHONWARNINGS": "error",
+        }
+        bot = BotProcess(environment, config=path, options=options)
+        await bot.start()
+        try:
+            yield bot
+        finally:
+            await bot.kill()
+
+
+def webhook_head(length: int, signature: str, *more: str) -> bytes:
+    """Return the head of a webhook with well-formed headers."""
+    lines = [
+        "POST /webhook HTTP/1.1",
+        "Host: bot.example.org",
+        "Content-Type: application/json",
+        f"Content-Length: {length}",
+        "X-GitHub-Event: issue_comment",
+        "X-GitHub-Delivery: 72d3162e-cc78-11e3-81ab-4c9367dc0958",
+        f"X-Hub-Signature-256: {signature}",
+        *more,
+    ]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def signature(body: bytes) -> str:
+    """Return the signature that GitHub would send with a body."""
+    return "sha256=" + hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+
+
+def memory(pid: int, key: str = "VmRSS") -> int:
+    """Return how many MiB a process holds: VmRSS now, VmHWM at most so far (proc(5))."""
+    found = re.search(rf"^{key}:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.M)
+    assert found is not None
+    return int(found[1]) // 1024
+
+
+async def answer_to(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    """Read one answer's status and its body; 0 where no answer came."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"\r\ncontent-length: (\d+)\r\n", head.lower())
+        body = await reader.readexactly(int(length[1])) if length else b""
+    except (ConnectionError, asyncio.IncompleteReadError):
+        return 0, b""
+    return int(head.split(b" ", 2)[1]), body
