@@ -24,6 +24,7 @@ from bot.channels import check_channels
 from bot.commands import Registry
 from bot.config import Config
 from bot.dialogue import Dialogue
+from bot.engine.budget import Budget
 from bot.engine.service import Engine
 from bot.errors import StartError
 from bot.following.kept import NIGHTLY, Kept
@@ -120,6 +121,7 @@ async def open_bot(
                 api_url=settings.api_url,
                 observer=metrics,
                 allowance=allowance,
+                budget=Budget(engine.database.connector),
             )
         except ValueError as error:
             raise StartError(str(error)) from None

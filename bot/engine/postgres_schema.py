@@ -58,7 +58,13 @@ CREATE TABLE nightjar_schema (version integer NOT NULL);
 INSERT INTO nightjar_schema (version) VALUES (1);
 """
 
-VERSIONS = (WAKE + FORGET_WORKER + LIVE_LOCKS + OURS,)
+WRITES = """
+CREATE TABLE nightjar_writes (budget text NOT NULL, number bigint NOT NULL, at double precision NOT NULL,
+    PRIMARY KEY (budget, number));
+CREATE INDEX nightjar_writes_at ON nightjar_writes (budget, at);
+"""
+
+VERSIONS = (WAKE + FORGET_WORKER + LIVE_LOCKS + OURS, WRITES)
 """What brings our part of the schema from each version to the next. Released ones never change."""
 
 LOCK_ID = 6_517_280_312

@@ -114,7 +114,13 @@ CREATE TABLE nightjar_schema (version INTEGER NOT NULL);
 INSERT INTO nightjar_schema (version) VALUES (1);
 """
 
-VERSIONS = (TABLES + INDICES + EVENT_TRIGGERS + OURS,)
+WRITES = """
+CREATE TABLE nightjar_writes (budget TEXT NOT NULL, number INTEGER NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY (budget, number)) WITHOUT ROWID;
+CREATE INDEX nightjar_writes_at ON nightjar_writes (budget, at);
+"""
+
+VERSIONS = (TABLES + INDICES + EVENT_TRIGGERS + OURS, WRITES)
 """What brings the schema from each version to the next; the first makes it. Released ones never change."""
 
 WAKE_TRIGGERS = """

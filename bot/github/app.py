@@ -21,7 +21,7 @@ from bot.github.auth import (
 from bot.github.client import TIMEOUT, GitHub, Observer, Unobserved, Wire
 from bot.github.clock import GitHubClock
 from bot.github.errors import AppRefused, NotInstalled, is_forbidden, is_not_found
-from bot.github.governor import Governor, Timing
+from bot.github.governor import Governor, SharedBudget, Timing
 from bot.github.limits import Allowance
 from bot.payload import Payload
 
@@ -51,7 +51,8 @@ class GitHubApp:
     """The way to every client of one process: they share the session, the governor, the tokens and the cache.
 
     Raises `ValueError`, naming GITHUB_PRIVATE_KEY, for a malformed key. `dry_run` makes every client refuse to write;
-    `allowance` is for where github.com's limits are not the ones that bind.
+    `allowance` is for where github.com's limits are not the ones that bind; `budget` is what this process shares with
+    others that write for the same installations.
     """
 
     def __init__(
@@ -66,12 +67,13 @@ class GitHubApp:
         timeout: aiohttp.ClientTimeout = TIMEOUT,
         timing: Timing | None = None,
         allowance: Allowance | None = None,
+        budget: SharedBudget | None = None,
     ) -> None:
         timing = timing or Timing()
         self._wire = Wire(
             session=session,
             api_url=api_url.rstrip("/"),
-            governor=Governor(timing, allowance),
+            governor=Governor(timing, allowance, budget),
             observer=observer or Unobserved(),
             timing=timing,
             clock=GitHubClock(timing.wall),

@@ -8,14 +8,21 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from math import inf
+from typing import Protocol
 
 import structlog
+from procrastinate.exceptions import ConnectorException
 
+from bot.engine.budget import Pace
 from bot.github.errors import Answer, RateLimited
-from bot.github.limits import LIMITED, Allowance, Demand, Ledger, Quota, limit_in, quota_told
+from bot.github.limits import LIMITED, PACED, Allowance, Demand, Ledger, Quota, limit_in, quota_told
 
 IN_FLIGHT = 100  # GitHub's limit on concurrent requests, REST and GraphQL together
 SHORT_WAIT = 5.0  # seconds that are waited inside; a longer wait goes back to the queue and holds no worker
+BOOKING_TIMEOUT = 2.0  # seconds that the database may take to book a write
+SHARE_ALONE = 0.25  # of the limits on writes, for a process that cannot know what the others write
+ALONE_FOR = 10.0  # seconds after which the database is asked again
 SPREAD = 10.0  # seconds over which those who were refused together come back
 
 log = structlog.get_logger(__name__)
@@ -31,12 +38,36 @@ class Timing:
     jitter: Callable[[], float] = random.random
 
 
-class Governor:
-    """Keep every installation within GitHub's limits. One for the process; its memory is the process's own."""
+class SharedBudget(Protocol):
+    """Where all processes book what counts for an installation: `bot.engine.budget.Budget`."""
 
-    def __init__(self, timing: Timing | None = None, allowance: Allowance | None = None) -> None:
+    async def book(self, name: str, pace: Pace, patience: float) -> float:
+        """Return in how many seconds the next one may go; it is booked if that is at most `patience`.
+
+        Raises ConnectorException when the database cannot be reached.
+        """
+        ...
+
+
+class Governor:
+    """Keep every installation within GitHub's limits: one for the process.
+
+    What is written is booked in `shared`, so that the limits hold for all processes together; the process's own
+    ledger guards the rest, and all of it where nothing is shared. While the database is away a process may use a
+    quarter of each limit on writes, by its own ledger.
+    """
+
+    def __init__(
+        self,
+        timing: Timing | None = None,
+        allowance: Allowance | None = None,
+        shared: SharedBudget | None = None,
+    ) -> None:
         self._timing = timing or Timing()
         self._allowance = allowance or Allowance()
+        self._shared = shared
+        self._away_until = -inf
+        self._booking: dict[str, asyncio.Lock] = {}
         self._ledgers: dict[str, Ledger] = {}
         self._slots = asyncio.Semaphore(IN_FLIGHT)
 
@@ -49,8 +80,8 @@ class Governor:
         ledger = self._ledger(installation)
         self._wait(ledger, demand)
         async with self._slots:
-            wait = self._wait(ledger, demand)
-            due = self._timing.clock() + wait
+            shared_wait, share = await self._book(installation, ledger, demand)
+            due = self._timing.clock() + max(shared_wait, self._wait(ledger, demand, share))
             ledger.book(due, demand)
             while (left := due - self._timing.clock()) > 0:
                 await self._timing.sleep(left)
@@ -84,9 +115,29 @@ class Governor:
     def _ledger(self, installation: str) -> Ledger:
         return self._ledgers.setdefault(installation, Ledger(self._allowance))
 
-    def _wait(self, ledger: Ledger, demand: Demand) -> float:
+    async def _book(self, installation: str, ledger: Ledger, demand: Demand) -> tuple[float, float]:
+        """Book in the budget that all processes share; return the wait and the share of the ledger that may be used."""
+        shared, pace = self._shared, ledger.shared_pace(demand)
+        if shared is None or pace is None:
+            return 0.0, 1.0
+        name = installation if demand.write else f"{installation}/{demand.rank.name.lower()}"
+        # One after the other: bookings of one process need not contend with each other.
+        async with self._booking.setdefault(name, asyncio.Lock()):
+            if self._timing.clock() < self._away_until:
+                return 0.0, SHARE_ALONE
+            try:
+                async with asyncio.timeout(BOOKING_TIMEOUT):
+                    wait = await shared.book(name, pace, SHORT_WAIT)
+            except (ConnectorException, TimeoutError) as error:
+                self._away_until = self._timing.clock() + ALONE_FOR
+                log.warning("the shared write budget cannot be reached: going slowly", reason=type(error).__name__)
+                return 0.0, SHARE_ALONE
+        self._refuse_long(wait, PACED)
+        return wait, 1.0
+
+    def _wait(self, ledger: Ledger, demand: Demand, share: float = 1.0) -> float:
         now = self._timing.clock()
-        at, why = ledger.earliest(now, demand)
+        at, why = ledger.earliest(now, demand, share)
         self._refuse_long(at - now, why)
         return at - now
 

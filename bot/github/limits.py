@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from math import floor, inf
 from urllib.parse import urlsplit
 
+from bot.engine.budget import Pace
 from bot.github.errors import Answer, seconds_in
 from bot.github.ranks import SHARES, Rank
 
@@ -128,18 +129,16 @@ class Window:
         self._total += cost
 
 
-class Pace:
-    """A token bucket: `burst` at once, then one every `spacing` seconds."""
+class Bucket:
+    """A token bucket: some at once, then one every `spacing` seconds."""
 
-    def __init__(self, spacing: float, burst: int) -> None:
-        self.burst = burst
+    def __init__(self, spacing: float) -> None:
         self._spacing = spacing
         self._full_at = -inf
 
-    def earliest(self, now: float, *, burst: int | None = None) -> float:
-        """Return when the next one may go, for somebody who may use only `burst` of the bucket."""
-        lead = self._spacing * ((self.burst if burst is None else burst) - 1)
-        return max(now, self._full_at - lead)
+    def earliest(self, now: float, *, burst: int) -> float:
+        """Return when the next one may go, for somebody who may send `burst` of them at once."""
+        return max(now, self._full_at - self._spacing * (burst - 1))
 
     def book(self, at: float) -> None:
         """Count one at a moment."""
@@ -150,29 +149,29 @@ class Ledger:
     """Everything we know of one installation's limits. Moments are seconds on one monotonic clock."""
 
     def __init__(self, allowance: Allowance) -> None:
+        self._allowance = allowance
         self._points = {
             "rest": Window(allowance.rest_points_per_minute, 60),
             "graphql": Window(allowance.graphql_points_per_minute, 60),
         }
         self._per_minute = Window(allowance.writes_per_minute, 60)
         self._per_hour = Window(allowance.writes_per_hour, 3600)
-        self._pace = Pace(allowance.write_spacing, allowance.write_burst)
+        self._bucket = Bucket(allowance.write_spacing)
         self._anonymous = Window(0, 3600)
-        self._anonymous_share = allowance.anonymous_share
         self._quotas: dict[str, Quota] = {}
         self._not_before = -inf
         self._struck_at = -inf
         self._strikes = 0
 
-    def earliest(self, now: float, demand: Demand) -> tuple[float, str]:
-        """Return when the request may be sent, and why not sooner."""
+    def earliest(self, now: float, demand: Demand, share: float = 1.0) -> tuple[float, str]:
+        """Return when the request may be sent, and why not sooner; of the limits on writes only a share may be used."""
         waits = [(now, PACED), (self._not_before, LIMITED), self._quota_allows(now, demand)]
         waits.append((self._points_of(demand).earliest(now, demand.points), PACED))
         if demand.write:
-            share = SHARES[demand.rank]
-            waits.append((self._pace.earliest(now, burst=part(self._pace.burst, share.burst)), PACED))
-            for window in (self._per_minute, self._per_hour):
-                waits.append((window.earliest(now, limit=part(window.limit, share.writes)), PACED))
+            pace = self._pace_of(demand.rank, share)
+            waits.append((self._bucket.earliest(now, burst=pace.burst), PACED))
+            waits.append((self._per_minute.earliest(now, limit=pace.per_minute), PACED))
+            waits.append((self._per_hour.earliest(now, limit=pace.per_hour), PACED))
         elif demand.rank is Rank.ANONYMOUS:
             limit = self._anonymous_limit(demand.resource)
             at = min(self._anonymous.earliest(now, demand.points, limit=limit), now + 3600)  # never: a share of 0
@@ -183,7 +182,7 @@ class Ledger:
         """Count a request that will be sent at `at`, a moment that `earliest` gave."""
         self._points_of(demand).book(at, demand.points)
         if demand.write:
-            for limit in (self._pace, self._per_minute, self._per_hour):
+            for limit in (self._bucket, self._per_minute, self._per_hour):
                 limit.book(at)
         elif demand.rank is Rank.ANONYMOUS:
             self._anonymous.book(at, demand.points)
@@ -222,6 +221,24 @@ class Ledger:
         self._not_before = max(self._not_before, now + told)
         return self._not_before - now
 
+    def shared_pace(self, demand: Demand) -> Pace | None:
+        """Return the pace that a request must keep together with those of other processes; None: only its own."""
+        if demand.write:
+            return self._pace_of(demand.rank)
+        if demand.rank is Rank.ANONYMOUS:
+            limit = max(1, self._anonymous_limit(demand.resource))
+            return Pace(per_minute=limit, per_hour=limit, burst=limit, spacing=0.0)
+        return None
+
+    def _pace_of(self, rank: Rank, share: float = 1.0) -> Pace:
+        of_rank, whole = SHARES[rank], self._allowance
+        return Pace(
+            per_minute=part(whole.writes_per_minute, of_rank.writes * share),
+            per_hour=part(whole.writes_per_hour, of_rank.writes * share),
+            burst=part(whole.write_burst, of_rank.burst * share),
+            spacing=whole.write_spacing,
+        )
+
     def _points_of(self, demand: Demand) -> Window:
         return self._points["graphql" if demand.resource == "graphql" else "rest"]
 
@@ -236,7 +253,7 @@ class Ledger:
 
     def _anonymous_limit(self, resource: str) -> int:
         quota = self._quotas.get(resource)
-        return int((quota.limit if quota is not None else USUAL_QUOTA) * self._anonymous_share)
+        return int((quota.limit if quota is not None else USUAL_QUOTA) * self._allowance.anonymous_share)
 
 
 @dataclass(frozen=True, slots=True)

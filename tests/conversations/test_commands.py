@@ -347,3 +347,17 @@ async def test_a_comment_that_was_deleted_before_we_react_ends_without_a_failure
     await here.quiet()
     assert await here.failures() == []
     assert slow(here, pull.head_sha) == ON
+
+
+async def test_every_write_is_booked_in_the_database_that_all_replicas_share(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    before = await booked(here)
+    pull.comment("hubot", "@ci help")
+    await here.quiet()
+    assert await booked(here) - before == 3  # two reactions and an answer
+
+
+async def booked(here: Town) -> int:
+    rows = await here.bot.engine.database.connector.execute_query_all_async("SELECT number FROM nightjar_writes")
+    return len(rows)

@@ -20,6 +20,7 @@ import pytest
 from procrastinate import App, sql
 
 from bot.engine.database import Database, DatabaseError, check_queries
+from bot.engine.sqlite_schema import VERSIONS
 from tests.postgres import PostgresServer
 
 SECRET = "open-sesame-42"
@@ -196,7 +197,7 @@ async def test_replicas_that_start_together_make_one_schema(database_url: str) -
     databases = [Database(database_url) for _ in range(6)]
     await asyncio.gather(*(database.open() for database in databases))
     rows = await databases[0].connector.execute_query_all_async("SELECT version FROM nightjar_schema")
-    assert rows == [{"version": 1}]
+    assert rows == [{"version": len(VERSIONS)}]
     await asyncio.gather(*(database.close() for database in databases))
 
 
@@ -250,3 +251,16 @@ def test_a_file_is_served_by_one_process(sqlite_url: str) -> None:
 def test_a_server_is_shared(postgres_url: str) -> None:
     with Database(postgres_url).sole(), Database(postgres_url).sole():
         pass
+
+
+async def test_a_database_of_the_first_version_is_brought_up_to_date(database_url: str) -> None:
+    database = Database(database_url)
+    await database.open()
+    await database.connector.execute_query_async("DROP TABLE nightjar_writes")
+    await database.connector.execute_query_async("UPDATE nightjar_schema SET version = 1")
+    await database.close()
+    await database.open()
+    assert await database.connector.execute_query_all_async("SELECT number FROM nightjar_writes") == []
+    rows = await database.connector.execute_query_all_async("SELECT version FROM nightjar_schema")
+    assert rows == [{"version": len(VERSIONS)}]
+    await database.close()

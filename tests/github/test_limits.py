@@ -19,10 +19,10 @@ from bot.github.limits import (
     LONGEST_BACKOFF,
     PACED,
     Allowance,
+    Bucket,
     Demand,
     Ledger,
     Limit,
-    Pace,
     Quota,
     Window,
     limit_in,
@@ -119,10 +119,10 @@ def test_a_generous_allowance_does_not_slow_anybody_down() -> None:
 
 
 def test_an_idle_bot_writes_what_one_event_needs_at_once_and_then_one_a_second() -> None:
-    pace, sent = Pace(1.0, 5), []
+    bucket, sent = Bucket(1.0), []
     for _ in range(8):
-        sent.append(pace.earliest(100.0))
-        pace.book(sent[-1])
+        sent.append(bucket.earliest(100.0, burst=5))
+        bucket.book(sent[-1])
     assert sent == [100, 100, 100, 100, 100, 101, 102, 103]
 
 

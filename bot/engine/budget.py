@@ -1,0 +1,120 @@
+"""One budget for an installation's writes, shared by every process through the database.
+
+GitHub counts what an installation writes, whichever process does it, so neither a second replica nor a restart may
+start counting anew. Each booked moment is a row. A booking is one statement, which both databases answer from an
+index: at most an hour of moments, some hundred rows. Moments are of the database's clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import LiteralString, cast
+
+import structlog
+from procrastinate.connector import BaseAsyncConnector
+from procrastinate.exceptions import ConnectorException
+
+TRIES = 20
+SWEEP_EVERY = 100
+"""Bookings after which those are deleted that count no more."""
+
+CONTENDED = "other processes booked every number that we tried"
+
+_CLOCK: LiteralString = """
+WITH clock AS (
+    SELECT coalesce(CAST(%(now)s AS double precision), date_part('epoch', now())) AS now
+)"""
+
+# `place` 1 is the latest moment. A write may go a minute (an hour) after the one that is `per_minute` (`per_hour`)
+# places back, and when the token bucket has room: after each moment, by as many spacings as there are places between.
+_MOMENTS: LiteralString = """, recent AS (
+    SELECT at, row_number() OVER (ORDER BY at DESC) AS place FROM nightjar_writes
+     WHERE budget = %(budget)s AND at > (SELECT now FROM clock) - 3600
+), due AS (
+    SELECT max(moment) AS at FROM (
+        SELECT now AS moment FROM clock
+        UNION ALL SELECT max(at + (place - %(burst)s + 1) * %(spacing)s) FROM recent
+        UNION ALL SELECT at + 60 FROM recent WHERE place = %(per_minute)s
+        UNION ALL SELECT at + 3600 FROM recent WHERE place = %(per_hour)s) AS moments
+)"""
+_DUE: LiteralString = _CLOCK + _MOMENTS
+
+# Two processes that book at one moment choose the same number: the primary key lets one of them through.
+_INSERT: LiteralString = """
+INSERT INTO nightjar_writes (budget, number, at)
+SELECT %(budget)s, (SELECT coalesce(max(number), 0) + 1 FROM nightjar_writes WHERE budget = %(budget)s), at
+  FROM due WHERE at <= (SELECT now FROM clock) + %(patience)s
+ON CONFLICT DO NOTHING
+RETURNING number, at - coalesce(CAST(%(now)s AS double precision), date_part('epoch', now())) AS wait
+"""
+_SELECT: LiteralString = " SELECT at - now AS wait FROM due, clock"
+BOOK: LiteralString = _DUE + _INSERT
+WAIT: LiteralString = _DUE + _SELECT
+
+# Moments that lie beyond what anybody books ahead keep their distances: what was written in one second counts as
+# written in one second.
+_SET_BACK: LiteralString = """
+UPDATE nightjar_writes
+   SET at = at - (SELECT max(at) FROM nightjar_writes WHERE budget = %(budget)s) + (SELECT now FROM clock)
+ WHERE budget = %(budget)s AND at > (SELECT now FROM clock) + 30
+RETURNING number
+"""
+SET_BACK: LiteralString = _CLOCK + _SET_BACK
+_FORGET: LiteralString = """
+DELETE FROM nightjar_writes WHERE budget = %(budget)s AND at <= (SELECT now FROM clock) - 3600 RETURNING number
+"""
+FORGET: LiteralString = _CLOCK + _FORGET
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """At most so many in any minute and in any hour; `burst` at once, then one every `spacing` seconds."""
+
+    per_minute: int
+    per_hour: int
+    burst: int
+    spacing: float
+
+
+class Budget:
+    """The budgets of one database, by name. All methods raise ConnectorException when it cannot be reached.
+
+    `now` replaces the database's clock: seconds since 1970.
+    """
+
+    def __init__(self, connector: BaseAsyncConnector, now: Callable[[], float] | None = None) -> None:
+        self._connector = connector
+        self._now = now
+
+    async def book(self, name: str, pace: Pace, patience: float) -> float:
+        """Return in how many seconds the next one may go; it is booked if that is at most `patience`."""
+        values = {
+            "budget": name,
+            "per_minute": pace.per_minute,
+            "per_hour": pace.per_hour,
+            "burst": pace.burst,
+            "spacing": float(pace.spacing),
+            "patience": float(patience),
+        }
+        for _ in range(TRIES):
+            if booked := await self._rows(BOOK, values):
+                number, wait = cast(int, booked[0]["number"]), cast(float, booked[0]["wait"])
+                if number % SWEEP_EVERY == 0:
+                    await self._rows(FORGET, {"budget": name})
+                return max(0.0, wait)
+            (due,) = await self._rows(WAIT, values)
+            wait = cast(float, due["wait"])
+            if wait <= patience:
+                continue  # another process booked at this moment
+            moved = await self._rows(SET_BACK, {"budget": name})
+            if not moved:
+                return wait
+            log.warning("the clock was set back: what was written before counts as written now", writes=len(moved))
+        raise ConnectorException(CONTENDED)
+
+    async def _rows(self, statement: LiteralString, values: dict[str, object]) -> list[dict[str, object]]:
+        now = self._now() if self._now is not None else None
+        return await self._connector.execute_query_all_async(statement, **values, now=now)
