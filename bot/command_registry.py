@@ -54,6 +54,8 @@ class CommandSpec:
     phrases: tuple[str, ...] = ()
     arguments: Arguments | None = None
     fixed: bool = False
+    own_words: bool = False
+    """Whether it must be the person's own comment: who edits somebody else's may only uncover what that one wrote."""
 
     def who(self, override: Sequence[Role] | None = None) -> Sequence[Role]:
         """Return who may run this; `override` is what app.yaml allows for its feature."""

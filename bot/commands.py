@@ -19,10 +19,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from bot.command_registry import Arguments, CommandSpec, Registry, folded, likeness
-from bot.github.markdown import HOLE, Line, visible_lines
+from bot.github.markdown import HOLE, Line, lines_alone, visible_lines
 
 __all__ = ["Arguments", "BadCommand", "Command", "CommandSpec", "Registry", "new_commands", "parse"]
 
@@ -54,6 +56,7 @@ _INVISIBLE_ANYWHERE = re.compile(f"[{_INVISIBLE}]")
 _BEFORE_MENTION = re.compile(rf"[\s{_INVISIBLE}]*")
 _AFTER_MENTION = re.compile(rf"[,:;.!?{_INVISIBLE}]*(?=\s|$)")
 _AFTER_WORD = ",:;.!"
+_LINE_END = re.compile("\r\n|\r|\n")
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _POLITE = frozenset({"please", "pls", "plz", "kindly", "thanks", "thank", "you", "thx", "ty", "cheers"})
 _EMOJI = re.compile(r":[a-z0-9_+-]+:", re.IGNORECASE)
@@ -113,12 +116,16 @@ class _Word:
 
 
 class _Fault(Exception):
-    """A line is no command: one of the reasons above, and the command that was perhaps meant."""
+    """A line is no command: one of the reasons above, and the command that was perhaps meant.
 
-    def __init__(self, reason: str, nearest: str | None = None) -> None:
+    `unknown` is what stands there instead of a command: to find the nearest takes long, and not everybody wants it.
+    """
+
+    def __init__(self, reason: str, nearest: str | None = None, *, unknown: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
         self.nearest = nearest
+        self.unknown = unknown
 
 
 def parse(text: str, *, registry: Registry, mentions: Sequence[str]) -> list[Command | BadCommand]:
@@ -129,15 +136,68 @@ def parse(text: str, *, registry: Registry, mentions: Sequence[str]) -> list[Com
 def new_commands(
     old_text: str, new_text: str, *, registry: Registry, mentions: Sequence[str]
 ) -> list[Command | BadCommand]:
-    """Return the commands that an edit added: those that are there more often than they were before."""
-    before = Counter(_all(old_text, registry, mentions))
+    """Return the commands that an edit wrote. What stood anywhere in the old text is not new, hidden or not.
+
+    An edit can uncover an old command: by closing a fence, by taking a `<!--` away, by deleting one of the first
+    MOST_COMMANDS. So a command is new only if its line was typed more often than before, and if more lines than before
+    would ask for it if nothing hid them.
+    """
+    found = list(_all(new_text, registry, mentions))
+    if not found:
+        return []
+    typed = _typed_lines(new_text)
+    lines = Counter(map(_core, typed)) - Counter(map(_core, _typed_lines(old_text)))
+    asked = _anywhere(new_text, registry, mentions)
+    more = asked - _anywhere(old_text, registry, mentions)
     added = []
-    for command in _all(new_text, registry, mentions):
-        if before[command]:
-            before[command] -= 1
-        else:
+    for command in found:
+        core = _core(typed[command.line - 1])
+        # What no line asks for alone, its line must tell: words that no command has, marks inside of the command.
+        if lines[core] > 0 and (not isinstance(command, Command) or not asked[command] or more[command] > 0):
+            lines[core] -= 1
+            if isinstance(command, Command):
+                more[command] -= 1
             added.append(command)
     return _each_once(added)
+
+
+def _anywhere(text: str, registry: Registry, mentions: Sequence[str]) -> Counter[Command]:
+    """Count what each line would ask for from each mention on if nothing around it hid it; without any limit."""
+    starts = re.compile("|".join(map(re.escape, mentions)), re.IGNORECASE)
+    pieces: Counter[str] = Counter()
+    for line in _typed_lines(text):
+        found = [match.start() for match in starts.finditer(line)]
+        pieces.update(line[start:end] for start, end in pairwise([*found, len(line)]))
+    asked: dict[str, Command] = {}
+    readings = list({reading for piece in pieces for reading in _readings(piece)})
+    for alone in lines_alone(readings):
+        called = _called(alone.text, mentions)
+        with suppress(_Fault):
+            if called and (command := _asked(alone, *called, registry, mentions)):
+                asked[readings[alone.number]] = command
+    counted: Counter[Command] = Counter()
+    for piece, times in pieces.items():
+        for command in {asked[reading] for reading in _readings(piece) if reading in asked}:
+            counted[command] += times
+    return counted
+
+
+def _readings(piece: str) -> set[str]:
+    """Return a piece whole, and up to each mark that may end what began before it: a cell, a link, code, HTML."""
+    ends = [piece.find(mark) for mark in ("|", "]", "<", "-->")]
+    ends.append(piece.find("`") if piece.count("`") % 2 else -1)
+    return {piece, *(piece[:end] for end in ends if end > 0)}
+
+
+def _typed_lines(text: str) -> list[str]:
+    return _LINE_END.split(text)
+
+
+def _core(line: str) -> str:
+    """Return a line as it was typed, without its case, its spacing, and the marks around it that may hide it."""
+    folded_line = " ".join(line.casefold().split())
+    at = [place for place, character in enumerate(folded_line) if character.isalnum()]
+    return folded_line[at[0] : at[-1] + 1] if at else ""
 
 
 def _each_once(commands: Iterable[Command | BadCommand]) -> list[Command | BadCommand]:
@@ -175,12 +235,18 @@ def _command(
     line: Line, mention: str, rest: str, registry: Registry, mentions: Sequence[str]
 ) -> Command | BadCommand | None:
     try:
-        words = _without_courtesy(list(_words(rest, line.holes)))
-        if rest and not words:
-            return None
-        spec, choice, names = _understood(words, registry, {folded(name) for name in mentions})
+        return _asked(line, mention, rest, registry, mentions)
     except _Fault as fault:
-        return BadCommand(_shown(rest, line), fault.reason, fault.nearest, mention, line.number)
+        nearest = registry.nearest(fault.unknown) if fault.unknown else fault.nearest
+        return BadCommand(_shown(rest, line), fault.reason, nearest, mention, line.number)
+
+
+def _asked(line: Line, mention: str, rest: str, registry: Registry, mentions: Sequence[str]) -> Command | None:
+    """Return the command of a line, None for mere courtesy. Raises `_Fault` where it is no command."""
+    words = _without_courtesy(list(_words(rest, line.holes)))
+    if rest and not words:
+        return None
+    spec, choice, names = _understood(words, registry, {folded(name) for name in mentions})
     return Command(spec, choice, names, mention, line.number)
 
 
@@ -228,7 +294,7 @@ def _understood(
         raise _Fault(ONE_A_LINE)
     match = registry.match([word.key for word in words])
     if match is None:
-        raise _Fault(UNKNOWN, registry.nearest(" ".join(word.text for word in words)))
+        raise _Fault(UNKNOWN, unknown=" ".join(word.text for word in words))
     spec, following = match.spec, words[match.words :]
     if not following:
         return spec, "", ()

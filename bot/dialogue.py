@@ -178,6 +178,8 @@ class Dialogue:
             return Answer(say=texts.switched_off(spec, ask.context.repository.full_name), done=False)
         if not may[spec.name]:
             return Answer(say=texts.not_allowed(spec, ask.context.config.allowed(spec.feature)), done=False)
+        if spec.own_words and not ask.remark.created and ask.by.id != ask.remark.author.id:
+            return Answer(say=texts.not_own_words(command, ask.remark.author.login), done=False)
         try:
             return await self._run[spec.name](ask, command)
         except UserError as error:

@@ -40,6 +40,14 @@ def not_allowed(spec: CommandSpec, override: Sequence[Role] | None = None) -> st
     return f"Only {who_may(spec.who(override))} may ask for this; one of them can do it here."
 
 
+def not_own_words(command: Command, author: str) -> str:
+    """Say that a command does not count where somebody edits it into a comment that another person wrote."""
+    return (
+        f"This stands in a comment of {code(author)} that you edited, so nothing was done. "
+        f"To ask for it, write {shown(command)} in a comment of your own."
+    )
+
+
 def switched_off(spec: CommandSpec, repository: str) -> str:
     """Say that a command is off in this repository, and who can switch it on."""
     return (

@@ -40,6 +40,7 @@ MERGE = CommandSpec(
     example="merge",
     feature=FEATURE,
     allowed=("write",),
+    own_words=True,
     synonyms=("merge this", "merge this pr", "merge it", "merge now"),
 )
 WHEN_GREEN = CommandSpec(
@@ -48,6 +49,7 @@ WHEN_GREEN = CommandSpec(
     example="merge when green",
     feature=FEATURE,
     allowed=("write",),
+    own_words=True,
     synonyms=(
         "merge when ready",
         "merge this when green",

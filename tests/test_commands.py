@@ -246,7 +246,20 @@ def test_of_too_many_commands_the_first_run_and_the_rest_are_said_to_be_left() -
         ("@ci rerun", "@ci rerun all", ["rerun all"]),
         ("@ci rerunn", "@ci rerun", ["rerun"]),
         ("@ci rerunn", "@ci rerunn\nwords", []),
-        ("`@ci rerun`", "@ci rerun", ["rerun"]),
+        ("`@ci rerun`", "@ci rerun", []),
+        ("```\n@ci rerun", "@ci rerun", []),
+        ("<!--\n@ci rerun", "@ci rerun", []),
+        ("<!-- @ci rerun -->", "@ci rerun", []),
+        ("<details>@ci rerun</details>", "@ci rerun", []),
+        ("> 1. @ci rerun", "@ci rerun", []),
+        ("so @ci rerun", "@ci rerun", []),
+        ("| @ci rerun | x |\n|-|-|", "@ci rerun", []),
+        ("~~@ci rerun~~", "@ci rerun", []),
+        ("```\n@*c*i r&#101;run", "@*c*i r&#101;run", []),
+        ("```\n@ci rerun\n```\n@ci rerun", "@ci rerun\n\n@ci rerun", []),
+        ("```\n@ci rerun\n```", "@ci rerun\n\n@ci rerun", ["rerun"]),
+        ("@ci help\n" * 20 + "@ci rerun", "@ci rerun", []),
+        ("@ci rerunn\n" * 21, "@ci rerunn\n" * 21 + "words", []),
         ("> @ci rerun", "> @ci rerun\n\n@ci rerun", ["rerun"]),
         ("@ci rerun\n@ci help", "@ci help", []),
         ("@ci help\n@ci rerun", "@ci rerun\n@ci help", []),
@@ -257,6 +270,42 @@ def test_of_too_many_commands_the_first_run_and_the_rest_are_said_to_be_left() -
 def test_an_edit_asks_only_for_what_was_not_there_before(old: str, new: str, added: list[str]) -> None:
     found = new_commands(old, new, registry=REGISTRY, mentions=MENTIONS)
     assert [command.text for command in found] == added
+
+
+AROUND = ("```", "<!--", "-->", "<details>", "</details>", "> so", "", "| a |", "|-|", "    x", "words", "`", "---")
+ASKED = ("@ci rerun", "> @ci rerun all", "  @ci help", "@tvm-bot skip slow", "`@ci rerun`", "@ci <!-- x --> rerun")
+
+
+@given(
+    lines=st.lists(st.sampled_from([*AROUND, *ASKED, *(["@ci help"] * 3)]), max_size=40),
+    kept=st.lists(st.booleans(), min_size=40, max_size=40),
+)
+def test_an_edit_that_only_takes_lines_away_asks_for_nothing(lines: list[str], kept: list[bool]) -> None:
+    """Whatever hid a command before, nobody has written it now."""
+    left = [line for line, keep in zip(lines, kept, strict=False) if keep]
+    assert new_commands("\n".join(lines), "\n".join(left), registry=REGISTRY, mentions=MENTIONS) == []
+
+
+PAIRS = (
+    *[
+        ("```\n", "\n```"),
+        ("```\n", ""),
+        ("<!--", "-->"),
+        ("<!--\n", "\n-->"),
+        ("<!--\n", ""),
+        ("> ", ""),
+        ("    ", ""),
+    ],
+    *[("<details>", "</details>"), ("<details>\n\n", "\n\n</details>"), ("| ", " | x |\n|-|-|"), ("so ", ""), ("", "")],
+    *[("~~", "~~"), ("**", "**"), ("`", "`"), ("``` ", "```"), ("- > 1. ", ""), ("<pre>\n", "\n</pre>"), ("[", "](x)")],
+    ("    ", ""),
+)
+
+
+@pytest.mark.parametrize("asked", [asked.strip("> `") for asked in ASKED])
+@pytest.mark.parametrize(("before", "after"), PAIRS)
+def test_an_edit_that_takes_marks_away_around_a_command_asks_for_nothing(before: str, asked: str, after: str) -> None:
+    assert new_commands(f"{before}{asked}{after}", asked, registry=REGISTRY, mentions=MENTIONS) == []
 
 
 def test_a_long_line_that_is_no_command_is_cut_to_be_shown() -> None:
@@ -276,6 +325,7 @@ def test_taken_out_things_are_shown_as_what_they_were() -> None:
 def test_the_longest_comment_is_read_in_time(unit: str) -> None:
     text = "@ci rerun " + unit * ((TEXT_LIMIT - 20) // len(unit)) + "x"
     assert len(read(text)) <= MOST_COMMANDS + 1
+    assert new_commands(text, f"{text[:-1]}y", registry=REGISTRY, mentions=MENTIONS) is not None
 
 
 PROSE = st.text(st.sampled_from("abc XYZ0129.,!?éß中"), max_size=30).map(lambda text: f"So {text}")

@@ -71,6 +71,21 @@ def visible_lines(text: str) -> list[Line]:
     return reader.lines
 
 
+def lines_alone(lines: Sequence[str]) -> list[Line]:
+    """Read each line as if it were a text of its own, so that nothing around it hides it; `number` counts from 0.
+
+    For lines that begin a paragraph: with a mention, not with a space, a fence or a tag. All are one document, so the
+    cost stays linear however many there are.
+    """
+    found: list[Line] = []
+    for token in _PARSER.parse("\n\n".join(lines).replace(HOLE, "\N{REPLACEMENT CHARACTER}")):
+        if token.type == "inline" and token.map:
+            reader = _Reader()
+            reader.inline(token.children or (), first_line=token.map[0] // 2)
+            found += reader.lines
+    return found
+
+
 def outside_code(text: str) -> str:
     """Return what a text shows outside of code and links, as GitHub shows it: where it looks for names.
 

@@ -100,6 +100,54 @@ async def test_an_edit_by_somebody_else_counts_as_the_editors_word(here: Town) -
     assert ONLY in here.answers(pull)[-1]
 
 
+@pytest.mark.parametrize("command", ["rerun", "merge", "merge when green", "approve ci"])
+async def test_what_acts_for_others_does_not_count_where_somebody_edits_it_into_anothers_comment(
+    tmp_path: Path, command: str
+) -> None:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=f"{CONFIG}    merge: true\n") as here:
+        pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+        run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+        comment = pull.comment("somebody", "Please look")
+        pull.edit_comment(comment, f"Please look\n\n@ci {command}", by="hubot")
+        await here.quiet()
+        assert pull.reactions(comment) == ["eyes", "confused"]
+        assert (run.attempt, pull.merged_by) == (1, None)
+        assert (
+            f"😕 `@ci {command}`: This stands in a comment of `somebody` that you edited, so nothing was done. "
+            f"To ask for it, write `@ci {command}` in a comment of your own."
+        ) in here.answers(pull)[0]
+        own = pull.comment("hubot", "Let me see")
+        pull.edit_comment(own, f"Let me see\n\n@ci {command}")
+        await here.quiet()
+        assert "of your own" not in here.answers(pull)[-1] or len(here.answers(pull)) == 1
+        assert "eyes" in pull.reactions(own)
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "```\n@ci merge\n```",
+        "```\n@ci merge",
+        "<!--\n@ci merge",
+        "<!-- @ci merge -->",
+        "`@ci merge`",
+        "@ci help\n" + "\n".join(f"@ci rerun n{number}" for number in range(19)) + "\n@ci merge",
+    ],
+)
+@pytest.mark.parametrize("writer", ["somebody", "hubot"])
+async def test_an_edit_that_uncovers_an_old_command_does_not_run_it(tmp_path: Path, hidden: str, writer: str) -> None:
+    """A maintainer closed a fence, or tidied up a long comment, and the pull request was merged."""
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=f"{CONFIG}    merge: true\n") as here:
+        pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+        comment = pull.comment(writer, hidden)
+        await here.quiet()
+        answers = len(here.answers(pull))
+        pull.edit_comment(comment, "@ci merge", by="hubot")
+        await here.quiet()
+        assert pull.merged_by is None
+        assert len(here.answers(pull)) == answers
+
+
 async def test_a_login_that_changed_hands_gives_the_first_owner_nothing(here: Town) -> None:
     """People are known by id: between the comment and our look at the role, `reader` became somebody else's name."""
     pull = here.repo.open_pull_request("hubot", "Faster")
