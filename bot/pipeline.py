@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
     from bot.results.service import ResultsService
     from bot.settings import Settings
+    from bot.writes import Writes
 
 NOBODY = "no handler wants {event}"
 NO_REPOSITORY = "it concerns no repository"
@@ -100,13 +101,14 @@ class Pipeline:
             repository=job.repository,
             config=await self._config_of(job.repository),
             settings=self.settings,
-            github=await self._github(job.repository),
+            github=await self._github(job.repository, writes=job.writes),
             me=await self.app.identity(),
             records=self.records,
             results=self.results,
             http=self.http,
             announce=self.announce,
             siblings=job.siblings,
+            writes=job.writes,
         )
         applied = await decode(job.effect).apply(context)
         return AppliedEffect(applied.text, applied.changed, then=tuple(map(_effect_as_data, applied.then)))
@@ -140,11 +142,11 @@ class Pipeline:
             reader=Reader(self.http),
         )
 
-    async def _github(self, repository: Repository, *, dry_run: bool = False) -> GitHub:
+    async def _github(self, repository: Repository, *, dry_run: bool = False, writes: Writes | None = None) -> GitHub:
         installation = repository.installation_id
         if installation is None:
             installation = await self.app.installation_for(repository.full_name)
-        return self.app.installation(installation, dry_run=dry_run)
+        return self.app.installation(installation, dry_run=dry_run, writes=writes)
 
 
 def _concerned(handler: Handler, delivery: Delivery, config: RepositoryConfig) -> bool:

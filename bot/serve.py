@@ -25,7 +25,7 @@ from bot.commands import Registry
 from bot.config import Config
 from bot.dialogue import Dialogue
 from bot.engine.budget import Budget
-from bot.engine.service import Engine
+from bot.engine.service import Engine, Pace
 from bot.errors import StartError
 from bot.following.kept import NIGHTLY, Kept
 from bot.github.app import GitHubApp
@@ -96,11 +96,16 @@ def start_logging(settings: DatabaseSettings, environ: Mapping[str, str] = os.en
 
 @asynccontextmanager
 async def open_bot(
-    config: Config, settings: Settings, allowance: Allowance | None = None, now: Callable[[], float] = time.time
+    config: Config,
+    settings: Settings,
+    allowance: Allowance | None = None,
+    now: Callable[[], float] = time.time,
+    pace: Pace | None = None,
 ) -> AsyncIterator[Bot]:
     """Build the parts of a process and close them in the end.
 
-    `allowance` is for a GitHub that has other limits than github.com, `now` what timers and results go by.
+    `allowance` is for a GitHub that has other limits than github.com, `now` what timers and results go by, `pace` for
+    tests that cannot wait.
     Raises DatabaseError, `SettingsError` for `AWS_*` variables that results cannot be read with and webhooks that
     app.yaml asks for, or `StartError` for a key that the GitHub client cannot use.
     """
@@ -110,7 +115,7 @@ async def open_bot(
     router = joined([dialogue.router, ROUTER])
     metrics = Metrics(VERSION, {event for handler in router.handlers for event, _ in handler.wants})
     async with (
-        Engine(settings.database_url.get_secret_value(), observer=metrics) as engine,
+        Engine(settings.database_url.get_secret_value(), observer=metrics, pace=pace) as engine,
         aiohttp.ClientSession() as session,
     ):
         try:
@@ -171,13 +176,14 @@ async def running(
     address: Address | None,
     allowance: Allowance | None = None,
     now: Callable[[], float] = time.time,
+    pace: Pace | None = None,
 ) -> AsyncIterator[Running]:
     """Work, and serve webhooks where an address is given, while the block runs.
 
     In the order of a stop: no new requests, those in flight answered, no new jobs, those in progress ended or left to
     be done again, everything closed. Raises DatabaseError and `StartError`.
     """
-    async with open_bot(config, settings, allowance, now) as bot:
+    async with open_bot(config, settings, allowance, now, pace) as bot:
         await bot.engine.recover()
         runner = await _listen(bot, address) if address is not None else None
         worker = asyncio.create_task(bot.engine.run(), name="engine")
@@ -196,12 +202,14 @@ async def running(
             await end(bot.engine, worker)
 
 
-async def run_until_stopped(config: Config, settings: Settings, address: Address | None) -> None:
+async def run_until_stopped(
+    config: Config, settings: Settings, address: Address | None, pace: Pace | None = None
+) -> None:
     """Work until SIGTERM or SIGINT; a second signal ends at once. Raises DatabaseError and `StartError`."""
     give_way_sooner()
     return_freed_memory()
     with _stop_signals() as stop:
-        async with running(config, settings, address) as at_work:
+        async with running(config, settings, address, pace=pace) as at_work:
             await _first(stop.wait(), at_work.worker)
     log.info("stopped")
 

@@ -22,16 +22,24 @@ class BotProcess:
     """`nightjar serve` (or another command) in a process: started, killed, started again on the same port and data.
 
     `environment` is the bot's own; of ours only what any program needs is handed on. `options` are further ones of the
-    command. `output` is all it printed, and `logs` are the JSON lines of that.
+    command. `output` is all it printed, and `logs` are the JSON lines of that. `module` starts it in place of `bot`,
+    where a test cannot wait as long.
     """
 
     def __init__(
-        self, environment: Mapping[str, str], *, config: Path, command: str = "serve", options: Sequence[str] = ()
+        self,
+        environment: Mapping[str, str],
+        *,
+        config: Path,
+        command: str = "serve",
+        options: Sequence[str] = (),
+        module: str = "bot",
     ) -> None:
         self.environment = dict(environment)
         self.config = config
         self.command = command
         self.options = tuple(options)
+        self.module = module
         self.port = 0
         self.logs: list[dict[str, Any]] = []
         self.output: list[str] = []
@@ -54,7 +62,7 @@ class BotProcess:
         """Start it and wait until it serves. Raises AssertionError with its output when it does not."""
         self._ready = asyncio.Event()
         self._process = await self._spawn(
-            *self._arguments(), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+            self.module, *self._arguments(), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
         )
         self._reader = asyncio.create_task(self._read(self._process))
         waits = {asyncio.create_task(self._ready.wait()), asyncio.create_task(self._process.wait())}
@@ -67,7 +75,7 @@ class BotProcess:
 
     async def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run another `nightjar` command beside it; returns the exit code, standard output and standard error."""
-        process = await self._spawn(*arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+        process = await self._spawn("bot", *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
         out, err = await process.communicate()
         assert process.returncode is not None
         return process.returncode, out.decode(), err.decode()
@@ -106,12 +114,12 @@ class BotProcess:
         place = () if self.command == "worker" else ("--host", "127.0.0.1", "--port", str(self.port))
         return (self.command, "--config", str(self.config), *place, *self.options)
 
-    async def _spawn(self, *arguments: str, **pipes: int) -> asyncio.subprocess.Process:
+    async def _spawn(self, module: str, *arguments: str, **pipes: int) -> asyncio.subprocess.Process:
         inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
         return await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "bot",
+            module,
             *arguments,
             env={**inherited, **self.environment},
             stdin=asyncio.subprocess.DEVNULL,

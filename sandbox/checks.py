@@ -110,6 +110,11 @@ class CheckRun:
     actions: list[dict[str, str]] = field(default_factory=list)
 
     @property
+    def created_at(self) -> datetime | None:
+        """Return when it came to be: GitHub tells when it was started, which an App may set."""
+        return self.started_at
+
+    @property
     def node_id(self) -> str:
         """Return the GraphQL id."""
         return node_id("CR", self.id)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 
@@ -10,14 +12,31 @@ class Clock:
 
     def __init__(self) -> None:
         self._ahead = timedelta()
+        self._due: list[tuple[datetime, Callable[[], object]]] = []
 
     def now(self) -> datetime:
         """Return the present moment in UTC, in whole seconds as GitHub writes them."""
-        return (datetime.now(UTC) + self._ahead).replace(microsecond=0)
+        return self._exactly().replace(microsecond=0)
 
     def advance(self, *, seconds: float = 0, days: float = 0) -> None:
         """Move the clock forward."""
         self._ahead += timedelta(seconds=seconds, days=days)
+        self._catch_up()
+
+    def after(self, seconds: float, action: Callable[[], object]) -> None:
+        """Have something happen once so many seconds have passed, really or by `advance`."""
+        self._due.append((self._exactly() + timedelta(seconds=seconds), action))
+        asyncio.get_running_loop().call_later(seconds, self._catch_up)
+
+    def _exactly(self) -> datetime:
+        return datetime.now(UTC) + self._ahead
+
+    def _catch_up(self) -> None:
+        now = self._exactly()
+        ready = [action for moment, action in self._due if moment <= now]
+        self._due = [(moment, action) for moment, action in self._due if moment > now]
+        for action in ready:
+            action()
 
 
 def iso(moment: datetime) -> str:

@@ -25,6 +25,7 @@ class Fault:
     delay: float
     times: int | None
     skip: int = 0
+    late: float = 0
     hits: int = 0
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     resumed: asyncio.Event | None = None
@@ -82,14 +83,18 @@ class Faults:
         delay: float = 0,
         times: int | None = 1,
         skip: int = 0,
+        late: float = 0,
     ) -> Fault:
         """Add a fault for the next `times` requests of a route (None: all of them), after `skip` that go well.
 
         `route` is a template as in GitHub's documentation, a compiled pattern over the path, or `*`; so may be
         `method`. `status` answers that error instead, `when` either before the request takes effect or after it did.
         `drop` closes the connection without an answer. `delay` waits that many seconds before anything happens.
+        `late`: the request takes effect so many seconds, by the sandbox's clock, after the fault stood in for its
+        answer, as of a server that lost only the answer; without a `status` the connection is closed.
         """
-        fault = Fault(method, route, drop or when, status, drop is not None, headers or {}, message, delay, times, skip)
+        lost = drop is not None or (late > 0 and status is None)
+        fault = Fault(method, route, drop or when, status, lost, headers or {}, message, delay, times, skip, late)
         self._faults.append(fault)
         return fault
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from itertools import count
+from typing import TypeVar
 
 from .apps import DEFAULT_EVENTS, DEFAULT_PERMISSIONS, App, Tokens, new_private_key
 from .clock import Clock
@@ -19,6 +21,7 @@ from .server import Server
 from .users import Role, User
 from .webhooks import Courier
 
+T = TypeVar("T")
 FIRST_ID = 1_000_001
 ACTIONS_APP_ID = 15368
 
@@ -27,11 +30,13 @@ class GitHubSandbox:
     """A GitHub of its own: people act through these methods, Apps over HTTP.
 
     Attributes that tests look at: `requests` (every request, counts, points), `faults`, `webhooks` (deliveries and
-    how they travel), `violations` (what a correct client or a correct sandbox would not have sent), `clock`.
+    how they travel), `violations` (what a correct client or a correct sandbox would not have sent), `clock`. Lists lag
+    behind what has happened by `lists_lag` seconds of that clock; a single thing is found by its number at once.
     """
 
     def __init__(self) -> None:
         self.clock = Clock()
+        self.lists_lag = 0.0
         self._ids = count(FIRST_ID)
         self._changed = asyncio.Event()
         self.users: dict[str, User] = {}
@@ -128,6 +133,11 @@ class GitHubSandbox:
         bot.type = "Bot"
         return App(self, number, slug, owner, bot, self.clock.now(), new_private_key(slug))
 
+    def listed(self, items: Sequence[T]) -> list[T]:
+        """Return what a list shows: without what came to be within the last `lists_lag` seconds."""
+        newest = self.clock.now() - timedelta(seconds=self.lists_lag)
+        return [item for item in items if not self.lists_lag or _made_at(item, newest) <= newest]
+
     def changed(self) -> None:
         """Wake everyone who waits in `until`."""
         self._changed.set()
@@ -158,3 +168,8 @@ class GitHubSandbox:
         parts += [f"request {r}" for r in self.requests.records[-15:]]
         parts += [f"violation {violation}" for violation in self.violations]
         return "\n".join(parts)
+
+
+def _made_at(item: object, otherwise: datetime) -> datetime:
+    made: datetime = getattr(item, "created_at", None) or otherwise
+    return made

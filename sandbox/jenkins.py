@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from .clock import Clock
 from .faults import Faults
 from .pulls import PullRequest
 
@@ -117,6 +118,7 @@ class JenkinsSandbox:
         self.jobs: dict[str, JenkinsJob] = {}
         self.requests: list[tuple[str, str]] = []
         self.faults = Faults()
+        self.clock = Clock()
         self._path = path
         self._origin = "http://127.0.0.1:0"
         self._sessions: dict[str, str] = {}
@@ -160,6 +162,8 @@ class JenkinsSandbox:
         self.requests.append((request.method, path))
         fault = self.faults.take(request.method, path, path)
         if fault is not None and await fault.strike("before", request.transport):
+            if fault.late:
+                self.clock.after(fault.late, lambda: self._carry_out(request, path))
             return web.Response(status=fault.status or 500)
         answer = self._carry_out(request, path)
         if fault is not None and await fault.strike("after", request.transport):

@@ -180,6 +180,7 @@ class Call:
         size, number = self.query.get("per_page", DEFAULT_PER_PAGE), self.query.get("page", 1)
         if size < 1 or number < 1:
             raise invalid("page", "page and per_page begin at 1")
+        items = self.github.listed(items)
         shown = [view(item) for item in items[(number - 1) * size : number * size]]
         body: object = shown if wrap is None else {"total_count": len(items), wrap: shown}
         return Answer(body, headers=self._links(number, -(-len(items) // size)))

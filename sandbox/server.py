@@ -96,6 +96,8 @@ class Server:
         github.requests.add(record)
         fault = github.faults.take(request.method, template, request.path)
         given = await self._meet(fault, request, "before")
+        if fault is not None and fault.late and given is not None:
+            github.clock.after(fault.late, lambda: self._carry_out(request, template, lambda: answer(raw)))
         if given is None:
             given = self._carry_out(request, template, lambda: answer(raw))
             given = await self._meet(fault, request, "after") or given

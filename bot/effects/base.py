@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
     from bot.results.service import ResultsService
     from bot.settings import Settings
+    from bot.writes import Writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class EffectContext:
     http: aiohttp.ClientSession
     announce: Announce
     siblings: Callable[[], Awaitable[Sequence[Sibling]]]
+    writes: Writes
+    """For what is written elsewhere than on GitHub and must not be sent twice; `github` sees to that by itself."""
 
 
 class Effect(Protocol):
@@ -74,7 +77,9 @@ class Effect(Protocol):
         ...
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Look first whether it is so already, then write.
+        """Look first whether it is so already, also for twins of what is written, and heal them; then write.
+
+        A try after an unclear write may come to no further than its look: see `bot.writes`.
 
         Raises `TryAgain` where another try may succeed, `UserError` with words for the person, or GitHub's refusal.
         """

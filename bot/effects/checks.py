@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from bot.effects.base import Applied, EffectContext
 from bot.github.check_runs import Annotation, CheckContent
@@ -20,6 +20,7 @@ ANNOTATIONS = "/repos/{+repo}/check-runs/{id}/annotations"
 NEWER = "{name} shows something newer already"
 ASKED = "{name} on {sha} is computed again"
 SAME = "{name} said so already"
+SUPERSEDED = {"title": "Superseded", "summary": "Another run of this check on this commit has the result."}
 
 _Remark = tuple[str, int, str, str]
 
@@ -58,51 +59,74 @@ class PutCheckRun:
         if written > self.as_of:
             return Applied(NEWER.format(name=self.name), changed=False)
         if self.again and written == self.as_of:
+            if context.writes.may_have_twins:
+                await self._supersede_twins(context, await self._newest(context, record.get("id", 0)))
             return Applied(SAME.format(name=self.name), changed=False)
-        found = await self._newest(context)
+        found = await self._newest(context, record.get("id", 0))
+        if context.writes.may_have_twins:
+            await self._supersede_twins(context, found)
         if self.again and record.get("again") != self.as_of:
             # By this a try after a crash tells a run that is there already from the one that it was to make.
             record |= {"again": self.as_of, "over": found.integer("id") if found else 0}
             await context.records.put(key, record)
         if found is None or (self.again and found.integer("id") == record["over"]):
-            done = await self._create(context)
+            done, number = await self._create(context)
         else:
-            done = await self._change(context, found)
-        await context.records.put(key, {"as_of": self.as_of})
+            done, number = await self._change(context, found)
+        await context.records.put(key, {"as_of": self.as_of, "id": number})
         return done
 
-    async def _change(self, context: EffectContext, found: Payload) -> Applied:
+    async def _change(self, context: EffectContext, found: Payload) -> tuple[Applied, int]:
+        """Have a check run say this; return what was done, and the number of the run that says so."""
+        same = Applied(SAME.format(name=self.name), changed=False), found.integer("id")
         there = found.integer("output", "annotations_count")
         says_so = self._says_so(found)
         if says_so and not there and not self.content.annotations:
-            return Applied(SAME.format(name=self.name), changed=False)
+            return same
         where = {"repo": context.repository.full_name, "id": str(found.integer("id"))}
         known = await _annotations(context, where) if there else Counter[_Remark]()
         wanted = Counter(map(_remark, self.content.annotations))
         if known - wanted:
             return await self._create(context)
         if says_so and known == wanted:
-            return Applied(SAME.format(name=self.name), changed=False)
+            return same
         await context.github.patch(ONE_CHECK_RUN, url_vars=where, data=self._body(_without(self.content, known)))
-        return self._applied()
+        return self._applied(), found.integer("id")
 
-    async def _newest(self, context: EffectContext) -> Payload | None:
-        """Return our newest run of the name; one request."""
+    async def _newest(self, context: EffectContext, known: int) -> Payload | None:
+        """Return our newest run of the name; one request, or two where GitHub's list does not show the `known` one."""
+        ours = await self._runs(context, "latest")
+        if known and all(run.integer("id") < known for run in ours):
+            where = {"repo": context.repository.full_name, "id": str(known)}
+            return Payload(await context.github.getitem(ONE_CHECK_RUN, url_vars=where), "check run")
+        return max(ours, key=lambda run: run.integer("id"), default=None)
+
+    async def _runs(self, context: EffectContext, which: Literal["latest", "all"]) -> list[Payload]:
         where = {
             "repo": context.repository.full_name,
             "sha": self.sha,
             "check_name": self.name,
             "app_id": str(context.me.app_id),
-            "filter": "latest",
+            "filter": which,
         }
         answer = Payload(await context.github.getitem(FOR_COMMIT, url_vars=where), "check runs")
-        ours = [run for run in answer.items("check_runs") if run.integer("app", "id") == context.me.app_id]
-        return max(ours, key=lambda run: run.integer("id"), default=None)
+        return [run for run in answer.items("check_runs") if run.integer("app", "id") == context.me.app_id]
 
-    async def _create(self, context: EffectContext) -> Applied:
+    async def _supersede_twins(self, context: EffectContext, newest: Payload | None) -> None:
+        """Complete as superseded what says the same as the newest run does: a write that took effect late made it."""
+        if newest is None or not self._says_so(newest):
+            return
+        body = {"status": "completed", "conclusion": "neutral", "output": SUPERSEDED}
+        for run in await self._runs(context, "all"):
+            if run.integer("id") != newest.integer("id") and self._says_so(run):
+                where = {"repo": context.repository.full_name, "id": str(run.integer("id"))}
+                await context.github.patch(ONE_CHECK_RUN, url_vars=where, data=body)
+
+    async def _create(self, context: EffectContext) -> tuple[Applied, int]:
         body = {"name": self.name, "head_sha": self.sha, **self._body(self.content.annotations)}
-        await context.github.post(CHECK_RUNS, url_vars={"repo": context.repository.full_name}, data=body)
-        return self._applied()
+        where = {"repo": context.repository.full_name}
+        made = Payload(await context.github.post(CHECK_RUNS, url_vars=where, data=body), "check run")
+        return self._applied(), made.integer("id")
 
     def _applied(self) -> Applied:
         return Applied(f"{self.name} on {self.sha[:7]}: {self.content.title}")

@@ -77,22 +77,39 @@ class Reply:
         return f"reply:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Look for the answer by its marker and our author id; write it if it is not there, edit it if it says else."""
+        """Look for the answer by its marker and our author id; write it if it is not there, edit it if it says else.
+
+        Twins of it are deleted.
+        """
         digest = hashlib.sha256(f"{context.repository.id}:{context.intent}".encode()).hexdigest()[:24]
         marker = f"<!-- nightjar:answer:{digest} -->"
         body = f"{marker}\n{self.text}"
-        repo = context.repository.full_name
-        async for comment in _comments(context, self.number, since=self.since):
-            if comment.author_id != context.me.user_id or not comment.body.startswith(marker):
-                continue
-            if comment.body == body:
-                return Applied("answered already", changed=False)
-            # A replay has come to another end than the one that was told.
-            await context.github.patch(ONE_COMMENT, url_vars={"repo": repo, "id": str(comment.id)}, data={"body": body})
-            return Applied("answer corrected")
-        where = {"repo": repo, "number": str(self.number)}
-        await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": body})
-        return Applied(ANSWERED)
+        mine = await marked_comments(context, self.number, marker, since=self.since)
+        if not mine:
+            where = {"repo": context.repository.full_name, "number": str(self.number)}
+            await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": body})
+            return Applied(ANSWERED)
+        for twin in mine[1:]:
+            await delete_comment(context, twin.id)
+        if mine[0].body == body:
+            return Applied("answered already", changed=len(mine) > 1)
+        # A replay has come to another end than the one that was told.
+        await _edit(context, mine[0].id, body)
+        return Applied("answer corrected")
+
+
+async def marked_comments(context: EffectContext, number: int, marker: str, since: str = "") -> list[sticky.Comment]:
+    """Return our comments of an issue or pull request that begin with a marker, the oldest first.
+
+    There is more than one only where a write took effect late and was sent again meanwhile: all but the first are
+    twins. `since` (ISO 8601) is when the first can have been written.
+    """
+    found = [
+        comment
+        async for comment in _comments(context, number, since=since)
+        if comment.author_id == context.me.user_id and comment.body.startswith(marker)
+    ]
+    return sorted(found, key=lambda comment: comment.id)
 
 
 async def change_sections(context: EffectContext, number: int, change: Change) -> bool:
@@ -101,35 +118,56 @@ async def change_sections(context: EffectContext, number: int, change: Change) -
     All of it is one write, with one more for each twin that goes. Raises `TryAgain` when the comment is deleted at this
     very moment.
     """
-    repo = context.repository.full_name
-    mine = [c async for c in _comments(context, number) if sticky.is_sticky(c, context.me.user_id)]
-    mine.sort(key=lambda comment: comment.id)
+    mine = await marked_comments(context, number, sticky.MARKER) or await _known_sticky(context, number)
     wanted = sticky.render(change(sticky.merged(mine)))
     extra = mine[1:] if wanted else mine
     written = True
     if wanted and not mine:
-        where = {"repo": repo, "number": str(number)}
-        await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": wanted})
+        where = {"repo": context.repository.full_name, "number": str(number)}
+        made = Payload(await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": wanted}), "comment")
+        await context.records.put(_sticky_key(context, number), {"id": made.integer("id")})
     elif wanted and mine[0].body != wanted:
         await _edit(context, mine[0].id, wanted)
     else:
         written = False
     for twin in extra:
-        await _delete(context, twin.id)
+        await delete_comment(context, twin.id)
     return written or bool(extra)
+
+
+async def _known_sticky(context: EffectContext, number: int) -> list[sticky.Comment]:
+    """Return the sticky comment that we have written, where GitHub's list does not show it yet: lists lag."""
+    known = await context.records.get(_sticky_key(context, number))
+    if known is None:
+        return []
+    where = {"repo": context.repository.full_name, "id": str(known["id"])}
+    try:
+        comment = _comment(Payload(await context.github.getitem(ONE_COMMENT, url_vars=where), "comment"))
+    except Exception as error:
+        if is_not_found(error):  # somebody deleted it, and a new one is made
+            return []
+        raise
+    return [comment] if sticky.is_sticky(comment, context.me.user_id) else []
+
+
+def _sticky_key(context: EffectContext, number: int) -> str:
+    return f"sticky:{context.repository.id}#{number}"
 
 
 async def _comments(context: EffectContext, number: int, since: str = "") -> AsyncIterator[sticky.Comment]:
     where = {"repo": context.repository.full_name, "number": str(number)}
     url = ISSUE_COMMENTS + "{?since}"
     async for item in context.github.getiter(url, url_vars={**where, "since": since} if since else where):
-        comment = Payload(item)
-        yield sticky.Comment(
-            id=comment.integer("id"),
-            author_id=comment.integer("user", "id") if comment.has("user", "id") else 0,
-            body=comment.text("body"),
-            updated_at=comment.text("updated_at"),
-        )
+        yield _comment(Payload(item, "comment"))
+
+
+def _comment(item: Payload) -> sticky.Comment:
+    return sticky.Comment(
+        id=item.integer("id"),
+        author_id=item.integer("user", "id") if item.has("user", "id") else 0,
+        body=item.text("body"),
+        updated_at=item.text("updated_at"),
+    )
 
 
 async def _edit(context: EffectContext, comment_id: int, body: str) -> None:
@@ -138,11 +176,12 @@ async def _edit(context: EffectContext, comment_id: int, body: str) -> None:
         await context.github.patch(ONE_COMMENT, url_vars=where, data={"body": body})
     except Exception as error:
         if is_not_found(error):
-            raise TryAgain("the sticky comment was deleted while it was read") from error
+            raise TryAgain("the comment was deleted while it was read") from error
         raise
 
 
-async def _delete(context: EffectContext, comment_id: int) -> None:
+async def delete_comment(context: EffectContext, comment_id: int) -> None:
+    """Delete a comment of ours; one that is gone already is no fault."""
     try:
         await context.github.delete(ONE_COMMENT, url_vars={"repo": context.repository.full_name, "id": str(comment_id)})
     except Exception as error:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bot.effects.base import Applied, EffectContext
+from bot.effects.comments import delete_comment, marked_comments
 from bot.github.markdown import TEXT_LIMIT, plain, truncate
 from bot.payload import Payload
 
@@ -62,7 +63,7 @@ class KeepIssue:
     async def apply(self, context: EffectContext) -> Applied:
         """Look for the open issue by its marker and our author id, then open, change or close it, or do nothing."""
         told = told_key(context.repository.id, "issue", self.news_key)
-        if self.news_key and await context.records.get(told):
+        if self.news_key and not context.writes.may_have_twins and await context.records.get(told):
             return Applied(TOLD_BEFORE, changed=False)
         moment = _moment_key(context.repository.id, self.key)
         newest = (await context.records.get(moment) or {}).get("as_of", 0.0)
@@ -110,23 +111,27 @@ class KeepIssue:
         return Applied(CLOSED.format(number=number)) if found is not None else Applied(NONE_OPEN, changed=False)
 
     async def _open_one(self, context: EffectContext) -> Payload | None:
+        """Return the open issue of the key; close its twins, which a write that took effect late has left."""
         where = {"repo": context.repository.full_name, "creator": context.me.login, "state": "open"}
-        async for item in context.github.getiter(OURS, url_vars=where):
-            issue = Payload(item, "issue")
-            if _is_ours(issue, context) and issue.text("body").startswith(self._marker):
-                return issue
-        return None
+        listed = [Payload(item, "issue") async for item in context.github.getiter(OURS, url_vars=where)]
+        mine = [one for one in listed if _is_ours(one, context) and one.text("body").startswith(self._marker)]
+        mine.sort(key=lambda issue: issue.integer("number"))
+        for twin in mine[1:]:
+            await self._change(context, twin.integer("number"), {"state": "closed", "state_reason": "not_planned"})
+        return mine[0] if mine else None
 
     async def _comment(self, context: EffectContext, issue: Payload) -> bool:
         """Tell the news, unless the issue was opened with it or a comment of ours has it; return whether it was new."""
         marker = self._news_marker
         if not self.news or _news_marker_in(issue.text("body")) == marker:
             return False
-        where = {"repo": context.repository.full_name, "number": str(issue.integer("number"))}
-        async for item in context.github.getiter(COMMENTS, url_vars=where):
-            comment = Payload(item, "comment")
-            if _is_ours(comment, context) and comment.text("body").startswith(marker):
-                return False
+        number = issue.integer("number")
+        told = await marked_comments(context, number, marker)
+        for twin in told[1:]:
+            await delete_comment(context, twin.id)
+        if told:
+            return False
+        where = {"repo": context.repository.full_name, "number": str(number)}
         await context.github.post(COMMENTS, url_vars=where, data={"body": f"{marker}\n{self.news}"})
         return True
 

@@ -19,6 +19,7 @@ from bot.effects.base import Applied, EffectContext
 from bot.errors import RefusedToPerson, TryAgain, UserError
 from bot.github.markdown import code
 from bot.payload import Payload
+from bot.writes import UnclearWrite
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -41,6 +42,8 @@ REFUSED = (
     "*Job/Build* on it, and `JENKINS_TOKEN` must be a valid API token of theirs. Whoever operates this bot can tell."
 )
 DISABLED = "Jenkins has the job for {name} disabled, so it was not started."
+ANSWERED = "Jenkins answered {status} for {name}"
+NO_ANSWER = "Jenkins did not answer for {name} ({problem})"
 ODD = "Jenkins answered {status} when asked to start {name}: is its address in app.yaml the one that it calls its own?"
 
 
@@ -81,7 +84,8 @@ class JenkinsBuild:
             return Applied(already, changed=False)
         if job.has("buildable") and not job.flag("buildable"):
             raise RefusedToPerson(DISABLED.format(name=name))
-        await jenkins.start(self.job_url)
+        async with context.writes.once(f"POST {self.job_url}", context.github.now):
+            await jenkins.start(self.job_url)
         return Applied(f"{self.name}: Jenkins builds it again")
 
     def already(self, job: Payload) -> str:
@@ -123,6 +127,8 @@ class _Jenkins:
             async with self._request("POST", f"{job_url}/{how}", crumb, cookies) as response:
                 if response.status == 400 and how == "buildWithParameters":
                     continue
+                if response.status >= 500:
+                    raise UnclearWrite(ANSWERED.format(status=response.status, name=self.name))
                 self._check(response.status)
                 return
 
@@ -138,7 +144,7 @@ class _Jenkins:
 
     def _check(self, status: int) -> None:
         if status >= 500:
-            raise TryAgain(f"Jenkins answered {status} for {self.name}")
+            raise TryAgain(ANSWERED.format(status=status, name=self.name))
         if status == 404:
             raise RefusedToPerson(GONE.format(name=self.name))
         if status in (401, 403):
@@ -150,7 +156,7 @@ class _Jenkins:
     async def _request(
         self, method: str, url: str, extra: Mapping[str, str] | None = None, cookies: Mapping[str, str] | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        problem = None
+        problem, sent = None, False
         try:
             async with self.http.request(
                 method,
@@ -162,10 +168,11 @@ class _Jenkins:
             ) as response:
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            problem = type(error).__name__
+            problem, sent = type(error).__name__, not isinstance(error, aiohttp.ClientConnectorError)
         # Out of the `except`: aiohttp's errors hold the request's headers, and with them the token.
         if problem is not None:
-            raise TryAgain(f"Jenkins did not answer for {self.name} ({problem})")
+            kind = UnclearWrite if sent and method == "POST" else TryAgain
+            raise kind(NO_ANSWER.format(name=self.name, problem=problem))
 
 
 async def _json(response: aiohttp.ClientResponse) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from bot.effects.base import Applied, EffectContext
+from bot.effects.comments import delete_comment
 from bot.events import PullRequest
 from bot.payload import Payload
 
@@ -39,16 +40,18 @@ class Remind:
         """Look whether it is still to be done, by our own record and on GitHub, then write, then note when."""
         key = reminded_key(context.repository.id, self.number)
         known = (await context.records.get(key) or {}).get("at", "")
-        if known > self.since:
+        if known > self.since and not context.writes.may_have_twins:
             return self._left(ALREADY)
         where = {"repo": context.repository.full_name, "number": str(self.number)}
         pull = PullRequest.of(Payload(await context.github.getitem(PULL, url_vars=where)))
         if pull.draft or not pull.is_open:
             return self._left(OVER)
         written = [comment async for comment in self._written(context)]
-        mine = [comment.string("created_at") for comment in written if _is_reminder(comment, context.me.user_id)]
+        mine = [comment for comment in written if _is_reminder(comment, context.me.user_id)]
         if mine:
-            await context.records.put(key, {"at": max(mine)})
+            await context.records.put(key, {"at": max(comment.string("created_at") for comment in mine)})
+            for twin in sorted(comment.integer("id") for comment in mine)[1:]:
+                await delete_comment(context, twin)
             return self._left(ALREADY)
         if any(comment.text("user", "type") == "User" for comment in written):
             return self._left(ACTIVE)

@@ -121,7 +121,7 @@ class TellOfReviewers:
         why = self.trouble or " ".join(failures)
         before = Asked.read(await context.records.get(self.record))
         text = TROUBLE.format(why=why) if why else refusal_text(before.refused)
-        if text == before.told:
+        if text == before.told and not context.writes.may_have_twins:
             return Applied("the sticky comment says so already", changed=False)
         applied = await UpsertSection(self.number, self.section, text).apply(context)
         await context.records.put(self.record, Asked(before.asked, before.refused, text).as_record())

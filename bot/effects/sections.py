@@ -101,7 +101,8 @@ class ShowSection:
             return Applied(NEWER.format(**told), changed=False)
         after = Shown(self.sha, self.as_of, _digest(self.text))
         known = Shown("", 0.0, "") if before is None else before
-        if (known.digest, known.head) == (after.digest, "") and (known.sha == self.sha or not self.text):
+        same = (known.digest, known.head) == (after.digest, "") and (known.sha == self.sha or not self.text)
+        if same and not context.writes.may_have_twins:
             return Applied(SAME.format(**told), changed=False)
         await change_sections(
             context, self.number, lambda present: sticky.with_section(present, self.section, self.text)
@@ -137,7 +138,7 @@ class MarkOutOfDate:
             for section, shown in known.items()
             if shown is not None and head is not None and shown.head != shown.mark(head.sha)
         }
-        if not wrong:
+        if not wrong and not context.writes.may_have_twins:
             return Applied(NOTHING_TO_MARK, changed=False)
         changed = await change_sections(context, self.number, lambda present: _marked(present, wrong))
         for section, shown in wrong.items():

@@ -37,7 +37,7 @@ class MentionFollowers:
         key = told_key(context.repository.id, self.number)
         before = Told.read(await context.records.get(key))
         after = before.and_then(Told(self.people, self.topics))
-        if after == before:
+        if after == before and not context.writes.may_have_twins:
             return Applied(NOBODY_NEW, changed=False)
         changed = await change_sections(
             context, self.number, lambda present: sticky.with_section(present, self.section, after.text())

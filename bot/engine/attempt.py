@@ -15,6 +15,7 @@ from bot.engine.notes import FAILED, REFUSED, RETRYING, Note, read_note, write_n
 from bot.engine.retry import MAX_LOST, Again, Failed, LostTooOften, Tries, next_try
 from bot.errors import PayloadError, Refusal, UserError
 from bot.github.errors import is_refusal
+from bot.writes import Writes
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -46,6 +47,8 @@ class Attempt:
     told: Callable[[Exception], str]
     labels: Mapping[str, str | int]
     retry_priority: int | None = None
+    writes: Writes = field(default_factory=Writes)
+    """What the job has sent that must not be sent twice: another try hears of it."""
     answer: Callable[[str], Awaitable[None]] = _no_answer
 
     async def run(self, connector: BaseAsyncConnector) -> None:
@@ -82,7 +85,7 @@ class Attempt:
         outcome = RETRYING if seconds is not None else _final(error)
         if seconds is None:
             await self.answer(told)
-        note = Note(outcome=outcome, text=describe(error), told=told, tries=tries)
+        note = Note(outcome=outcome, text=describe(error), told=told, tries=tries, writes=self.writes.state)
         await write_note(connector, id_of(self.job), note)
         self._log(error, seconds)
         self.watch(outcome, time.monotonic() - began)

@@ -18,6 +18,8 @@ from bot.engine.retry import Tries
 
 ROUTED, IGNORED, PLANNED, APPLIED, UNCHANGED = "routed", "ignored", "planned", "applied", "unchanged"
 RETRYING, FAILED, REFUSED, REPLAYED = "retrying", "failed", "refused", "replayed"
+WRITING = "writing"
+"""A write of the job is on its way; nobody knows yet what became of it."""
 
 WRITE: LiteralString = """
 INSERT INTO nightjar_notes (job_id, at, outcome, text) VALUES (%(job_id)s, %(at)s, %(outcome)s, %(text)s)
@@ -38,6 +40,8 @@ class Note:
     told: str = ""
     tries: Tries = field(default_factory=Tries)
     about: Mapping[str, Any] = field(default_factory=dict)
+    writes: Mapping[str, Any] = field(default_factory=dict)
+    """What the job has sent that must not be sent twice: `bot.writes.Writes.state`."""
 
     @classmethod
     def read(cls, outcome: str | None, stored: str | None) -> Note:
@@ -51,13 +55,13 @@ class Note:
             told=value.get("told", ""),
             tries=Tries.read(value.get("tries", {})),
             about=value.get("about", {}),
+            writes=value.get("writes", {}),
         )
 
     def written(self) -> str:
         """Return the JSON text that is stored."""
-        return text.dumps(
-            {"text": self.text, "told": self.told, "tries": self.tries.asdict(), "about": dict(self.about)}
-        )
+        tries, about, writes = self.tries.asdict(), dict(self.about), dict(self.writes)
+        return text.dumps({"text": self.text, "told": self.told, "tries": tries, "about": about, "writes": writes})
 
 
 async def write_note(connector: BaseAsyncConnector, job_id: int, note: Note) -> None:

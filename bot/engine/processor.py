@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from bot.effects.base import Sibling
 from bot.events import Delivery, Repository
+from bot.writes import Writes
 
 JsonObject = Mapping[str, Any]
 
@@ -54,6 +55,8 @@ class EffectJob:
     effect: JsonObject
     siblings: Callable[[], Awaitable[Sequence[Sibling]]]
     """How the other effects of the plan ended; complete for a closing effect, which runs after them."""
+    writes: Writes = field(default_factory=Writes)
+    """What earlier tries of it have sent and what must not be sent twice."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,9 +112,14 @@ class Tries:
         return replace(self, faults=self.faults + 1)
 
 
+def is_final(error: BaseException) -> bool:
+    """Say whether an error is final at once, whatever was tried before."""
+    return isinstance(error, FINAL) or is_refusal(error)
+
+
 def next_try(error: BaseException, tries: Tries) -> float | None:
     """Return in how many seconds to try again, or None if `error` is final after these earlier tries."""
-    if isinstance(error, FINAL) or is_refusal(error):
+    if is_final(error):
         return None
     if isinstance(error, TryAgain) and error.retry_in is not None:
         named = min(max(error.retry_in, 0.0), LONGEST_NAMED_WAIT)

@@ -234,7 +234,7 @@ class Engine:
     def _tasks(self) -> Tasks:
         if self._processor is None:
             raise RuntimeError(NO_PROCESSOR)
-        return Tasks(self._store, self._processor, self._observer)
+        return Tasks(self._store, self._processor, self._observer, self._pace.look_after)
 
     async def _forget_old(self) -> str:
         removed = await remove_old(self.database.connector)

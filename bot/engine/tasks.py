@@ -30,10 +30,12 @@ from bot.engine.jobs import (
 from bot.engine.once import NewJob
 from bot.engine.processor import AppliedEffect, EffectJob, Observer, PlannedEffects, Processor
 from bot.engine.retry import Again
+from bot.engine.sent import apply_and_heal, writes_of
 from bot.engine.store import Store, subject_of
 from bot.errors import PayloadError, UserError
 from bot.events import Delivery, Repository, intent_key
 from bot.payload import Payload
+from bot.writes import LOOK_AFTER, Writes
 
 FOR_HANDLERS = "for {handlers}"
 ALREADY_HANDLED = "{handlers}: already handled as {intent}"
@@ -46,8 +48,9 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class Tasks:
     """The tasks of one engine, to be registered with Procrastinate."""
 
-    def __init__(self, store: Store, processor: Processor, observer: Observer) -> None:
+    def __init__(self, store: Store, processor: Processor, observer: Observer, look_after: float = LOOK_AFTER) -> None:
         self._store = store
+        self._look_after = look_after
         self.processor = processor
         self._observer = observer
 
@@ -99,16 +102,18 @@ class Tasks:
         """Apply one effect; the closing one when the others of its plan have ended."""
         job, origin = context.job, Origin.read(args, context.job.lock)
         closing, kind = bool(args["closing"]), str(args["effect"].get("kind", ""))
+        writes = await writes_of(self._store.connector, job, self._look_after)
 
         async def work() -> Outcome:
             if closing and not all(ended for ended, _ in await self._store.siblings(origin, id_of(job))):
                 # Behind the others' retries; until then it was before the retries of other handlers.
                 raise Again(0, CLOSING_RETRY_PRIORITY)
-            return await self._apply(job, origin, args)
+            return await apply_and_heal(writes, lambda: self._apply(job, origin, args, writes))
 
         await Attempt(
             job=job,
             work=work,
+            writes=writes,
             watch=lambda outcome, seconds: self._observer.effect(kind, outcome, seconds),
             told=lambda error: self.processor.told(error, origin.guid),
             labels={"delivery": origin.guid, "handler": origin.handler, "target": args["target"]},
@@ -173,7 +178,7 @@ class Tasks:
             return await self.processor.plan_failure(delivery, origin.handler, origin.intent, origin.told)
         return await self.processor.plan(delivery, origin.handler, origin.intent)
 
-    async def _apply(self, job: Job, origin: Origin, args: dict[str, Any]) -> Outcome:
+    async def _apply(self, job: Job, origin: Origin, args: dict[str, Any], writes: Writes) -> Outcome:
         async def siblings() -> Sequence[Sibling]:
             return [sibling for ended, sibling in await self._store.siblings(origin, id_of(job)) if ended]
 
@@ -187,6 +192,7 @@ class Tasks:
                 target=args["target"],
                 effect=args["effect"],
                 siblings=siblings,
+                writes=writes,
             )
         )
         if applied.then:

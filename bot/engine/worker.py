@@ -17,6 +17,7 @@ from procrastinate.worker import Worker
 from bot.engine.manager import EngineJobManager
 from bot.engine.retry import Failed
 from bot.engine.upkeep import requeue_stalled
+from bot.writes import LOOK_AFTER
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a worker that ended is started again: doubled each time, until one has held out."""
@@ -44,6 +45,8 @@ class Pace:
     stalled: float = 20.0
     reap: float = 5.0
     graceful: float = 20.0
+    look_after: float = LOOK_AFTER
+    """Until a write of which nobody knows what became of it is looked for, and looked for again: `bot.writes`."""
 
 
 class Supervisor:

@@ -24,6 +24,7 @@ from bot.github.errors import AppRefused, NotInstalled, is_forbidden, is_not_fou
 from bot.github.governor import Governor, SharedBudget, Timing
 from bot.github.limits import Allowance
 from bot.payload import Payload
+from bot.writes import Writes
 
 MAX_REPOSITORIES = 10_000
 INSTALLATION_KEPT = 10 * 60  # seconds; an App that is taken away and installed again has a new number
@@ -105,13 +106,14 @@ class GitHubApp:
         """Return a client for the App itself; GitHub takes its JWT under `/app` and for installations only."""
         return GitHub(self._wire, self._credentials, dry_run=dry_run or self.dry_run)
 
-    def installation(self, installation_id: int, *, dry_run: bool = False) -> GitHub:
+    def installation(self, installation_id: int, *, dry_run: bool = False, writes: Writes | None = None) -> GitHub:
         """Return a client for one installation. It is light: make one wherever it is needed.
 
-        Its methods raise `NotInstalled` once the App was taken away or suspended.
+        `writes` remembers, over all tries of a job, what may not be sent twice. Its methods raise `NotInstalled` once
+        the App was taken away or suspended.
         """
         credentials = InstallationCredentials(self._tokens, installation_id)
-        return GitHub(self._wire, credentials, dry_run=dry_run or self.dry_run)
+        return GitHub(self._wire, credentials, dry_run=dry_run or self.dry_run, writes=writes)
 
     async def installation_for(self, repository: str) -> int:
         """Return the number of the installation on `owner/name`, kept ten minutes; raise `NotInstalled` without one."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
@@ -30,6 +31,7 @@ from bot.github.errors import (
     RateLimited,
     TooManyPages,
     Unavailable,
+    UnclearAnswer,
     WriteRefused,
     error_of,
     message_of,
@@ -39,6 +41,7 @@ from bot.github.graphql import data_of, graphql_url, is_mutation
 from bot.github.limits import READ_POINTS, WRITE_POINTS, Demand, resource_of
 from bot.github.pages import MAX_PAGES, items_of, with_page_size
 from bot.github.ranks import current_rank
+from bot.writes import Writes
 
 USER_AGENT = "nightjar"
 API_VERSION = "2022-11-28"  # what github.com and every supported Enterprise Server know
@@ -51,6 +54,11 @@ NO_REDIRECTION = "the answer is no redirection to the file"
 # What must not be sent twice though its method says it may: a repeat adds the annotations of a check run again, or is
 # refused because the first one worked. The effects that do these look first, so they are told instead.
 _NOT_REPEATABLE = re.compile(r"/check-runs/\d+$|/pulls/\d+/(merge|update-branch)$|/contents/")
+
+# What may be sent twice though it is a POST: GitHub keeps one reaction of a kind and one label of a name, and nobody
+# sees a tree or a commit that no branch has.
+_REPEATABLE_POST = re.compile(r"/reactions$|/issues/\d+/labels$|/git/(trees|commits)$")
+_REPEATABLE_MUTATION = re.compile(r"\b(addReaction|removeReaction)\b")
 
 UrlVars = Mapping[str, VariableValue] | None
 
@@ -102,14 +110,28 @@ class _Call:
     route: str
     write: bool
     repeatable: bool
+    once: str = ""
+    """What names a write that must not be sent twice; empty for every other request."""
     follow: bool = True
     """Whether a GET goes where GitHub redirects it to."""
 
     @classmethod
-    def rest(cls, method: str, url: str) -> _Call:
+    def rest(cls, method: str, url: str, url_vars: UrlVars = None) -> _Call:
         """Return how a REST request is treated."""
         route = ABSOLUTE if "://" in url else url.split("?")[0].split("{?")[0].split("{&")[0]
-        return cls(route, write=method != "GET", repeatable=method != "POST")
+        path = urlsplit(sansio.format_url(url, url_vars)).path
+        pattern = _REPEATABLE_POST if method == "POST" else _NOT_REPEATABLE
+        repeatable = method == "GET" or (pattern.search(path) is not None) == (method == "POST")
+        return cls(route, write=method != "GET", repeatable=repeatable, once="" if repeatable else f"{method} {path}")
+
+    @classmethod
+    def of_graphql(cls, query: str, variables: Mapping[str, Any]) -> _Call:
+        """Return how a GraphQL document is treated: a mutation as a POST, a query as a GET."""
+        write = is_mutation(query)
+        repeatable = not write or _REPEATABLE_MUTATION.search(query) is not None
+        asked = json.dumps([query, variables], sort_keys=True).encode(errors="surrogatepass")
+        once = "" if repeatable else f"POST /graphql {hashlib.sha256(asked).hexdigest()[:16]}"
+        return cls("/graphql", write=write, repeatable=repeatable, once=once)
 
 
 _CALL: ContextVar[_Call] = ContextVar("call")
@@ -133,10 +155,13 @@ class GitHub(GitHubAPI):
     is safe to repeat has been repeated already. A POST is not: look whether it happened before sending it again.
     """
 
-    def __init__(self, wire: Wire, credentials: Credentials, *, dry_run: bool = False) -> None:
+    def __init__(
+        self, wire: Wire, credentials: Credentials, *, dry_run: bool = False, writes: Writes | None = None
+    ) -> None:
         super().__init__(USER_AGENT, base_url=wire.api_url)
         self._wire = wire
         self._credentials = credentials
+        self._writes = writes or Writes()
         self.dry_run = dry_run
 
     def __repr__(self) -> str:
@@ -145,6 +170,10 @@ class GitHub(GitHubAPI):
     async def sleep(self, seconds: float) -> None:
         """Wait; gidgethub asks for it."""
         await self._wire.timing.sleep(seconds)
+
+    def now(self) -> float:
+        """Return the time by GitHub's clock, in seconds since 1970."""
+        return self._wire.clock.now()
 
     async def getiter(  # type: ignore[override]  # without jwt and oauth_token: a client has its own credentials
         self,
@@ -181,18 +210,18 @@ class GitHub(GitHubAPI):
         headers = sansio.create_headers(self.requester, accept=JSON_UTF_8_CHARSET)
         headers["content-type"] = JSON_UTF_8_CHARSET
         body = json.dumps({"query": query, "variables": variables}).encode()
-        mutation = is_mutation(query)
-        with _calling(_Call("/graphql", write=mutation, repeatable=not mutation)):
-            url = endpoint or graphql_url(self._wire.api_url)
-            status, answered, content = await self._request("POST", url, headers, body)
-        response = Answer(status, answered, content).json()
-        if response is None:
-            raise Unavailable(f"POST /graphql: {NOT_JSON}", status=status)
+        with _calling(_Call.of_graphql(query, variables)):
+            async with self._once():
+                url = endpoint or graphql_url(self._wire.api_url)
+                status, answered, content = await self._request("POST", url, headers, body)
+                response = Answer(status, answered, content).json()
+                if response is None:
+                    raise Unavailable(f"POST /graphql: {NOT_JSON}", status=status)
         return data_of(response)
 
     async def post_repeatable(self, url: str, url_vars: UrlVars = None, *, data: Any) -> Any:
         """POST what nobody sees and may happen twice, such as making a token: tried again as a GET would be."""
-        with _calling(_Call(_Call.rest("POST", url).route, write=False, repeatable=True)):
+        with _calling(_Call(_Call.rest("POST", url, url_vars).route, write=False, repeatable=True)):
             answered, _, _ = await self._decoded("POST", url, url_vars, data, sansio.accept_format())
         return answered
 
@@ -202,7 +231,7 @@ class GitHub(GitHubAPI):
         Raises `TooLong`, and what every other call may raise.
         """
         headers = sansio.create_headers(self.requester)
-        with _calling(replace(_Call.rest("GET", url), follow=False)):
+        with _calling(replace(_Call.rest("GET", url, url_vars), follow=False)):
             try:
                 await self._request("GET", sansio.format_url(url, url_vars, base_url=self.base_url), headers)
             except RedirectionException as redirection:
@@ -226,19 +255,38 @@ class GitHub(GitHubAPI):
         extra_headers: dict[str, str] | None = None,
     ) -> tuple[bytes, str | None, int]:
         # gidgethub's template is known here and gone in `_request`.
-        with _calling(_Call.rest(method, url)):
+        with _calling(_Call.rest(method, url, url_vars)):
             return await self._decoded(
                 method, url, url_vars, data, accept, jwt, oauth_token, content_type, extra_headers
             )
 
     async def _decoded(self, method: str, *args: Any, **kwargs: Any) -> tuple[Any, str | None, int]:
-        try:
-            answered: tuple[Any, str | None, int] = await super()._make_request(method, *args, **kwargs)
-        except (json.JSONDecodeError, UnicodeDecodeError):
-            problem = f"{method} {_CALL.get().route}: {NOT_JSON}"
-        else:
-            return answered
-        raise Unavailable(problem)
+        async with self._once():
+            try:
+                answered: tuple[Any, str | None, int] = await super()._make_request(method, *args, **kwargs)
+            except (json.JSONDecodeError, UnicodeDecodeError):
+                problem = f"{method} {_CALL.get().route}: {NOT_JSON}"
+            else:
+                return answered
+            raise Unavailable(problem)
+
+    @asynccontextmanager
+    async def _once(self) -> AsyncIterator[None]:
+        """Send what stands in the block; a write that must not be sent twice only as `Writes` allows it."""
+        call = _CALL.get()
+        if not call.once or self.dry_run:
+            yield
+            return
+        async with self._writes.once(call.once, self.now):
+            try:
+                yield
+            except Unavailable as error:
+                if not error.sent:
+                    raise
+                problem = error
+            else:
+                return
+            raise UnclearAnswer.of(problem)
 
     async def _request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
@@ -252,13 +300,12 @@ class GitHub(GitHubAPI):
         if call.write and self.dry_run:
             raise WriteRefused(f"{what}: a dry run writes nothing")
         self._refuse_strange(url, what)
-        repeatable = call.repeatable and not (call.write and _NOT_REPEATABLE.search(urlsplit(url).path))
         wanted = {**headers, "x-github-api-version": API_VERSION}
         for attempt in range(1, TRIES + 1):
             try:
                 answer = await self._attempt(method, url, wanted, body)
             except Unavailable as error:
-                if not repeatable or attempt == TRIES or (error.retry_in or 0) > SHORT_WAIT:
+                if not call.repeatable or attempt == TRIES or (error.retry_in or 0) > SHORT_WAIT:
                     raise
                 log.info("github request is tried again", request=what, attempt=attempt, reason=str(error))
                 await self.sleep(error.retry_in or BACKOFF * 2 ** (attempt - 1) * (0.5 + self._wire.timing.jitter()))
@@ -327,11 +374,11 @@ class GitHub(GitHubAPI):
                 wire.clock.learn(response.headers, sent)
                 return Answer(status, response.headers, content)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            problem = _problem(error)
+            problem, left = _problem(error), not isinstance(error, aiohttp.ClientConnectorError)
         finally:
             wire.observer.request(method, route, status, wire.timing.clock() - started)
         # Out of the `except`: aiohttp's errors hold the request's headers, and with them the token.
-        raise Unavailable(f"{method} {route}: {problem}")
+        raise Unavailable(f"{method} {route}: {problem}", sent=left)
 
     def _refuse_strange(self, url: str, what: str) -> None:
         """Keep our credentials from other hosts, and values that climb out of their place in a path."""

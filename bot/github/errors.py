@@ -25,6 +25,7 @@ from gidgethub import (
 
 from bot.errors import TryAgain
 from bot.github.forbidden import Cause, LockedForRest, cause_of
+from bot.writes import UnclearWrite
 
 MOVED = "what this writes to was renamed or moved: name it in app.yaml as it is called now"
 NOT_JSON = "the answer is not the JSON that it says it is"
@@ -58,12 +59,24 @@ class RateLimited(TryAgain):
 class Unavailable(TryAgain):
     """GitHub failed (5xx) or could not be reached in time. A write may have happened all the same: look first.
 
-    `status` is None where no whole answer came.
+    `status` is None where no whole answer came. `sent` is False where the request never left: nothing was written.
     """
 
-    def __init__(self, reason: str, *, status: int | None = None, retry_in: float | None = None) -> None:
+    def __init__(
+        self, reason: str, *, status: int | None = None, retry_in: float | None = None, sent: bool = True
+    ) -> None:
         super().__init__(reason, retry_in=retry_in)
         self.status = status
+        self.sent = sent
+
+
+class UnclearAnswer(Unavailable, UnclearWrite):
+    """GitHub did not say whether a write took effect that may not be sent twice."""
+
+    @classmethod
+    def of(cls, error: Unavailable) -> UnclearAnswer:
+        """Return what an error means where the request was such a write."""
+        return cls(str(error), status=error.status, retry_in=error.retry_in)
 
 
 class AppRefused(TryAgain):

@@ -11,6 +11,7 @@ from typing import Any, LiteralString
 import aiohttp
 
 from bot.config import parse_config
+from bot.engine.service import Pace
 from bot.github.limits import Allowance
 from bot.registration import EVENTS, PERMISSIONS
 from bot.serve import Address, Bot, running
@@ -96,6 +97,7 @@ async def town(
     teams: Mapping[str, Sequence[str]] | None = None,
     files: Mapping[str, str] | None = None,
     now: Callable[[], float] = time.time,
+    pace: Pace | None = None,
 ) -> AsyncIterator[Town]:
     """Start everything; at the end the bot has broken none of GitHub's rules.
 
@@ -118,7 +120,9 @@ async def town(
             }
         )
         address = Address("127.0.0.1", 0)
-        async with running(parse_config(config.encode(), "app.yaml"), settings, address, UNHURRIED, now) as at_work:
+        async with running(
+            parse_config(config.encode(), "app.yaml"), settings, address, UNHURRIED, now, pace
+        ) as at_work:
             url = f"http://127.0.0.1:{at_work.port}"
             app.webhook_url = f"{url}/webhook"
             yield Town(github, app, repo, at_work.bot, url)
@@ -149,10 +153,10 @@ class Works:
 
 
 @asynccontextmanager
-async def works(database_url: str) -> AsyncIterator[Works]:
+async def works(database_url: str, pace: Pace | None = None) -> AsyncIterator[Works]:
     """Start a town with a Jenkins."""
     jenkins = JenkinsSandbox()
     async with jenkins.serve() as url:
         environment = {"JENKINS_USER": jenkins.user, "JENKINS_TOKEN": jenkins.token}
-        async with town(database_url, config=JENKINS_CONFIG % url, environment=environment) as here:
+        async with town(database_url, config=JENKINS_CONFIG % url, environment=environment, pace=pace) as here:
             yield Works(here, jenkins)

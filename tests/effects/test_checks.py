@@ -248,3 +248,11 @@ async def test_what_is_certain_may_fail_with_annotations_that_say_so_and_where(w
     assert (sent["start_column"], sent["end_column"], sent["annotation_level"]) == (7, 7, "failure")
     with pytest.raises(ValueError):
         CheckContent("action_required", "1 fault", "why", certain=True)
+
+
+async def test_a_run_that_github_does_not_list_yet_is_changed_and_not_made_again(world: World) -> None:
+    await world.apply_alone(check(world))
+    world.github.lists_lag = 3600
+    await world.apply_alone(check(world, replace(CONTENT, title="2 new failures"), as_of=2.0))
+    (run,) = runs(world)
+    assert run.title == "2 new failures"

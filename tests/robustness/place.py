@@ -36,6 +36,8 @@ RESULTS = {
 }
 UNTIL_TOLD_AGAIN = 3
 """Seconds after which a queue tells again of what nobody has acknowledged."""
+HURRIED = "tests.robustness.hurried"
+"""The bot with one wait shortened: the one after a write of which nobody knows what became of it."""
 PATIENCE = 90.0
 """Seconds that a conversation may take: far more than it does."""
 
@@ -116,7 +118,7 @@ class Place:
 
     def replica(self, command: str = "serve") -> BotProcess:
         """Return another process on the same database, not started yet."""
-        return BotProcess(self.bot.environment, config=self.bot.config, command=command)
+        return BotProcess(self.bot.environment, config=self.bot.config, command=command, module=HURRIED)
 
 
 def failures(deliveries: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -165,7 +167,7 @@ async def place(
             opened = await stack.enter_async_context(gate(bucket.server))
             given |= opened.environment
             results = {**RESULTS, "bucket": bucket.name, "queue": bucket.queue(visibility=UNTIL_TOLD_AGAIN)}
-        bot = BotProcess({**given, **(environment or {})}, config=folder / "app.yaml")
+        bot = BotProcess({**given, **(environment or {})}, config=folder / "app.yaml", module=HURRIED)
         stack.push_async_callback(bot.kill)
         yield Place(folder, github, jenkins, app, bot, opened, bucket, results)
         await bot.stop()

@@ -1,0 +1,50 @@
+"""What an effect's job has sent, over its tries and its workers: kept with the job's note."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from procrastinate.connector import BaseAsyncConnector
+from procrastinate.jobs import Job
+
+from bot.engine.attempt import Outcome, id_of
+from bot.engine.notes import WRITING, Note, read_note, write_note
+from bot.engine.retry import is_final
+from bot.writes import LookAgain, Writes
+
+
+async def writes_of(connector: BaseAsyncConnector, job: Job, look_after: float) -> Writes:
+    """Return what earlier tries of a job have sent. What this try sends is stored before it is sent."""
+    job_id = id_of(job)
+    note = await read_note(connector, job_id) if job.attempts else Note()
+
+    async def save(state: Mapping[str, Any]) -> None:
+        await write_note(connector, job_id, replace(note, outcome=WRITING, writes=state))
+
+    return Writes(note.writes, save, look_after)
+
+
+async def apply_and_heal(writes: Writes, apply: Callable[[], Awaitable[Outcome]]) -> Outcome:
+    """Apply an effect. Where a write had to be sent again, come back until twins of it would have been found.
+
+    Raises `LookAgain` to come back, and what `apply` raises.
+    """
+    outcome = Outcome(**writes.outcome) if writes.outcome else None
+    try:
+        applied = await apply()
+    except LookAgain:
+        if outcome is None:
+            raise
+    except Exception as error:
+        # It was applied before: that it cannot be applied once more is no failure.
+        if outcome is None or not is_final(error):
+            raise
+    else:
+        outcome = outcome or applied
+    if outcome is None:
+        raise AssertionError("an effect that was not applied raises")
+    if again := writes.look_for_twins(asdict(outcome)):
+        raise again
+    return outcome

@@ -1,0 +1,38 @@
+"""The bot as `nightjar serve` and `nightjar worker` start it, but for one wait that no test has the time for.
+
+`python -m tests.robustness.hurried serve --config app.yaml --host 127.0.0.1 --port 0`
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from bot import logs
+from bot.config import load_config
+from bot.engine.service import Pace
+from bot.serve import Address, run_until_stopped, start_logging
+from bot.settings import Settings
+
+LOOK_AFTER = 0.5
+"""Seconds until a lost write is looked for; the bot's own 12 would be waited for at each of a hundred kills."""
+
+
+def main() -> None:
+    """Run the bot until it is told to stop."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("command", choices=["serve", "worker"])
+    parser.add_argument("--config", type=Path)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0)
+    given = parser.parse_args()
+    logs.configure()
+    config, settings = load_config(given.config), Settings.from_environment()
+    start_logging(settings)
+    address = Address(given.host, given.port) if given.command == "serve" else None
+    asyncio.run(run_until_stopped(config, settings, address, Pace(look_after=LOOK_AFTER)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Writes that happen once: when another try may send one again, without any clock but GitHub's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from bot.errors import UserError
+from bot.writes import LOOK_AFTER, LOOKS, LookAgain, UnclearWrite, Writes
+
+WHAT = "POST /repos/octocat/compiler/issues/1/comments"
+
+
+async def send(writes: Writes, at: float, error: Exception | None = None, what: str = WHAT) -> None:
+    """Send a write at a moment of GitHub's; with an error, that is how it ends."""
+    async with writes.once(what, lambda: at):
+        if error is not None:
+            raise error
+
+
+async def unclear(writes: Writes, at: float = 1000.0) -> Writes:
+    """Send a write of which nobody learns what became of it; return what the next try has."""
+    with pytest.raises(UnclearWrite):
+        await send(writes, at, UnclearWrite("502"))
+    return Writes(writes.state)
+
+
+async def refused(writes: Writes, at: float) -> tuple[float | None, Writes]:
+    """Come to the write at a moment and be refused; return for how long, and what the next try has."""
+    with pytest.raises(LookAgain) as held:
+        await send(writes, at)
+    return held.value.retry_in, Writes(writes.state)
+
+
+async def test_a_write_is_noted_before_it_is_sent() -> None:
+    noted: list[Mapping[str, Any]] = []
+
+    async def save(state: Mapping[str, Any]) -> None:
+        noted.append(state)
+
+    writes = Writes(save=save)
+    async with writes.once(WHAT, lambda: 1000.0):
+        assert [one["what"] for one in noted[0]["sent"]] == [WHAT]
+    assert len(noted) == 1
+
+
+@pytest.mark.parametrize(("elapsed", "counts"), [(LOOK_AFTER - 1, False), (LOOK_AFTER, True), (LOOK_AFTER + 1, True)])
+async def test_a_look_counts_only_when_the_write_would_show(elapsed: float, counts: bool) -> None:
+    writes = await unclear(Writes())
+    _, writes = await refused(writes, 1000.0 + elapsed)
+    assert writes.state["sent"][0]["looks"] == int(counts)
+
+
+async def test_it_is_sent_again_after_two_looks_and_then_looked_for_twice_more() -> None:
+    writes, at = await unclear(Writes()), 1000.0
+    for _ in range(LOOKS - 1):
+        at += LOOK_AFTER
+        wait, writes = await refused(writes, at)
+        assert wait is not None
+        assert wait > LOOK_AFTER
+    await send(writes, at + LOOK_AFTER)
+    for left in range(LOOKS, 0, -1):
+        assert isinstance(writes.look_for_twins({"outcome": "applied", "text": "done"}), LookAgain)
+        writes = Writes(writes.state)
+        assert (writes.looks_left, writes.outcome["text"]) == (left, "done")
+        await refused(writes, at + 1e6)
+    assert writes.look_for_twins({}) is None
+
+
+async def test_a_clock_that_was_set_back_does_not_stretch_the_wait() -> None:
+    wait, _ = await refused(await unclear(Writes()), -1e9)
+    assert wait is not None
+    assert wait <= LOOK_AFTER + 1
+
+
+async def test_a_write_that_was_refused_leaves_no_note_and_may_be_sent_at_once() -> None:
+    writes = Writes()
+    with pytest.raises(UserError):
+        await send(writes, 1000.0, UserError("no"))
+    assert writes.state == {}
+    await send(Writes(writes.state), 1000.1)
+
+
+async def test_a_worker_that_died_while_it_sent_leaves_the_note() -> None:
+    noted: list[Mapping[str, Any]] = []
+
+    async def save(state: Mapping[str, Any]) -> None:
+        noted.append(state)
+
+    with pytest.raises(asyncio.CancelledError):
+        async with Writes(save=save).once(WHAT, lambda: 1000.0):
+            raise asyncio.CancelledError
+    await refused(Writes(noted[0]), 1001.0)
+
+
+async def test_other_writes_of_the_job_are_free_and_so_is_the_same_one_in_the_same_try() -> None:
+    writes = await unclear(Writes())
+    await send(writes, 1001.0, what="POST /repos/octocat/compiler/statuses/1")
+    await send(writes, 1001.0, what="POST /repos/octocat/compiler/statuses/1")
+
+
+async def test_where_nothing_was_sent_twice_nobody_looks_for_twins() -> None:
+    writes = Writes()
+    await send(writes, 1000.0)
+    assert writes.look_for_twins({"outcome": "applied", "text": ""}) is None
