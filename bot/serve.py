@@ -49,6 +49,7 @@ from bot.texts import help_text
 from bot.timers import MINUTELY, Timers, TimerState, timer_states
 from bot.web.app import Parts, create_app, create_runner
 from bot.web.bodies import Bodies
+from bot.web.connections import Connections, Door, connections_allowed
 from bot.web.webhook import MAX_BODY
 from handlers import COMMANDS, ROUTER
 from handlers.decision import Decisions
@@ -235,10 +236,11 @@ async def _first(stop: Coroutine[None, None, object], worker: asyncio.Task[None]
 
 async def _listen(bot: Bot, address: Address) -> web.AppRunner:
     """Open the port and say so in the log: that line is how the chosen port is learnt."""
-    runner = create_runner(create_app(_parts(bot)))
+    connections = Connections(connections_allowed(bot.config.http.connections))
+    runner = create_runner(create_app(_parts(bot, connections)))
     await runner.setup()
     try:
-        await web.TCPSite(runner, address.host, address.port).start()
+        await Door(runner, address.host, address.port, connections).start()
     except (OSError, OverflowError) as error:
         await runner.cleanup()
         # The texts of asyncio name the address once more; those of a failed look-up have negative numbers.
@@ -250,7 +252,7 @@ async def _listen(bot: Bot, address: Address) -> web.AppRunner:
     return runner
 
 
-def _parts(bot: Bot) -> Parts:
+def _parts(bot: Bot, connections: Connections) -> Parts:
     async def github_for(repository: str) -> GitHub:
         return bot.github.installation(await bot.github.installation_for(repository))
 
@@ -286,6 +288,7 @@ def _parts(bot: Bot) -> Parts:
 
     return Parts(
         inbox=bot.engine,
+        connections=connections,
         bodies=Bodies(bot.config.http.megabytes_in_flight * MEGABYTE, MAX_BODY),
         secrets=[secret.get_secret_value().encode() for secret in bot.settings.webhook_secrets],
         checks=[

@@ -301,6 +301,14 @@ class Http(Keys):
         ),
         examples=[64],
     )
+    connections: Annotated[int, Field(ge=16, le=65_536), Says("a whole number from 16 to 65536")] = Field(
+        default=256,
+        description=(
+            "Connections that may be open at a time, but never more than half of the descriptors that the process may "
+            "open. Where all are taken, a newcomer gets the place of one that asks for nothing."
+        ),
+        examples=[256],
+    )
 
 
 class Config(Keys):

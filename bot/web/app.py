@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from aiohttp import web
+from aiohttp import web, web_response
 from pydantic import BaseModel, ConfigDict
 
 from bot.health import HealthCheck
 from bot.metrics import Metrics
 from bot.web import api, following, health, help, last_good, nightly, results, timers
 from bot.web.bodies import Bodies, answer_without_the_body
+from bot.web.connections import IDLE_SECONDS, Connections, Malformed
 from bot.web.openapi import Answer, Operation, Parameter, document, problem
 from bot.web.problems import answer_problems
 from bot.web.webhook import EVENT_HEADER, GUID_HEADER, SIGNATURE_HEADER, Inbox, Webhook
@@ -20,7 +22,11 @@ from bot.web.webhook import EVENT_HEADER, GUID_HEADER, SIGNATURE_HEADER, Inbox, 
 OPENAPI_PATH = "/api/v1/openapi.json"
 GRACE_SECONDS = 20.0
 """How long requests in flight may take to end once a stop was asked for."""
-KEEPALIVE_SECONDS = 75.0
+MOST_HEADERS = 64
+"""GitHub sends about 15, and proxies some more."""
+LONGEST_LINE = 4096
+"""Bytes of a request's first line, and of each header."""
+SERVER_NAME = "nightjar"
 LINGER_SECONDS = 5.0
 """How long the rest of a refused body is still read, so that whoever sends it gets to see the answer."""
 
@@ -49,6 +55,7 @@ class Parts:
 
     inbox: Inbox
     bodies: Bodies
+    connections: Connections
     secrets: Sequence[bytes]
     checks: Sequence[HealthCheck]
     refresh: Callable[[], Awaitable[None]]
@@ -65,7 +72,7 @@ class Parts:
 
 def create_app(parts: Parts) -> web.Application:
     """Return the application; raise `ValueError` where `parts.secrets` holds no secret."""
-    app = web.Application(middlewares=[answer_problems])
+    app = web.Application(middlewares=[parts.connections.middleware(), answer_problems])
     described = b""
 
     async def openapi(_: web.Request) -> web.Response:
@@ -92,17 +99,30 @@ def create_app(parts: Parts) -> web.Application:
 
 def create_runner(app: web.Application) -> web.AppRunner:
     """Return what serves the application once it is set up and given a place to listen."""
+    # Answers to what is no HTTP pass by every hook, so the name is replaced where aiohttp itself takes it from.
+    setattr(web_response, "SERVER_SOFTWARE", SERVER_NAME)  # noqa: B010 (mypy knows it as private)
     return web.AppRunner(
         app,
         access_log=None,
+        logger=_http_log(),
         handle_signals=False,
         # A signature is over the bytes as they were sent.
         auto_decompress=False,
-        keepalive_timeout=KEEPALIVE_SECONDS,
+        keepalive_timeout=IDLE_SECONDS,
         lingering_time=LINGER_SECONDS,
+        max_headers=MOST_HEADERS,
+        max_line_size=LONGEST_LINE,
+        max_field_size=LONGEST_LINE,
         read_bufsize=READ_AHEAD,
         shutdown_timeout=GRACE_SECONDS,
     )
+
+
+def _http_log() -> logging.Logger:
+    """Return aiohttp's own log, in which strangers can write a line a second at most."""
+    http_log = logging.getLogger("bot.web.http")
+    http_log.filters[:] = [Malformed()]
+    return http_log
 
 
 def _webhook(webhook: Webhook) -> Operation:

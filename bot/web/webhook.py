@@ -21,6 +21,7 @@ from pydantic_core import from_json
 
 from bot.engine.service import StorageError
 from bot.events import lock_key
+from bot.rarely import Rarely
 from bot.web.bodies import Bodies
 from bot.web.problems import Problem
 
@@ -117,6 +118,7 @@ class Webhook:
         self._bodies = bodies
         self._secrets = tuple(secrets)
         self._metrics = metrics
+        self._rarely = Rarely()
 
     async def answer(self, request: web.Request) -> web.Response:
         """Answer 202 once the delivery is durable; raise `Problem` otherwise."""
@@ -124,13 +126,16 @@ class Webhook:
             response = web.Response(status=202, body=await self._take(request), content_type="application/json")
         except Problem as problem:
             self._metrics.webhook_answered(problem.status)
-            log.warning(
-                "webhook refused",
-                status=problem.status,
-                reason=problem.detail,
-                delivery=request.headers.get(GUID_HEADER, "")[:64],
-                remote=request.remote,
-            )
+            # Anybody can cause it; the metric counts them all.
+            if (held_back := self._rarely.due(problem.status)) is not None:
+                log.warning(
+                    "webhook refused",
+                    status=problem.status,
+                    reason=problem.detail,
+                    delivery=request.headers.get(GUID_HEADER, "")[:64],
+                    remote=request.remote,
+                    held_back=held_back,
+                )
             raise
         self._metrics.webhook_answered(202)
         return response

@@ -22,6 +22,7 @@ from bot.results.listing import Asked
 from bot.results.state import Run
 from bot.web.app import Parts, create_app, create_runner
 from bot.web.bodies import IN_FLIGHT, Bodies
+from bot.web.connections import Connections, Door
 from bot.web.webhook import MAX_BODY
 from tests.waiting import until
 
@@ -122,11 +123,12 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT) -> AsyncI
             backlog = await engine.backlog()
             metrics.queue(backlog.waiting, backlog.oldest_seconds, 1)
 
-        bodies = Bodies(body_bytes, MAX_BODY)
+        bodies, connections = Bodies(body_bytes, MAX_BODY), Connections(256)
         app = create_app(
             Parts(
                 inbox=engine,
                 bodies=bodies,
+                connections=connections,
                 secrets=[SECRET, NEXT_SECRET],
                 checks=[
                     HealthCheck("engine", engine.ready),
@@ -146,7 +148,7 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT) -> AsyncI
         runner = create_runner(app)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        await Door(runner, "127.0.0.1", 0, connections).start()
         client = await stack.enter_async_context(aiohttp.ClientSession())
         url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         yield Site(url, app, client, engine, metrics, bodies, decisions, runs, asked, warnings)

@@ -1,0 +1,209 @@
+"""Keep the number of open connections below a limit, and close those that only take up a place.
+
+A connection costs a descriptor, which the database and GitHub need too, and memory. Where all places are taken, a
+newcomer gets the place of the connection that is least likely to be missed: one that has never sent a whole request,
+else the one that has been idle for the longest. Only where every connection is being answered is the newcomer refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import structlog
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.typedefs import Middleware
+
+from bot.rarely import Rarely
+from bot.web.problems import Answer
+
+MOST = 256
+"""Connections that are open at a time, unless app.yaml or the limit of descriptors says otherwise."""
+BACKLOG = 64
+"""Connections that wait to be accepted; as many may be accepted at once before one of them is refused."""
+HEAD_SECONDS = 15.0
+"""How long a new connection may take to send the headers of its first request."""
+IDLE_SECONDS = 75.0
+"""How long a connection may wait for its next request. Longer than the 60 s for which proxies usually keep theirs."""
+ANSWER_SECONDS = 120.0
+"""How long a request may take; the longest, a lab's that waits for work, takes a minute."""
+SWEEP_SECONDS = 1.0
+
+FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+def connections_allowed(most: int) -> int:
+    """Return how many connections may be open: `most`, or half of what this process may open, if that is less."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return most if soft == resource.RLIM_INFINITY else max(1, min(most, soft // 2))
+
+
+@dataclass(slots=True)
+class _Place:
+    """What is known of an open connection; `since` is when it was opened, or when `busy` last changed."""
+
+    since: float
+    busy: bool = False
+    served: bool = False
+
+    @property
+    def patience(self) -> float:
+        """Return for how many seconds it may stay as it is."""
+        if self.busy:
+            return ANSWER_SECONDS
+        return IDLE_SECONDS if self.served else HEAD_SECONDS
+
+
+class Connections:
+    """The open connections of one server, at most `most`; `clock` is in seconds from anywhere."""
+
+    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.most = most
+        self._clock = clock
+        self._places: WeakKeyDictionary[asyncio.BaseTransport, _Place] = WeakKeyDictionary()
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._rarely = Rarely(clock)
+
+    def admit(self, transport: asyncio.Transport) -> bool:
+        """Give a new connection a place, and return True; or refuse it, and return False."""
+        open_ones = {one: place for one, place in self._places.items() if not one.is_closing()}
+        if len(open_ones) >= self.most:
+            idle = {one: place for one, place in open_ones.items() if not place.busy}
+            if (held_back := self._rarely.due()) is not None:
+                log.warning(
+                    "all connections are in use", most=self.most, busy=len(open_ones) - len(idle), held_back=held_back
+                )
+            if not idle:
+                transport.write(FULL)
+                transport.close()
+                return False
+            min(idle, key=lambda one: (idle[one].served, idle[one].since)).abort()  # type: ignore[attr-defined]
+        self._places[transport] = _Place(self._clock())
+        if self._sweeping is None:
+            self._sweep_later()
+        return True
+
+    @property
+    def open(self) -> int:
+        """Return how many connections have a place."""
+        return sum(not one.is_closing() for one in self._places)
+
+    def sweep(self) -> None:
+        """Close what has stayed as it is for too long: silent newcomers, idle ones, and those that do not read."""
+        now = self._clock()
+        for transport, place in list(self._places.items()):
+            if now - place.since >= place.patience and not transport.is_closing():
+                transport.abort()  # type: ignore[attr-defined]
+
+    def _sweep_later(self) -> None:
+        self._sweeping = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep_on)
+
+    def _sweep_on(self) -> None:
+        self._sweeping = None
+        self.sweep()
+        if self._places:
+            self._sweep_later()
+
+    def middleware(self) -> Middleware:
+        """Return the middleware that tells which connections are being answered."""
+
+        @web.middleware
+        async def noting(request: web.Request, handler: Answer) -> web.StreamResponse:
+            place = self._places.get(request.transport) if request.transport is not None else None
+            if place is None:
+                return await handler(request)
+            place.busy, place.since = True, self._clock()
+            try:
+                return await handler(request)
+            finally:
+                # The answer is written afterwards: who does not read it is idle.
+                place.busy, place.served, place.since = False, True, self._clock()
+
+        return noting
+
+
+class _Newcomer(asyncio.Protocol):
+    """Receives a connection, and hands it over to aiohttp if there is a place for it."""
+
+    def __init__(self, connections: Connections, server: web.Server) -> None:
+        self._connections = connections
+        self._server = server
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        if self._connections.admit(transport):
+            handler = self._server()
+            transport.set_protocol(handler)
+            handler.connection_made(transport)
+
+
+class Door(web.BaseSite):
+    """A port that is listened on, as `web.TCPSite`, with a limit on open connections."""
+
+    def __init__(self, runner: web.AppRunner, host: str, port: int, connections: Connections) -> None:
+        super().__init__(runner)
+        self._host, self._port, self._connections = host, port, connections
+
+    @property
+    def name(self) -> str:
+        """Return the address as a URL."""
+        return f"http://{self._host}:{self._port}"
+
+    async def start(self) -> None:
+        """Listen."""
+        await super().start()
+        server = self._runner.server
+        assert server is not None
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(quieter_about_accept())
+        self._server = await loop.create_server(
+            lambda: _Newcomer(self._connections, server), self._host, self._port, backlog=BACKLOG
+        )
+
+
+def quieter_about_accept(rarely: Rarely | None = None) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
+    """Return a handler of an event loop's errors that logs a failed `accept()` once a second and in one line.
+
+    asyncio tries as often as its backlog is long, and logs a traceback each time.
+    """
+    lines = rarely or Rarely()
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not (isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS and "socket" in context):
+            loop.default_exception_handler(context)
+        elif (held_back := lines.due(error.errno)) is not None:
+            log.error("a connection could not be accepted", reason=str(error), held_back=held_back)
+
+    return handle
+
+
+class Malformed(logging.Filter):
+    """Log what is no HTTP once a second, in one line: aiohttp would write a traceback for each."""
+
+    def __init__(self, rarely: Rarely | None = None) -> None:
+        super().__init__()
+        self._rarely = rarely or Rarely()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Say whether the record is to be written, and shorten it."""
+        error = record.exc_info[1] if record.exc_info else None
+        if not isinstance(error, HttpProcessingError):
+            return True
+        held_back = self._rarely.due()
+        if held_back is None:
+            return False
+        record.msg, record.args = "a request was malformed (held back before: %s)", (held_back,)
+        record.exc_info, record.levelno, record.levelname = None, logging.WARNING, "WARNING"
+        return True

@@ -1,0 +1,289 @@
+"""How many connections are open, who has to go, and what the log says of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from bot.web.app import create_runner
+from bot.web.connections import (
+    ANSWER_SECONDS,
+    BACKLOG,
+    HEAD_SECONDS,
+    IDLE_SECONDS,
+    Connections,
+    Door,
+    connections_allowed,
+)
+from tests.waiting import until
+from tests.web.conftest import Site
+from tests.web.process import answer_to, serving
+
+REQUEST = b"GET /quick HTTP/1.1\r\nHost: bot\r\n\r\n"
+SLOW = b"GET /slow HTTP/1.1\r\nHost: bot\r\n\r\n"
+MOST = 4
+
+
+@dataclass
+class Place:
+    """A server with few places; `/slow` answers once `go` is set, and `/quick` at once."""
+
+    port: int
+    connections: Connections
+    clock: list[float]
+    go: asyncio.Event
+    asked: list[str]
+    stack: AsyncExitStack
+    open: list[asyncio.StreamWriter] = field(default_factory=list)
+
+    async def connect(self, sent: bytes = b"") -> asyncio.StreamReader:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        self.stack.callback(writer.close)
+        self.open.append(writer)
+        count = len(self.asked)
+        writer.write(sent)
+        if sent == SLOW:
+            await until(lambda: len(self.asked) > count)
+        return reader
+
+    async def waiting(self, count: int) -> None:
+        await until(lambda: self.connections.open == count)
+
+
+async def closed(reader: asyncio.StreamReader) -> None:
+    """Wait until the server has closed a connection, without an answer."""
+    with suppress(ConnectionResetError):
+        assert await reader.read() == b""
+
+
+@pytest.fixture
+async def place() -> AsyncIterator[Place]:
+    clock, go, asked = [0.0], asyncio.Event(), list[str]()
+    connections = Connections(MOST, clock=lambda: clock[0])
+    app = web.Application(middlewares=[connections.middleware()])
+
+    async def quick(_: web.Request) -> web.Response:
+        return web.Response(text="quick")
+
+    async def slow(_: web.Request) -> web.Response:
+        asked.append("slow")
+        await go.wait()
+        return web.Response(text="slow")
+
+    app.router.add_get("/quick", quick)
+    app.router.add_get("/slow", slow)
+    runner = create_runner(app)
+    await runner.setup()
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(runner.cleanup)
+        stack.callback(go.set)
+        await Door(runner, "127.0.0.1", 0, connections).start()
+        yield Place(runner.addresses[0][1], connections, clock, go, asked, stack)
+
+
+async def test_a_newcomer_gets_the_place_of_the_oldest_that_never_asked_for_anything(place: Place) -> None:
+    half_open = []
+    for number in range(MOST):
+        half_open.append(await place.connect(b"GET /qui"))
+        await place.waiting(number + 1)
+        place.clock[0] += 1
+    assert (await answer_to(await place.connect(REQUEST)))[0] == 200
+    await closed(half_open[0])
+    assert place.connections.open == MOST
+
+
+async def test_one_that_was_served_before_keeps_its_place_before_one_that_never_asked(place: Place) -> None:
+    served = await place.connect(REQUEST)
+    assert (await answer_to(served))[0] == 200
+    for number in range(MOST - 1):
+        place.clock[0] += 1
+        await place.connect()
+        await place.waiting(number + 2)
+    assert (await answer_to(await place.connect(REQUEST)))[0] == 200
+    place.open[0].write(REQUEST)
+    assert (await answer_to(served))[0] == 200
+
+
+async def test_where_every_connection_is_being_answered_a_newcomer_is_told_to_come_again(place: Place) -> None:
+    busy = [await place.connect(SLOW) for _ in range(MOST)]
+    refused = await place.connect(REQUEST)
+    head = await refused.readuntil(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert b"Retry-After: 5\r\n" in head
+    place.go.set()
+    assert [(await answer_to(one))[0] for one in busy] == [200] * MOST
+    assert (await answer_to(await place.connect(REQUEST)))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("sent", "seconds"),
+    [(b"", HEAD_SECONDS), (b"GET /qui", HEAD_SECONDS), (REQUEST, IDLE_SECONDS), (SLOW, ANSWER_SECONDS)],
+)
+async def test_what_stays_as_it_is_for_too_long_is_closed(place: Place, sent: bytes, seconds: float) -> None:
+    reader = await place.connect(sent)
+    if sent == REQUEST:
+        assert (await answer_to(reader))[0] == 200
+    await place.waiting(1)
+    place.clock[0] += seconds - 0.5
+    place.connections.sweep()
+    assert place.connections.open == 1
+    place.clock[0] += 0.5
+    place.connections.sweep()
+    assert place.connections.open == 0
+    await closed(reader)
+
+
+async def test_the_sweep_comes_by_itself(place: Place) -> None:
+    reader = await place.connect(b"GET /qui")
+    await place.waiting(1)
+    place.clock[0] += HEAD_SECONDS
+    await closed(reader)
+
+
+@contextmanager
+def descriptors(most: int) -> Iterator[None]:
+    """Have processes that are started meanwhile open no more descriptors than this."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize(
+    ("most", "soft", "allowed"), [(256, 1024, 256), (256, 512, 256), (256, 511, 255), (256, 256, 128)]
+)
+def test_connections_take_at_most_half_of_the_descriptors(most: int, soft: int, allowed: int) -> None:
+    with descriptors(soft):
+        assert connections_allowed(most) == allowed
+
+
+CROWD = 280
+
+
+def open_descriptors(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+@asynccontextmanager
+async def crowd(port: int, count: int) -> AsyncIterator[None]:
+    """Hold this many half-open connections."""
+    async with AsyncExitStack() as stack:
+        for _ in range(count):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            stack.callback(writer.close)
+            writer.write(b"POST /webhook HTTP/1.1\r\n")
+        yield
+
+
+async def healthy(port: int) -> bool:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: bot\r\nConnection: close\r\n\r\n")
+        return (await answer_to(reader))[0] == 200
+    finally:
+        writer.close()
+
+
+async def test_a_crowd_that_says_nothing_keeps_nobody_out_and_fills_no_log(tmp_path: Path) -> None:
+    with descriptors(256):
+        running = serving(tmp_path)
+        bot = await running.__aenter__()
+    try:
+        before = sum(map(len, bot.output))
+        async with crowd(bot.port, CROWD):
+            for _ in range(20):
+                assert await healthy(bot.port)
+        assert open_descriptors(bot.pid) < 256
+        assert sum(map(len, bot.output)) - before < 10_000
+    finally:
+        await running.__aexit__(None, None, None)
+
+
+async def test_without_descriptors_accept_is_complained_of_once_a_second(tmp_path: Path) -> None:
+    async with serving(tmp_path) as bot:
+        used = open_descriptors(bot.pid)
+        resource.prlimit(bot.pid, resource.RLIMIT_NOFILE, (used + 3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+        def complaints() -> list[str]:
+            return [line["reason"] for line in bot.logs if line["event"] == "a connection could not be accepted"]
+
+        # Fewer than may wait to be accepted: the others could not even connect.
+        async with crowd(bot.port, BACKLOG // 2):
+            await until(lambda: len(complaints()) >= 2)
+        held_back = [line["held_back"] for line in bot.logs if "held_back" in line]
+        assert max(held_back) > 50
+        assert "Too many open files" in complaints()[0]
+        assert not [line for line in bot.output if "Traceback" in line]
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nbad header\r\n\r\n",
+        b"\x16\x03\x01\r\n\r\n",
+    ],
+)
+async def test_what_is_no_http_is_refused_and_leaves_one_line_a_second(
+    site: Site, caplog: pytest.LogCaptureFixture, request_line: bytes
+) -> None:
+    for _ in range(20):
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(site.url.rpartition(":")[2]))
+        writer.write(request_line)
+        assert (await answer_to(reader))[0] == 400
+        writer.close()
+    lines = [record for record in caplog.records if record.name.startswith(("aiohttp", "bot.web"))]
+    assert len(lines) < 10
+    assert not [record for record in lines if record.exc_info]
+    assert all(record.levelno <= logging.WARNING for record in lines)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+    ],
+)
+async def test_no_answer_names_the_versions_of_what_it_runs_on(site: Site, sent: bytes) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(site.url.rpartition(":")[2]))
+    writer.write(sent)
+    head = (await reader.readuntil(b"\r\n\r\n")).lower()
+    writer.close()
+    assert b"\r\nserver: nightjar\r\n" in head
+    assert b"python" not in head
+    assert b"aiohttp" not in head
+
+
+@pytest.mark.parametrize(("name", "count", "status"), [("x", 63, 200), ("x", 64, 400)])
+async def test_the_number_of_headers_is_limited(site: Site, name: str, count: int, status: int) -> None:
+    lines = "".join(f"{name}-{number}: 1\r\n" for number in range(count))
+    assert (await asked(site, f"GET /healthz HTTP/1.1\r\nHost: bot\r\n{lines}\r\n"))[0] == status
+
+
+@pytest.mark.parametrize(("length", "status"), [(4000, 200), (5000, 400)])
+async def test_the_length_of_a_header_and_of_a_path_is_limited(site: Site, length: int, status: int) -> None:
+    long = "x" * length
+    assert (await asked(site, f"GET /healthz HTTP/1.1\r\nHost: bot\r\nX-Long: {long}\r\n\r\n"))[0] == status
+    assert (await asked(site, f"GET /healthz?{long} HTTP/1.1\r\nHost: bot\r\n\r\n"))[0] == status
+
+
+async def asked(site: Site, request: str) -> tuple[int, bytes]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(site.url.rpartition(":")[2]))
+    try:
+        writer.write(request.encode())
+        return await answer_to(reader)
+    finally:
+        writer.close()
