@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 import psycopg
 import psycopg_pool
+import structlog
 from procrastinate import sql
 from procrastinate.exceptions import ConnectorException
 from psycopg.conninfo import conninfo_to_dict
@@ -27,8 +28,12 @@ SQLITE = "sqlite:///"
 POSTGRES = ("postgresql://", "postgres://")
 KNOWN_QUERIES = ANSWERED | {"listen_queue"}
 
+OTHERS = 0o077
+"""What others than its owner may do with a file."""
 PRIMARY_CODE = 0xFF
 """The part of SQLite's error codes that names the kind (https://sqlite.org/rescode.html#pve)."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 FORMS = "sqlite:///FILE (sqlite:////FILE for an absolute path) or postgresql://USER:PASSWORD@HOST:PORT/NAME"
 UNKNOWN_URL = f"DATABASE_URL: expected {FORMS}"
@@ -147,6 +152,9 @@ async def _open_file(connector: SqliteConnector) -> None:
         await connector.open_async()
     except ConnectorException as error:
         raise DatabaseError(_what_is_wrong(path, error)) from error
+    if path.stat().st_mode & OTHERS:
+        remedy = f"chmod 600 {path} {path}-wal {path}-shm"
+        log.warning("other users of this machine can read the database", path=str(path), remedy=remedy)
 
 
 def _what_is_wrong(path: Path, error: ConnectorException) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -144,6 +145,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
     def _connect(self, notices: Notices) -> sqlite3.Connection:
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
             raise ConnectorException(TOO_OLD.format(found=sqlite3.sqlite_version))
+        create_privately(self.path)
         connection = sqlite3.connect(self.path, isolation_level=None, timeout=BUSY_TIMEOUT)
         try:
             self._prepare(connection, notices)
@@ -170,6 +172,15 @@ class SqliteConnector(connector.BaseAsyncConnector):
         _upgrade(connection)
         for statement in statements(WAKE_TRIGGERS):
             connection.execute(statement)
+
+
+def create_privately(path: Path) -> None:
+    """Make an empty file that only its owner can read, unless there is one; SQLite gives those beside it its mode.
+
+    A file that exists is not even opened: closing it would end SQLite's locks on it (https://sqlite.org/howtocorrupt.html).
+    """
+    with contextlib.suppress(OSError):  # SQLite says what is wrong
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _upgrade(connection: sqlite3.Connection) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from bot.engine.database import NO_FOLDER, NOT_OPENED, Database, DatabaseError
 from bot.engine.portable import TOO_NEW
-from bot.engine.sqlite import BUSY_TIMEOUT, SqliteConnector
+from bot.engine.sqlite import BUSY_TIMEOUT, SqliteConnector, create_privately
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 VERSION_TABLE = "nightjar_results_version"
@@ -40,10 +40,10 @@ class ResultsDatabase:
         self._reading: sa.Engine
         self._writing: sa.Engine
         self.name = database.name
-        self._folder: Path | None = None
+        self._path: Path | None = None
         if isinstance(database.connector, SqliteConnector):
             path = database.connector.path
-            self._folder = path.parent
+            self._path = path
             self._reading = sa.create_engine(
                 URL.create("sqlite", database=str(path)),
                 pool_size=CONNECTIONS,
@@ -64,8 +64,10 @@ class ResultsDatabase:
 
     def open(self) -> None:
         """Bring the tables up to date; raise DatabaseError, in one line, if they cannot be used."""
-        if self._folder is not None and not self._folder.is_dir():
-            raise DatabaseError(NO_FOLDER.format(folder=self._folder))
+        if self._path is not None:
+            if not self._path.parent.is_dir():
+                raise DatabaseError(NO_FOLDER.format(folder=self._path.parent))
+            create_privately(self._path)
         try:
             with self.writing() as connection:
                 _migrate(connection)
