@@ -1,4 +1,4 @@
-"""The command line: `nightjar serve`, `worker`, `check-config`, `deliveries`, `replay`, `results`, `timer`, `ci`.
+"""The command line: `nightjar serve`, `worker`, `check-config`, and the commands of `LAZY`.
 
 Exit status: 0 done, 1 failed, 2 bad usage. What was asked for goes to standard output, everything else to standard
 error. What keeps a command from starting is one line there for each fault, and never a traceback.
@@ -22,6 +22,8 @@ FILE_IS_GOOD = "{path}: no faults; whether app.yaml switches on what it sets can
 
 
 LAZY = {
+    "backup": ("bot.cli_backup:backup", "Copy the SQLite database while a server works on it."),
+    "restore": ("bot.cli_backup:restore", "Put a backup in the place of the SQLite database."),
     "ci": ("bot.cli_ci:ci", "Tell a CI what to do."),
     "deliveries": ("bot.cli_deliveries:deliveries", "List what came in and what was done."),
     "replay": ("bot.cli_deliveries:replay", "Do a delivery again."),

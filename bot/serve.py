@@ -293,6 +293,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
         secrets=[secret.get_secret_value().encode() for secret in bot.settings.webhook_secrets],
         checks=[
             HealthCheck("engine", bot.engine.ready),
+            HealthCheck("database file", bot.engine.database.problem),
             HealthCheck("app", lambda: bot.github.refused),
             HealthCheck("clock", lambda: bot.github.clock.problem, fatal=False),
         ],

@@ -106,6 +106,10 @@ class Database:
         else:
             await _open_server(self.connector, self.name)
 
+    def problem(self) -> str | None:
+        """Say what happened to a file that is open, None while all is well and on PostgreSQL; quick."""
+        return self.connector.problem() if isinstance(self.connector, SqliteConnector) else None
+
     async def close(self) -> None:
         """Store what was asked before, then disconnect."""
         await self.connector.close_async()

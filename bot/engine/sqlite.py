@@ -24,6 +24,7 @@ from procrastinate.manager import QUEUEING_LOCK_CONSTRAINT
 
 from bot.engine import portable
 from bot.engine.portable import Row, check_version
+from bot.engine.sqlite_file import OpenFile
 from bot.engine.sqlite_lists import LISTS
 from bot.engine.sqlite_queries import CHANGES
 from bot.engine.sqlite_schema import VERSIONS, WAKE_TRIGGERS
@@ -66,6 +67,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
         """Take the file's path; `synchronous` other than FULL is for tests: a power cut could take answered work."""
         self.path = path
         self._synchronous = synchronous
+        self._file = OpenFile(path)
         self._writer: Writer | None = None
         self._listeners: list[_Listener] = []
 
@@ -77,18 +79,27 @@ class SqliteConnector(connector.BaseAsyncConnector):
         """Open the file and bring its schema up to date."""
         if self._writer is not None:
             return
-        writer = Writer(self._connect, self._publish)
+        writer = Writer(self._connect, self._publish, self._check_file)
         try:
             await writer.start()
         except sqlite3.Error as error:
             raise ConnectorException(str(error)) from error
         self._writer = writer
 
+    def problem(self) -> str | None:
+        """Say what happened to the open file so that nothing more can be stored in it, None while all is well."""
+        return self._file.problem()
+
+    def _check_file(self) -> None:
+        if problem := self._file.problem():
+            raise ConnectorException(problem)
+
     async def close_async(self) -> None:
         """Store what was asked before, then close the file."""
         writer, self._writer = self._writer, None
         if writer is not None:
             await writer.stop()
+        self._file.forget()
 
     async def execute_query_async(self, query: str, **arguments: object) -> None:
         """Run a query for its effect."""
@@ -149,6 +160,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
         connection = sqlite3.connect(self.path, isolation_level=None, timeout=BUSY_TIMEOUT)
         try:
             self._prepare(connection, notices)
+            self._file.remember()
         except BaseException:
             connection.close()
             raise

@@ -53,12 +53,19 @@ class Writer:
     """Run operations from any event loop on one connection.
 
     `connect` makes the connection, in the writer's thread; what it and the operations append to `notices` goes to
-    `publish` after the commit, and nowhere if the operation or the commit failed.
+    `publish` after the commit, and nowhere if the operation or the commit failed. `check` is called before each
+    commit: nothing is committed when it raises.
     """
 
-    def __init__(self, connect: Callable[[Notices], sqlite3.Connection], publish: Callable[[Notices], None]) -> None:
+    def __init__(
+        self,
+        connect: Callable[[Notices], sqlite3.Connection],
+        publish: Callable[[Notices], None],
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         self._connect = connect
         self._publish = publish
+        self._check = check
         self._notices: Notices = []
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._gate = threading.Lock()
@@ -148,10 +155,11 @@ class Writer:
             connection.execute("BEGIN IMMEDIATE")
             for call in calls:
                 self._attempt(connection, call)
+            self._check()
             connection.execute("COMMIT")
             for call in calls:
                 call.committed = True
-        except Exception as error:  # a full disk, a lock held too long: nothing of the batch is stored
+        except Exception as error:  # a full disk, a lock held too long, a lost file: nothing of the batch is stored
             self._notices.clear()
             for call in calls:
                 call.error = error

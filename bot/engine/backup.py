@@ -1,0 +1,151 @@
+"""Copy the SQLite file while a server works on it, and put such a copy in its place.
+
+A copy of the file alone, made with `cp`, lacks what is still in its write-ahead log; and a file that is put beside the
+log of another is damaged by it ("database disk image is malformed"). Both commands see to that:
+https://sqlite.org/howtocorrupt.html
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Generator
+from pathlib import Path
+
+from bot.engine.database import Database, DatabaseError
+from bot.engine.portable import TOO_NEW
+from bot.engine.sqlite import SqliteConnector
+from bot.engine.sqlite_schema import VERSIONS
+
+COMPANIONS = ("-wal", "-shm", "-journal")
+"""Files that SQLite keeps beside a database; what they hold belongs to that one database."""
+
+USE_PG_DUMP = (
+    "{command} is for the SQLite file; DATABASE_URL names {name}: use PostgreSQL's own tools, "
+    "`pg_dump --format=custom --file=FILE` and `pg_restore --clean --if-exists --single-transaction --dbname=NAME FILE`"
+)
+ITSELF = "{path} is the database itself; name another file"
+NO_BACKUP = "{path} does not exist; name a file that `nightjar backup` has written"
+NOT_READ = "{path} cannot be read as a SQLite database: {error}"
+NOT_OURS = "{path} is a SQLite database, but not one of Nightjar's"
+DAMAGED = "{path} is damaged: {found}; nothing was changed"
+NOT_COPIED = "{source} could not be copied to {target}: {error}; {target} is as it was"
+
+
+def back_up(database: Database, target: Path) -> int:
+    """Write a copy of the database as it is now to `target`, replacing it at once; return its size in bytes.
+
+    A server may work on the database meanwhile: nobody waits for anybody. The copy is one file without companions, and
+    was checked. Raises DatabaseError, and leaves what `target` was before.
+    """
+    path = _file_of(database, "nightjar backup")
+    database.must_exist()
+    if target.exists() and target.samefile(path):
+        raise DatabaseError(ITSELF.format(path=target))
+    with _written_aside(path, target) as aside:
+        _copy(path, aside)
+        _check(aside, shown=path)
+    return target.stat().st_size
+
+
+def restore(database: Database, source: Path) -> None:
+    """Put a backup in the place of the database, which need not be there.
+
+    It is copied and checked first; then the log of the old database is removed and the copy moved into its place in one
+    step. Raises DatabaseError if a server works on the database, or if the backup cannot be used; the database is then
+    as it was.
+    """
+    path = _file_of(database, "nightjar restore")
+    if not source.is_file():
+        raise DatabaseError(NO_BACKUP.format(path=source))
+    if path.exists() and source.samefile(path):
+        raise DatabaseError(ITSELF.format(path=source))
+    with database.sole(), _written_aside(source, path) as aside:
+        _copy(source, aside)
+        _check(aside, shown=source)
+        # First the log: the new file beside the old log would be damaged by it. A crash before the move leaves the old
+        # database as of its last checkpoint, and this command to be run again.
+        _remove_companions(path)
+
+
+def _file_of(database: Database, command: str) -> Path:
+    if isinstance(database.connector, SqliteConnector):
+        return database.connector.path
+    raise DatabaseError(USE_PG_DUMP.format(command=command, name=database.name))
+
+
+@contextlib.contextmanager
+def _written_aside(source: Path, target: Path) -> Generator[Path]:
+    """Give a place for a new file, which then replaces `target` in one step, and survives a power cut."""
+    aside = target.with_name(f".{target.name}.{os.getpid()}.new")
+    try:
+        # It holds what private repositories say: for nobody but its owner.
+        os.close(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        yield aside
+        _like(aside, target)
+        _sync(aside)
+        aside.replace(target)
+        _sync(target.parent)
+    except (OSError, sqlite3.Error) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise DatabaseError(NOT_COPIED.format(source=source, target=target, error=reason)) from None
+    finally:
+        aside.unlink(missing_ok=True)
+        _remove_companions(aside)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a database with what its write-ahead log holds; others may write meanwhile."""
+    with contextlib.closing(_opened(source)) as old, contextlib.closing(sqlite3.connect(target)) as new:
+        # In one step: a copy by steps begins anew whenever somebody writes, and on a busy server never ends.
+        old.backup(new, pages=-1)
+        # So that it needs no companions; the server switches it back when it opens it.
+        new.execute("PRAGMA journal_mode = DELETE").fetchone()
+
+
+def _opened(source: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise DatabaseError(NOT_READ.format(path=source, error=error)) from None
+    return connection
+
+
+def _check(copy: Path, *, shown: Path) -> None:
+    """Raise DatabaseError unless a copy is whole and of a version that this release knows."""
+    with contextlib.closing(sqlite3.connect(copy)) as connection:
+        try:
+            (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        except sqlite3.DatabaseError as error:
+            found = str(error)
+        if found != "ok":
+            raise DatabaseError(DAMAGED.format(path=shown, found=" ".join(str(found).split())))
+        try:
+            (version,) = connection.execute("SELECT version FROM nightjar_schema").fetchone()
+        except sqlite3.OperationalError:
+            raise DatabaseError(NOT_OURS.format(path=shown)) from None
+        if version > len(VERSIONS):
+            raise DatabaseError(f"{shown}: " + TOO_NEW.format(found=version, known=len(VERSIONS)))
+
+
+def _remove_companions(path: Path) -> None:
+    for ending in COMPANIONS:
+        path.with_name(path.name + ending).unlink(missing_ok=True)
+
+
+def _like(new: Path, old: Path) -> None:
+    """Give a file the owner of the one that it replaces, or of the folder: root may restore what a server opens."""
+    if os.geteuid() == 0:
+        owner = (old if old.exists() else old.parent).stat()
+        os.chown(new, owner.st_uid, owner.st_gid)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,259 @@
+"""A copy of the SQLite file beside a running server, and what happens when one is put back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sqlite3
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from procrastinate.exceptions import ConnectorException
+
+from bot.engine.backup import COMPANIONS, back_up, restore
+from bot.engine.database import Database, DatabaseError
+from bot.engine.records import Records
+from tests.running import ROOT, environment
+
+PADDING = "x" * 2000
+KILLED_WHILE_OPEN = """
+import asyncio, os, signal, sys
+from bot.engine.database import Database
+from bot.engine.records import Records
+
+async def main() -> None:
+    database = Database(sys.argv[1])
+    await database.open()
+    records = Records(database.connector)
+    for number in range(200):
+        await records.put(f"{sys.argv[2]}:{number}", {"padding": "y" * 2000})
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
+async def _keep(url: str, name: str, count: int) -> None:
+    database = Database(url)
+    await database.open()
+    for number in range(count):
+        await Records(database.connector).put(f"{name}:{number}", {"padding": PADDING})
+    await database.close()
+
+
+async def _kept(url: str) -> set[str]:
+    database = Database(url)
+    await database.open()
+    found = await Records(database.connector).starting_with("")
+    await database.close()
+    return {key.partition(":")[0] for key in found}
+
+
+async def _crash(url: str, name: str) -> None:
+    """Leave a database behind as a process does that is killed: with its write-ahead log beside it."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", KILLED_WHILE_OPEN, url, name, env=environment({}), cwd=ROOT
+    )
+    assert await process.wait() == -signal.SIGKILL
+
+
+def keep(url: str, name: str, count: int = 1) -> None:
+    asyncio.run(_keep(url, name, count))
+
+
+def kept(url: str) -> set[str]:
+    return asyncio.run(_kept(url))
+
+
+def crash(url: str, name: str) -> None:
+    asyncio.run(_crash(url, name))
+
+
+def companions(path: Path) -> list[str]:
+    return [path.name + ending for ending in COMPANIONS if path.with_name(path.name + ending).exists()]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "nightjar.db"
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    return tmp_path / "backups" / "saved.db"
+
+
+@pytest.fixture(autouse=True)
+def folder(saved: Path) -> None:
+    saved.parent.mkdir()
+
+
+def test_a_backup_put_over_a_crashed_database_by_hand_is_damaged(sqlite_url: str, path: Path, saved: Path) -> None:
+    """Why `restore` exists: SQLite applies the old database's log to the file that was put in its place."""
+    keep(sqlite_url, "before", 300)
+    back_up(Database(sqlite_url), saved)
+    crash(sqlite_url, "after")
+    shutil.copy(saved, path)
+    with pytest.raises((DatabaseError, ConnectorException, sqlite3.DatabaseError, AssertionError)):
+        assert kept(sqlite_url) == {"before"}
+
+
+def test_a_backup_restored_over_a_crashed_database_is_what_was_saved(sqlite_url: str, path: Path, saved: Path) -> None:
+    keep(sqlite_url, "before", 300)
+    back_up(Database(sqlite_url), saved)
+    crash(sqlite_url, "after")
+    assert companions(path) == ["nightjar.db-wal", "nightjar.db-shm"]
+    restore(Database(sqlite_url), saved)
+    assert companions(path) == []
+    assert kept(sqlite_url) == {"before"}
+
+
+def test_a_backup_beside_a_writer_holds_what_was_stored_and_is_one_file(sqlite_url: str, saved: Path) -> None:
+    async def back_up_while_somebody_writes() -> list[int]:
+        database = Database(sqlite_url)
+        await database.open()
+        records, stop = Records(database.connector), asyncio.Event()
+        await records.put("acknowledged:0", {"padding": PADDING})
+
+        async def write() -> int:
+            number = 0
+            while not stop.is_set():
+                await records.put(f"meanwhile:{number}", {"padding": PADDING})
+                number += 1
+            return number
+
+        writing = asyncio.create_task(write())
+        sizes = [await asyncio.to_thread(back_up, Database(sqlite_url), saved) for _ in range(3)]
+        stop.set()
+        assert await writing > 0
+        await database.close()
+        return sizes
+
+    assert asyncio.run(back_up_while_somebody_writes())[-1] == saved.stat().st_size
+    assert [file.name for file in saved.parent.iterdir()] == ["saved.db"]
+    assert "acknowledged" in kept(f"sqlite:///{saved}")
+
+
+def test_a_backup_is_for_its_owner_alone(sqlite_url: str, saved: Path) -> None:
+    keep(sqlite_url, "before")
+    back_up(Database(sqlite_url), saved)
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o600
+
+
+def test_restore_makes_the_database_where_there_is_none(sqlite_url: str, path: Path, saved: Path) -> None:
+    keep(sqlite_url, "before")
+    back_up(Database(sqlite_url), saved)
+    path.unlink()
+    restore(Database(sqlite_url), saved)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert kept(sqlite_url) == {"before"}
+    assert saved.exists()
+
+
+def test_restore_takes_a_copy_that_was_made_with_its_log(sqlite_url: str, path: Path, saved: Path) -> None:
+    crash(sqlite_url, "logged")
+    shutil.copy(path, saved)
+    shutil.copy(f"{path}-wal", f"{saved}-wal")
+    restore(Database(sqlite_url), saved)
+    assert kept(sqlite_url) == {"logged"}
+
+
+def test_restore_refuses_while_a_server_works_on_the_file(sqlite_url: str, saved: Path) -> None:
+    keep(sqlite_url, "before")
+    back_up(Database(sqlite_url), saved)
+    keep(sqlite_url, "after")
+    with Database(sqlite_url).sole(), pytest.raises(DatabaseError, match="is in use by another nightjar"):
+        restore(Database(sqlite_url), saved)
+    assert kept(sqlite_url) == {"before", "after"}
+
+
+def damaged(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(4096 * 3)
+        file.write(os.urandom(4096 * 4))
+
+
+def cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def no_database(path: Path) -> None:
+    path.write_text("a text, and no database" * 100)
+
+
+def somebody_elses(path: Path) -> None:
+    path.unlink()
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE other (id INTEGER)")
+    connection.close()
+
+
+def of_a_newer_release(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE nightjar_schema SET version = 999")
+    connection.commit()
+    connection.close()
+
+
+def missing(path: Path) -> None:
+    path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (damaged, "is damaged|could not be copied|cannot be read"),
+        (cut, "is damaged|could not be copied|cannot be read"),
+        (no_database, "cannot be read as a SQLite database"),
+        (somebody_elses, "not one of Nightjar's"),
+        (of_a_newer_release, "made by a newer release"),
+        (missing, "does not exist; name a file that `nightjar backup` has written"),
+    ],
+)
+def test_restore_refuses_what_cannot_be_used_and_changes_nothing(
+    sqlite_url: str, path: Path, saved: Path, spoil: object, words: str
+) -> None:
+    keep(sqlite_url, "before", 100)
+    back_up(Database(sqlite_url), saved)
+    keep(sqlite_url, "after")
+    assert callable(spoil)
+    spoil(saved)
+    with pytest.raises(DatabaseError, match=words):
+        restore(Database(sqlite_url), saved)
+    assert kept(sqlite_url) == {"before", "after"}
+    assert list(path.parent.glob("*.new")) == []
+
+
+def test_backup_of_what_is_not_there_or_onto_itself_is_refused(sqlite_url: str, path: Path, saved: Path) -> None:
+    with pytest.raises(DatabaseError, match="does not exist"):
+        back_up(Database(sqlite_url), saved)
+    keep(sqlite_url, "before")
+    with pytest.raises(DatabaseError, match="is the database itself"):
+        back_up(Database(sqlite_url), path)
+    with pytest.raises(DatabaseError, match="is the database itself"):
+        restore(Database(sqlite_url), path)
+    with pytest.raises(DatabaseError, match="No such file or directory"):
+        back_up(Database(sqlite_url), path.parent / "nowhere" / "saved.db")
+
+
+def test_a_backup_that_fails_leaves_the_one_before(sqlite_url: str, path: Path, saved: Path) -> None:
+    keep(sqlite_url, "before", 100)
+    back_up(Database(sqlite_url), saved)
+    whole = saved.read_bytes()
+    damaged(path)
+    with pytest.raises(DatabaseError):
+        back_up(Database(sqlite_url), saved)
+    assert saved.read_bytes() == whole
+
+
+@pytest.mark.parametrize("act", [back_up, restore])
+def test_on_postgresql_its_own_tools_are_named(act: object) -> None:
+    database = Database("postgresql://nightjar:secret@127.0.0.1:1/nightjar")
+    assert callable(act)
+    with pytest.raises(DatabaseError, match=r"use PostgreSQL's own tools, `pg_dump --format=custom") as raised:
+        act(database, Path("backup.db"))
+    assert "secret" not in str(raised.value)

@@ -1,0 +1,58 @@
+"""Somebody removes or replaces the SQLite file under a running bot."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.robustness.place import place
+
+GONE = "was removed or replaced while the server ran: nothing more is stored"
+
+
+def removed(path: Path) -> None:
+    path.unlink()
+
+
+def replaced(path: Path) -> None:
+    shutil.copy(path, path.with_name("other.db"))
+    path.with_name("other.db").replace(path)
+
+
+def moved_away(path: Path) -> None:
+    path.rename(path.with_name("elsewhere.db"))
+
+
+def without_its_log(path: Path) -> None:
+    path.with_name(path.name + "-wal").unlink()
+
+
+@pytest.mark.parametrize("lose", [removed, replaced, moved_away, without_its_log])
+async def test_a_bot_that_lost_its_file_acknowledges_nothing_and_says_why(
+    lose: Callable[[Path], None], tmp_path: Path, sqlite_url: str
+) -> None:
+    """It went on to answer 202 and `/readyz` 200, and forgot 10 of 20 deliveries at the next start."""
+    async with place(tmp_path, sqlite_url) as here:
+        repository = here.add_repository("octocat")
+        here.configure([repository.full_name])
+        await here.start()
+        pull = repository.open_pull_request("hubot", "Faster")
+        await here.quiet()
+        assert await ready(here.bot.url) == (200, "")
+        await asyncio.to_thread(lose, tmp_path / "nightjar.db")
+        status, reason = await ready(here.bot.url)
+        assert status == 503
+        assert GONE in reason
+        pull.comment("hubot", "@ci help")
+        await here.github.delivered()
+        assert here.github.webhooks.deliveries[-1].status_code == 503
+
+
+async def ready(url: str) -> tuple[int, str]:
+    async with aiohttp.ClientSession() as session, session.get(f"{url}/readyz") as response:
+        return response.status, (await response.json())["reason"]
