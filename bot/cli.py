@@ -18,6 +18,7 @@ from bot.cli_support import AS_WRITTEN, config_option, json_option, stopping_at_
 from bot.terminal import printable
 
 CONFIG_IS_GOOD = "{path}: no faults; {count} configured"
+WARNING = "{path}: warning: {warning}"
 FILE_IS_GOOD = "{path}: no faults; whether app.yaml switches on what it sets cannot be seen here"
 
 
@@ -118,10 +119,12 @@ def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
     """Say what is wrong with a configuration file; PATH defaults to app.yaml.
 
     Each fault is a line: file:line:column: key: what is wrong, and what is allowed. The exit status is 1 if there are
-    any. With --json, a list of them. A file .github/nightjar.yaml is what a repository sets for itself.
+    any. With --json, a list of them. What may be said and is hardly meant is a warning, on standard error. A file
+    .github/nightjar.yaml is what a repository sets for itself.
     """
     from bot.config import check, load_config
     from bot.config.repository_file import is_repository_file, load_repository_file
+    from bot.config_warnings import warnings_of
 
     own = repository_file or is_repository_file(path)
     faults = check(path, load_repository_file if own else load_config)
@@ -136,6 +139,9 @@ def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
         count = len(load_config(path).repositories)
         named = f"{count} repository" if count == 1 else f"{count} repositories"
         click.echo(CONFIG_IS_GOOD.format(path=path, count=named))
+    if not faults and not own:
+        for warning in warnings_of(load_config(path)):
+            click.echo(printable(WARNING.format(path=path, warning=warning)), err=True)
     raise SystemExit(1 if faults else 0)
 
 

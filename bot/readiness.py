@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bot.github.markdown import code, truncate
-from bot.required import Signal, State, blockers
+from bot.required import Expected, Signal, State, blockers
 from bot.urls import linkable
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ OPINIONS = frozenset({APPROVED, CHANGES_REQUESTED, DISMISSED})
 
 MOST_LISTED = 10
 """Reasons of one kind that are told; the rest are counted."""
+EVERYTHING = "*"
+"""The pattern that every context and name matches."""
 LONGEST_NAME = 100
 """Characters of a name that are shown."""
 
@@ -55,6 +57,14 @@ FROM_APP = ", reported by the App with the number {app}"
 NOTHING_MATCHES = (
     "Nothing on {sha} is named {name} yet; `merge: required:` in app.yaml requires it. If it never comes, it is "
     "required there in vain."
+)
+NOT_BEGUN = (
+    "{name} has not begun on {sha} yet; `merge: required:` in app.yaml requires {pattern}, which {name} matched when "
+    "{base} was green last, on {green}. If it never comes, name in `required` what matters instead of a pattern."
+)
+NOTHING_REPORTED = (
+    "No CI has reported on {sha} yet. Neither the rules of {base} nor `merge: required:` in app.yaml require any check "
+    "or status, so I wait for at least one."
 )
 UNAPPROVED = "Nobody with write access other than the author has approved {sha}{older}."
 OLDER = "; [the approval of {who}]({url}) is of {sha}, which is not the head any more"
@@ -130,6 +140,7 @@ class Standing:
     """How a pull request stands at one moment; `mergeable` None: GitHub has not found out yet whether it conflicts.
 
     `blocked`: it does not, but GitHub says that something is missing that the branch requires, and not what.
+    `expected` is what patterns of `merge: required:` stand for, `own_contexts` are our own statuses, in small letters.
     `reviews` are in the order in which they were submitted. Of one that is closed nothing else is known.
     """
 
@@ -141,6 +152,8 @@ class Standing:
     signals: tuple[Signal, ...] = ()
     reviews: tuple[Review, ...] = ()
     blocked: bool = False
+    expected: tuple[Expected, ...] = ()
+    own_contexts: frozenset[str] = frozenset()
 
 
 def reasons(standing: Standing, config: Merge, rerun: str = "") -> list[Reason]:
@@ -242,13 +255,30 @@ def _checks(standing: Standing, patterns: Sequence[str], rerun: str) -> list[Rea
         if not signals:
             app = FROM_APP.format(app=required.app) if required.app else ""
             found[State.MISSING, required.name] = ABSENT.format(**names, name=_shown(required.name), app=app)
-    for signal in blockers(patterns, standing.signals):
+    for signal in blockers(patterns or _all_of(standing), standing.signals):
         if signal.state is State.MISSING:
-            said = NOTHING_MATCHES.format(**names, name=_shown(signal.name))
+            text = NOTHING_MATCHES if patterns else NOTHING_REPORTED
+            said = text.format(**names, name=_shown(signal.name))
             found.setdefault((State.MISSING, signal.name), said)
         else:
             _note(found, signal, names)
+    reported = {signal.name for signal in standing.signals if not signal.ours}
+    for expected in standing.expected:
+        more = {"pattern": _shown(expected.pattern), "green": _short(expected.sha)}
+        for name in expected.names:
+            if name not in reported:
+                found.setdefault((State.MISSING, name), NOT_BEGUN.format(**names, **more, name=_shown(name)))
     return [Reason(Kind.CHECK, found[key]) for key in sorted(found, key=_worst_first)]
+
+
+def _all_of(standing: Standing) -> tuple[str, ...]:
+    """Return the pattern for everything where no rule of the branch requires what CI reports.
+
+    What the rules require of the bot itself says nothing about the commit.
+    """
+    own = standing.own_contexts | {signal.name.casefold() for signal in standing.signals if signal.ours}
+    theirs = [one for one in standing.rules.required if one.name.casefold() not in own]
+    return () if theirs else (EVERYTHING,)
 
 
 def _worst_first(key: tuple[str, str]) -> tuple[int, str]:

@@ -24,7 +24,8 @@ class Signal:
 
     `result` is GitHub's own word, the state or the conclusion, empty while a check runs; `says` and `url` are what is
     shown beside it: a status's description and target, a check run's title and details. All of them come from outside.
-    `app` is the number of the App that reported it, 0 for what is not known to be an App's.
+    `app` is the number of the App that reported it, 0 for what is not known to be an App's. `ours`: this bot reported
+    it, so that it says nothing about the commit (`bot.ours`).
     """
 
     name: str
@@ -33,14 +34,25 @@ class Signal:
     says: str = field(default="", compare=False)
     url: str = field(default="", compare=False)
     app: int = field(default=0, compare=False)
+    ours: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The names that a pattern matched on the commit `sha`, where all of them were green."""
+
+    pattern: str
+    names: tuple[str, ...]
+    sha: str
 
 
 def blockers(require: Sequence[str], signals: Iterable[Signal]) -> list[Signal]:
     """Return what keeps a commit from being fit: the red first, then the pending, then patterns that match nothing.
 
-    Each pattern must match at least one signal, and all that match must be green.
+    Each pattern must match at least one signal, and all that match must be green. What the bot itself reported counts
+    for nothing, whatever a pattern matches.
     """
-    wanted = [signal for signal in signals if matches(require, signal.name)]
+    wanted = [signal for signal in signals if not signal.ours and matches(require, signal.name)]
     found = {signal for signal in wanted if signal.state is not State.GREEN}
     found |= {Signal(p, State.MISSING) for p in require if not any(matches([p], s.name) for s in wanted)}
     return sorted(found, key=lambda signal: (list(State).index(signal.state), signal.name))

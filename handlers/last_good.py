@@ -10,9 +10,10 @@ from bot.effects.following import moves
 from bot.effects.last_good import ConcludeLastGood
 from bot.following.decide import Look, iso, step_of
 from bot.following.kept import LAST_GOOD, Kept, behind_of, known_of, record_key
-from bot.following.look import Looking, own_statuses
+from bot.following.look import Looking
 from bot.github.ranks import Rank, ranked
 from bot.github.refs import first_between
+from bot.ours import Ours
 from bot.plan import Context, Plan, Router
 from bot.timers import TIMER_DUE, moment_of
 
@@ -36,7 +37,8 @@ async def move_last_good(context: Context) -> Plan:
     assert rules is not None, "the handler is asked where the feature is on"
     at = moment_of(context.delivery.payload)
     record = await context.records.get(record_key(LAST_GOOD, context.repository.id)) or {}
-    name, ours, known = context.repository.full_name, own_statuses(context.config), known_of(record, rules.require)
+    name, known = context.repository.full_name, known_of(record, rules.require)
+    ours = Ours.of(context.me, context.config)
     with ranked(Rank.SWEEP):
         look = await Looking(context.github, name, rules, iso(at), ours, known).look()
         look = await _with_since(context, look, record)

@@ -23,6 +23,7 @@ from bot.github.errors import is_not_found
 from bot.github.markdown import code
 from bot.github.refs import Commit, first_parents
 from bot.github.signals import signals_of
+from bot.ours import Ours
 from bot.plan import Context, Plan, Router
 from bot.timers import TIMER_DUE, moment_of
 
@@ -159,7 +160,8 @@ async def look_at_branch(context: Context) -> Plan:
     if not commits and not (before and before.failing):
         raise UserError(NO_BRANCH.format(branch=branch))
     repository = context.repository.full_name
-    signals = [await signals_of(context.github, repository, commit.sha) for commit in commits[:MOST_COMMITS]]
+    ours = Ours.of(context.me, context.config).on(branch)
+    signals = [await signals_of(context.github, repository, commit.sha, ours) for commit in commits[:MOST_COMMITS]]
     look = Look(float(asked.integer("at")), commits, signals)
     change = decide(before, look, watched.contexts)
     decided = plan(change, branch, key, watched, before, look.at)

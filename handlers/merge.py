@@ -20,6 +20,7 @@ from bot.errors import TryAgain, UserError
 from bot.github.markdown import code
 from bot.github.standing import standing_of
 from bot.heads import head_of
+from bot.ours import Ours
 from bot.plan import Router
 from bot.readiness import listed, reasons, undecided
 from bot.wishes import Wish, wish_key
@@ -127,11 +128,13 @@ async def _look(asked: Asked) -> tuple[Standing, list[Reason]]:
     """
     context, sha = asked.context, asked.pull.head_sha
     await _check_head(asked)
-    standing = await standing_of(context.github, context.repository.full_name, asked.pull.number)
-    if standing.pull.head_sha != sha:
-        raise TryAgain(UNDECIDED)  # pushed to in this very moment: the webhook of it comes
     config = context.config.merge
     assert config is not None
+    ours = Ours.of(context.me, context.config)
+    repository = context.repository.full_name
+    standing = await standing_of(context.github, repository, asked.pull.number, ours, config.required)
+    if standing.pull.head_sha != sha:
+        raise TryAgain(UNDECIDED)  # pushed to in this very moment: the webhook of it comes
     found = reasons(standing, config, rerun_command(context.config, context.app_config.mentions))
     if undecided(standing, found):
         raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)

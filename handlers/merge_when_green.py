@@ -26,6 +26,7 @@ from bot.github.markdown import code
 from bot.github.signals import GREEN_CONCLUSIONS
 from bot.github.standing import standing_of
 from bot.heads import head_of
+from bot.ours import Ours
 from bot.payload import Payload
 from bot.plan import NOTHING, Context, Plan, Router
 from bot.readiness import Kind, listed, reasons, undecided
@@ -202,7 +203,8 @@ async def _pushed(context: Context, number: int, wish: Wish | None, *, labelled:
 async def _look(context: Context, number: int, wish: Wish | None) -> Plan:
     """Look at everything, once for label and merge. Raises `TryAgain` while GitHub finds out about conflicts."""
     config = _config(context)
-    standing = await standing_of(context.github, context.repository.full_name, number)
+    ours = Ours.of(context.me, context.config)
+    standing = await standing_of(context.github, context.repository.full_name, number, ours, config.required)
     found = reasons(standing, config, rerun_command(context.config, context.app_config.mentions))
     if undecided(standing, found):
         raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)

@@ -10,7 +10,8 @@ from bot.effects.following import moves
 from bot.effects.nightly import ConcludeNightly
 from bot.following.decide import Look, iso, step_of
 from bot.following.kept import NIGHTLY
-from bot.following.look import Looking, own_statuses
+from bot.following.look import Looking
+from bot.ours import Ours
 from bot.plan import Context, Plan, Router
 from bot.timers import TIMER_DUE, moment_of
 
@@ -26,7 +27,7 @@ async def move_nightly(context: Context) -> Plan:
     nightly = context.config.nightly
     assert nightly is not None, "the handler is asked where the feature is on"
     at = moment_of(context.delivery.payload)
-    ours = own_statuses(context.config)
+    ours = Ours.of(context.me, context.config)
     look = await Looking(context.github, context.repository.full_name, nightly, iso(at), ours).look()
     return decide(look, nightly, at)
 

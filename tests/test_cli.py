@@ -177,6 +177,18 @@ async def test_check_config_of_a_good_file_says_so_and_needs_no_secrets(tmp_path
     assert (await run("check-config", "--json", env={}, cwd=tmp_path)).out == "[]\n"
 
 
+async def test_check_config_warns_of_what_is_allowed_and_hardly_meant(tmp_path: Path) -> None:
+    own = 'nightly: {}, merge: {required: [ci/slow-tests]}, last_good: {require: ["*/branch", nightly]}'
+    text = f"repositories:\n  octocat/compiler: {{merge: true}}\n  octocat/tools: {{{own}}}\n"
+    (tmp_path / "app.yaml").write_text(text)
+    finished = await run("check-config", env={}, cwd=tmp_path)
+    assert finished.status == 0
+    first, second, third = finished.err.splitlines()
+    assert first.startswith("app.yaml: warning: repositories.octocat/compiler.merge: `required` is empty.")
+    assert "octocat/tools.merge.required: ci/slow-tests is a status of this bot, which never counts as CI" in second
+    assert "octocat/tools.last_good.require: nightly is a status of this bot, which never counts as CI" in third
+
+
 async def test_check_config_tells_a_repositorys_own_file_by_its_name_or_by_an_option(tmp_path: Path) -> None:
     (tmp_path / ".github").mkdir()
     (tmp_path / ".github/nightjar.yaml").write_text("help: false\nmentions: ['@other']\n")

@@ -25,7 +25,7 @@ from bot.readiness import (
     reasons,
     undecided,
 )
-from bot.required import Signal, State
+from bot.required import Expected, Signal, State
 
 HEAD, OLD = "a" * 40, "b" * 40
 AUTHOR, HUBOT, MONA = Person(1, "octocat", False), Person(2, "hubot", False), Person(3, "mona", False)
@@ -40,7 +40,8 @@ def review(by: Person = HUBOT, state: str = APPROVED, sha: str = HEAD, *, may_wr
     return Review(by.id, by.login, state, sha, f"https://github.example/r/{by.login}", may_write)
 
 
-READY = Standing(PULL, merged=False, mergeable=True, reviews=(review(),))
+UNIT = Signal("unit", State.GREEN)
+READY = Standing(PULL, merged=False, mergeable=True, reviews=(review(),), signals=(UNIT,))
 
 
 def green(name: str, **more: Any) -> Signal:
@@ -193,7 +194,7 @@ CPU, RED = "cpu/pr-head", State.RED
 @pytest.mark.parametrize(
     ("required", "patterns", "signals", "expected"),
     [
-        ((), (), [Signal("anything", RED)], []),
+        ((Required(CPU),), (), [green(CPU), Signal("anything", RED)], []),
         ((Required(CPU),), (), [green(CPU)], []),
         ((Required(CPU),), (), [green("CPU/PR-head")], []),
         ((Required(CPU),), (), [Signal(CPU, RED)], ["`cpu/pr-head` has failed"]),
@@ -239,6 +240,52 @@ def test_a_check_that_never_comes_is_told_with_who_requires_it() -> None:
         "`tvm-ci/pr-head` has not begun on `aaaaaaa` yet; the rules of `main` require it. "
         "If it never comes, it is required there in vain.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("required", "signals", "expected"),
+    [
+        ((), [], ["No CI has reported on `aaaaaaa` yet."]),
+        ((), [green("ci/skip", ours=True)], ["No CI has reported"]),
+        ((), [green("unit")], []),
+        ((), [green("unit"), Signal("gpu", State.PENDING)], ["`gpu` has not ended"]),
+        ((), [green("unit"), Signal("gpu", RED)], ["`gpu` has failed"]),
+        ((), [green("unit"), Signal("nightjar/lint", RED, ours=True)], []),
+        ((Required("CI/Skip"),), [green("ci/skip", ours=True)], ["No CI has reported"]),
+        ((Required("nightjar/lint", 7),), [green("nightjar/lint", ours=True, app=7)], ["No CI has reported"]),
+        ((Required("unit"),), [green("unit"), Signal("gpu", RED)], []),
+    ],
+)
+def test_where_nothing_that_ci_reports_is_required_all_of_it_is_and_there_must_be_some(
+    required: tuple[Required, ...], signals: list[Signal], expected: list[str]
+) -> None:
+    standing = replace(
+        READY,
+        rules=BranchRules(required=required),
+        signals=tuple(signals),
+        own_contexts=frozenset({"ci/skip"}),
+    )
+    told = why(standing)
+    assert len(told) == len(expected), told
+    assert all(text.startswith(start) for text, start in zip(told, expected, strict=True)), told
+
+
+@pytest.mark.parametrize(
+    ("signals", "expected"),
+    [
+        ([green(CPU)], ["`gpu/pr-head` has not begun"]),
+        ([green(CPU), green("gpu/pr-head", ours=True)], ["`gpu/pr-head` has not begun"]),
+        ([green(CPU), green("gpu/pr-head")], []),
+        ([green(CPU), green("gpu/pr-head"), Signal("new/pr-head", RED)], ["`new/pr-head` has failed"]),
+    ],
+)
+def test_a_pattern_needs_every_name_that_it_matched_when_the_base_branch_was_green_last(
+    signals: list[Signal], expected: list[str]
+) -> None:
+    before = (Expected("*/pr-head", (CPU, "gpu/pr-head"), OLD),)
+    told = why(replace(READY, signals=tuple(signals), expected=before), required=("*/pr-head",))
+    assert len(told) == len(expected), told
+    assert all(text.startswith(start) for text, start in zip(told, expected, strict=True)), told
 
 
 def test_a_failure_is_linked_and_how_to_run_it_again_is_told_where_that_can_be_asked_for() -> None:

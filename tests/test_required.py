@@ -32,3 +32,10 @@ def test_two_that_stand_alike_are_one_whatever_is_shown_beside_them() -> None:
     """As a commit status and a check run of one name do."""
     twice = [Signal("lint", RED, "failure", "unused import", "https://ci.example.org/1"), Signal("lint", RED, "error")]
     assert blockers(["lint"], twice) == [Signal("lint", RED)]
+
+
+def test_what_the_bot_itself_reported_counts_for_nothing() -> None:
+    mine = Signal("ci/skip", GREEN, ours=True)
+    assert blockers(["*"], [mine]) == [Signal("*", MISSING)]
+    assert blockers(["ci/skip"], [mine]) == [Signal("ci/skip", MISSING)]
+    assert blockers(["*"], [mine, Signal("cpu", GREEN), Signal("nightjar/lint", RED, ours=True)]) == []

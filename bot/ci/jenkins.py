@@ -17,6 +17,7 @@ from bot.effects.jenkins import JenkinsBuild
 if TYPE_CHECKING:
     from bot.effects.base import Effect
     from bot.github.client import GitHub
+    from bot.ours import Ours
     from bot.payload import Payload
 
 TITLE = "Jenkins"
@@ -30,19 +31,19 @@ class Jenkins:
     """The Jenkins builds of one pull request's commit, and the statuses of CIs that nothing can start from here.
 
     `servers` are the addresses that app.yaml names; `number` says which jobs are the pull request's own;
-    `own_contexts` are statuses of ours; `asked_at` is when the person asked, ISO 8601.
+    `ours` says which statuses this bot has set; `asked_at` is when the person asked, ISO 8601.
     """
 
     servers: tuple[str, ...]
     number: int
-    own_contexts: frozenset[str]
+    ours: Ours
     asked_at: str
     title: str = TITLE
 
     async def runs(self, github: GitHub, repository: str, sha: str) -> list[CiRun]:
         """Return one run for each job that the commit's newest statuses link to, and the other statuses."""
         statuses = await STATUSES.read(github, {"repo": repository, "sha": sha})
-        return self.runs_of([status for status in statuses if status.string("context") not in self.own_contexts])
+        return self.runs_of([status for status in statuses if not self.ours.has_status(status)])
 
     def runs_of(self, statuses: Iterable[Payload]) -> list[CiRun]:
         """Read runs out of the newest statuses of a commit, one of each context."""

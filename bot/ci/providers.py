@@ -12,6 +12,7 @@ from bot.ci.base import CiRun, Part, Provider
 from bot.ci.jenkins import Jenkins
 from bot.ci.restarts import Origin
 from bot.errors import UserError
+from bot.ours import Ours
 
 if TYPE_CHECKING:
     from bot.effects.base import Effect
@@ -38,7 +39,7 @@ def providers_for(context: Context, pull: PullRequest, asked_at: str) -> tuple[P
     jenkins = Jenkins(
         servers=tuple(server.url for server in config.rerun.jenkins) if config.rerun else (),
         number=pull.number,
-        own_contexts=frozenset({config.slow_tests.status} if config.slow_tests else ()),
+        ours=Ours.of(context.me, config),
         asked_at=asked_at,
     )
     return Actions(own_app_id=context.me.app_id, origin=Origin.of(pull)), jenkins

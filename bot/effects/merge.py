@@ -20,6 +20,7 @@ from bot.github.merging import Facts, commits_of, dequeue, enqueue, facts_of, pu
 from bot.github.permissions import role_of
 from bot.github.standing import MAY_WRITE, standing_of
 from bot.github.workflow_files import may_lack_workflows, pull_changes_workflows
+from bot.ours import Ours
 from bot.readiness import Standing, listed, reasons, undecided
 from bot.told import NEEDS_WORKFLOWS
 from bot.wishes import Wish, wish_key
@@ -84,7 +85,7 @@ class MergePull:
         if self.waited and not await self._is_kept(context):
             return Applied(CALLED_OFF, changed=False)
         repository = context.repository.full_name
-        standing = await standing_of(context.github, repository, self.number)
+        standing = await _standing(context, self.number)
         if standing.merged and standing.pull.head_sha == self.wish.sha:
             return self._over(MERGED_ALREADY, standing, changed=False)
         self._check(standing, config)
@@ -136,7 +137,7 @@ class MergePull:
                 raise UserError(NEEDS_WORKFLOWS) from error
             if not is_conflict(error):
                 raise
-            now = await standing_of(context.github, repository, self.number)
+            now = await _standing(context, self.number)
             if now.merged and now.pull.head_sha == self.wish.sha:
                 return self._over(MERGED_ALREADY, now, changed=False)
             if self.waited and now.blocked:
@@ -198,6 +199,12 @@ class LeaveQueue:
             return Applied(NOT_IN_QUEUE, changed=False)
         await dequeue(context.github, facts.node_id)
         return Applied(TAKEN_OUT)
+
+
+async def _standing(context: EffectContext, number: int) -> Standing:
+    required = context.config.merge.required if context.config.merge else ()
+    ours = Ours.of(context.me, context.config)
+    return await standing_of(context.github, context.repository.full_name, number, ours, required)
 
 
 def merge_target(number: int) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bot.effects.nightly import STATUS
 from bot.errors import UserError
 from bot.following.decide import UP_TO_DATE, Lag, Look, Looked, Rules, due
 from bot.github.errors import is_not_found
@@ -15,8 +14,8 @@ from bot.github.signals import signals_of
 from bot.required import Signal, blockers
 
 if TYPE_CHECKING:
-    from bot.config import RepositoryConfig
     from bot.github.client import GitHub
+    from bot.ours import Ours
 
 NO_SOURCE = "there is no branch {source}; name the one that the commits come from in app.yaml, as `from` of {branch}"
 
@@ -25,15 +24,15 @@ NO_SOURCE = "there is no branch {source}; name the one that the commits come fro
 class Looking:
     """A look at a branch, at a moment `at` in ISO 8601.
 
-    Contexts that are `ours` count only where they are required by their whole names. `known` are verdicts of earlier
-    looks, by SHA, on commits that were not fit: with them it is looked further back than is asked about at once.
+    `known` are verdicts of earlier looks, by SHA, on commits that were not fit: with them it is looked further back
+    than is asked about at once.
     """
 
     github: GitHub
     repository: str
     rules: Rules
     at: str
-    ours: frozenset[str] = frozenset()
+    ours: Ours
     known: Mapping[str, Looked] = field(default_factory=dict)
 
     async def look(self) -> Look:
@@ -95,13 +94,8 @@ class Looking:
         require = self.rules.require
         if not require:
             return ()
-        signals = await signals_of(self.github, self.repository, sha)
-        return tuple(blockers(require, [one for one in signals if one.name not in self.ours or one.name in require]))
-
-
-def own_statuses(config: RepositoryConfig) -> frozenset[str]:
-    """Return the contexts of our own that say nothing of how a commit is: one that was just pushed has them at once."""
-    return frozenset({STATUS, *([config.slow_tests.status] if config.slow_tests is not None else [])})
+        signals = await signals_of(self.github, self.repository, sha, self.ours.on(self.rules.source))
+        return tuple(blockers(require, signals))
 
 
 def _lag(newer: Sequence[Commit]) -> Lag:

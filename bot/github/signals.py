@@ -1,24 +1,25 @@
 """How a commit stands: its statuses and the check runs of all Apps, of each name the one that counts.
 
 Two workflows may have a job of the same name, and whoever opens a pull request may add one: a green job of theirs must
-not hide a red one of ours. So of GitHub Actions the latest run of a name counts in each workflow, and of several
+not hide a red one of CI. So of GitHub Actions the latest run of a name counts in each workflow, and of several
 workflows the worst. Which workflow a check run is of GitHub tells in another list, which is asked for only where runs
 of one name stand differently.
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bot.ours import app_of
 from bot.payload import Payload
 from bot.required import Signal, State
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
+    from bot.ours import Ours
 
 STATUSES = "/repos/{+repo}/commits/{sha}/status"
 CHECK_RUNS = "/repos/{+repo}/commits/{sha}/check-runs?filter=latest"
@@ -29,18 +30,18 @@ OF_STATUS = {"success": State.GREEN, "pending": State.PENDING}
 GREEN_CONCLUSIONS = frozenset({"success", "neutral", "skipped"})
 """Those that satisfy GitHub's own required checks."""
 
-_APP_PICTURE = re.compile(r"/in/([0-9]{1,18})(?:\?|$)")
-"""As in `https://avatars.githubusercontent.com/in/15368`; people's pictures are below `/u/`."""
 
+async def signals_of(github: GitHub, repository: str, sha: str, ours: Ours) -> list[Signal]:
+    """Return all statuses and checks of a commit, over all pages. Raises what asking GitHub raises.
 
-async def signals_of(github: GitHub, repository: str, sha: str) -> list[Signal]:
-    """Return all statuses and checks of a commit, over all pages. Raises what asking GitHub raises."""
+    Those that the bot itself reported say so; jobs that ran because it pushed to a branch of its own are left out.
+    """
     where = {"repo": repository, "sha": sha}
     found = []
     # The combined status has the latest of each context.
     async for item in github.getiter(STATUSES, url_vars=where, iterable_key="statuses"):
-        found.append(_of_status(Payload(item, "status")))
-    return found + await _of_checks(github, where)
+        found.append(_of_status(Payload(item, "status"), ours))
+    return found + await _of_checks(github, where, ours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +54,40 @@ class _Run:
     signal: Signal
 
 
-async def _of_checks(github: GitHub, where: Mapping[str, str]) -> list[Signal]:
+@dataclass(frozen=True, slots=True)
+class _Workflow:
+    """What ran in a check suite: which workflow, upon which event, and whether one of our own pushes began it."""
+
+    id: int
+    event: str
+    ours: bool
+
+
+async def _of_checks(github: GitHub, where: Mapping[str, str], ours: Ours) -> list[Signal]:
     same: defaultdict[tuple[int, str], list[_Run]] = defaultdict(list)
     async for item in github.getiter(CHECK_RUNS, url_vars=where, iterable_key="check_runs"):
-        run = _of_run(Payload(item, "check run"))
+        run = _of_run(Payload(item, "check run"), ours)
         same[run.signal.app, run.signal.name].append(run)
-    differ = (runs[0].of_actions and len({run.signal.state for run in runs}) > 1 for runs in same.values())
-    workflows = await _workflows(github, where) if any(differ) else {}
-    return [_counting(runs, workflows) for runs in same.values()]
+    of_actions = [runs for runs in same.values() if runs[0].of_actions]
+    differ = any(len({run.signal.state for run in runs}) > 1 for runs in of_actions)
+    workflows = await _workflows(github, where, ours) if differ or (of_actions and ours.branches) else {}
+    begun_by_us = {suite for suite, workflow in workflows.items() if workflow.ours}
+    theirs = [[run for run in runs if run.suite not in begun_by_us] for runs in same.values()]
+    return [_counting(runs, workflows) for runs in theirs if runs]
 
 
-async def _workflows(github: GitHub, where: Mapping[str, str]) -> dict[int, tuple[int, str]]:
-    """Return by check suite the workflow that ran, and upon which event."""
+async def _workflows(github: GitHub, where: Mapping[str, str], ours: Ours) -> dict[int, _Workflow]:
+    """Return by check suite the workflow that ran in it."""
     runs = github.getiter(WORKFLOW_RUNS, url_vars=where, iterable_key="workflow_runs")
     found = [Payload(item, "workflow run") async for item in runs]
     return {
-        run.integer("check_suite_id"): (run.integer("workflow_id"), run.text("event"))
+        run.integer("check_suite_id"): _Workflow(run.integer("workflow_id"), run.text("event"), ours.has_run(run))
         for run in found
         if run.has("check_suite_id")
     }
 
 
-def _counting(runs: Iterable[_Run], workflows: Mapping[int, tuple[int, str]]) -> Signal:
+def _counting(runs: Iterable[_Run], workflows: Mapping[int, _Workflow]) -> Signal:
     """Return of the check runs of one App and name the one that counts.
 
     Another App runs again in the suite that it has. A workflow that runs again has a new suite; one of which GitHub
@@ -87,17 +100,25 @@ def _counting(runs: Iterable[_Run], workflows: Mapping[int, tuple[int, str]]) ->
     return min(latest.values(), key=lambda run: (order.index(run.signal.state), -run.id)).signal
 
 
-def _of_status(status: Payload) -> Signal:
+def _of_status(status: Payload, ours: Ours) -> Signal:
     result = status.string("state")
     state = OF_STATUS.get(result, State.RED)
-    app = _app_of(status.text("avatar_url"))
-    return Signal(status.string("context"), state, result, status.text("description"), status.text("target_url"), app)
+    return Signal(
+        status.string("context"),
+        state,
+        result,
+        status.text("description"),
+        status.text("target_url"),
+        app_of(status),
+        ours.has_status(status),
+    )
 
 
-def _of_run(run: Payload) -> _Run:
+def _of_run(run: Payload, ours: Ours) -> _Run:
     app = run.integer("app", "id") if run.has("app", "id") else 0
     suite = run.integer("check_suite", "id") if run.has("check_suite", "id") else 0
-    return _Run(run.integer("id"), suite, run.text("app", "slug") == ACTIONS, _signal(run, app))
+    signal = replace(_signal(run, app), ours=ours.has_check(app))
+    return _Run(run.integer("id"), suite, run.text("app", "slug") == ACTIONS, signal)
 
 
 def _signal(run: Payload, app: int) -> Signal:
@@ -107,9 +128,3 @@ def _signal(run: Payload, app: int) -> Signal:
         return Signal(name, State.PENDING, "", title, url, app)
     result = run.text("conclusion")
     return Signal(name, State.GREEN if result in GREEN_CONCLUSIONS else State.RED, result, title, url, app)
-
-
-def _app_of(avatar_url: str) -> int:
-    """Return the number of the App that set a status, 0 for a person: its picture is all that is told of it."""
-    found = _APP_PICTURE.search(avatar_url)
-    return int(found[1]) if found else 0

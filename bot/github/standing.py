@@ -1,18 +1,20 @@
 """How a pull request stands with regard to being merged: read at one moment, for `bot.readiness` to judge.
 
 Requests, where each list has one page: 1 for a pull request that is closed; otherwise 6, and 1 for each person who
-approved or requested changes, at most `MOST_REVIEWERS`, and 1 where jobs of one name stand differently. What has not
+approved or requested changes, at most `MOST_REVIEWERS`, and 1 where jobs of one name stand differently. Where
+`merge: required:` has patterns, `bot.github.expected` asks for more. What has not
 changed since it was last read costs nothing of GitHub's quota, for the client asks for it with its ETag.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.events import GHOST, Person, PullRequest, person_or_ghost
 from bot.github.errors import is_forbidden, is_not_found
+from bot.github.expected import expected_of
 from bot.github.permissions import role_of
 from bot.github.signals import signals_of
 from bot.payload import Payload
@@ -20,6 +22,7 @@ from bot.readiness import CHANGES_REQUESTED, BranchRules, Required, Review, Stan
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
+    from bot.ours import Ours
 
 PULL = "/repos/{+repo}/pulls/{number}"
 REVIEWS = "/repos/{+repo}/pulls/{number}/reviews"
@@ -34,8 +37,13 @@ ANY_APP = -1
 """How classic protection says that a check may come from anybody."""
 
 
-async def standing_of(github: GitHub, repository: str, number: int) -> Standing:
-    """Return how a pull request stands now. Raises what asking GitHub raises."""
+async def standing_of(
+    github: GitHub, repository: str, number: int, ours: Ours, required: Sequence[str] = ()
+) -> Standing:
+    """Return how a pull request stands now. Raises what asking GitHub raises.
+
+    `required` are names and patterns of `merge: required:`; what the patterns stand for is read of the base branch.
+    """
     answer = Payload(await github.getitem(PULL, url_vars={"repo": repository, "number": str(number)}))
     pull = PullRequest.of(answer)
     standing = Standing(
@@ -48,10 +56,14 @@ async def standing_of(github: GitHub, repository: str, number: int) -> Standing:
     )
     if not pull.is_open:
         return standing
+    # What ran because its own branch was pushed is about this pull request, also where that branch is ours.
+    here = ours.on(pull.head_ref)
     return replace(
         standing,
         rules=await rules_of(github, repository, pull.base_ref),
-        signals=tuple(await signals_of(github, repository, pull.head_sha)),
+        signals=tuple(await signals_of(github, repository, pull.head_sha, here)),
+        expected=await expected_of(github, repository, pull.base_ref, required, ours),
+        own_contexts=ours.contexts,
         reviews=await _reviews(github, repository, pull),
     )
 

@@ -5,11 +5,12 @@ import pytest
 from bot.ci.base import CiRun, State
 from bot.ci.jenkins import ANOTHER_JOB, NOT_OURS, Jenkins
 from bot.effects.jenkins import JenkinsBuild
+from bot.ours import Ours
 from bot.payload import Payload
 
 SERVER = "https://ci.example.org"
 ASKED_AT = "2026-11-20T05:10:00Z"
-JENKINS = Jenkins((SERVER,), number=12, own_contexts=frozenset({"ci/slow-tests"}), asked_at=ASKED_AT)
+JENKINS = Jenkins((SERVER,), number=12, ours=Ours(1, 2, frozenset({"ci/slow-tests"})), asked_at=ASKED_AT)
 
 
 def status(context: str, state: str, path: str | None) -> Payload:

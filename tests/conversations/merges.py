@@ -21,9 +21,9 @@ BODY = "Saves a pass.\n\ncc @octocat"
 
 
 @asynccontextmanager
-async def merge_town(database_url: str, keys: str = KEYS, **options: Any) -> AsyncIterator[Town]:
-    """Start a town where `@ci merge` is on; `keys` are those below `merge`."""
-    async with town(database_url, config=CONFIG % keys, **options) as place:
+async def merge_town(database_url: str, keys: str = KEYS, also: str = "", **options: Any) -> AsyncIterator[Town]:
+    """Start a town where `@ci merge` is on; `keys` are those below `merge`, `also` more of the repository's."""
+    async with town(database_url, config=CONFIG % keys + also, **options) as place:
         yield place
 
 

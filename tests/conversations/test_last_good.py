@@ -241,17 +241,33 @@ async def test_what_the_bot_says_of_every_commit_makes_none_of_them_good(url: st
         assert {status.context for status in place.town.repo.statuses(sha)} == {"ci/slow-tests", "nightly"}
         assert (place.head, (await place.verdicts())[0]) == (None, ("first", "missing", ["* missing"]))
         place.town.repo.add_check_run(place.town.app, sha, "hardware/example-lab/adreno", conclusion="neutral")
+        place.town.repo.add_check_run(place.town.app, sha, "nightjar/lint", conclusion="success")
+        await place.look()
+        assert (place.head, (await place.verdicts())[0]) == (None, ("first", "missing", ["* missing"]))
+        place.check(sha, {"cpu": "success"})
         await place.look()
         assert place.head == sha
 
 
-async def test_a_status_of_the_bots_own_counts_where_it_is_required_by_its_name(url: str) -> None:
+async def test_a_status_of_the_bots_own_never_counts_also_where_it_is_required_by_its_name(url: str) -> None:
     async with good_town(url, require=["nightly"], also="    nightly: {}\n") as place:
-        first = place.push("first")
+        place.push("first")
         await NightTown(place.town, place.time, "nightly", place.config).night()
-        place.push("second")
         await place.look()
-        assert place.head == first
+        assert (place.head, (await place.verdicts())[0]) == (None, ("first", "missing", ["nightly missing"]))
+
+
+@pytest.mark.parametrize("conclusion", ["success", "failure"])
+async def test_a_workflow_that_our_own_push_started_says_nothing_of_main(url: str, conclusion: str) -> None:
+    """It has the commit of main, for that is where the nightly branch was moved to."""
+    async with good_town(url, require=["cpu"], also="    nightly: {}\n") as place:
+        sha = place.push("first")
+        place.town.repo.add_workflow_run(sha, "CI", conclusion, {"cpu": conclusion}, event="push", branch="nightly")
+        await place.look()
+        assert (place.head, (await place.verdicts())[0]) == (None, ("first", "missing", ["cpu missing"]))
+        place.town.repo.add_workflow_run(sha, "CI", "success", {"cpu": "success"}, event="push", branch="main")
+        await place.look()
+        assert place.head == sha
 
 
 async def test_how_far_the_branch_is_behind_and_what_is_in_its_way_grow_true_between_looks(place: GoodTown) -> None:

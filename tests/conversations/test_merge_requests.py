@@ -20,7 +20,9 @@ LABELS, LABEL = f"GET {REPO}/issues/{{issue_number}}/labels", f"POST {REPO}/issu
 FACTS = "POST /graphql"
 STATUS = f"POST {REPO}/statuses/{{sha}}"
 
-LOOK = Counter({PULL: 1, RULES: 1, BRANCH: 1, COMBINED: 1, CHECKS: 1, REVIEWS: 1, ROLE: 1})
+PATTERN = Counter({f"GET {REPO}/commits": 1, COMBINED: 1, CHECKS: 1, f"GET {REPO}/commits/{{commit_sha}}/pulls": 1})
+"""What a pattern of `required` stands for, where the base has one commit, which no pull request brought."""
+LOOK = Counter({PULL: 1, RULES: 1, BRANCH: 1, COMBINED: 1, CHECKS: 1, REVIEWS: 1, ROLE: 1}) + PATTERN
 """With one person who approved or requested changes; each further one costs one more."""
 COMMAND = Counter({PULL: 1, ROLE: 1, REACT: 2})
 MERGED = LOOK + Counter({ROLE: 1, FACTS: 1, COMMITS: 1, MERGE: 1})
@@ -76,6 +78,13 @@ async def test_waiting_costs_a_look_where_something_happened_that_somebody_waits
     green = await cost(here, lambda: report(here, pull))
     assert pull.merged_at
     assert green == LOOK + MERGED + AFTERWARDS
+
+
+async def test_names_cost_less_than_patterns_for_nothing_has_to_be_asked_about_them(tmp_path: Path) -> None:
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "required: [cpu/pr-head]") as here:
+        pull = opened(here)
+        refused = await cost(here, lambda: pull.comment("octocat", "@ci merge"))
+        assert refused == COMMAND + LOOK - PATTERN - Counter({ROLE: 1}) + Counter({COMMENTS: 1, COMMENT: 1})
 
 
 async def test_a_push_ends_the_waiting_without_a_look(here: Town) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from bot.registration import PERMISSIONS
 from sandbox.rules import Rules
-from tests.conversations.merges import approve, merge_town, message, ready, report, says, short
+from tests.conversations.merges import BODY, approve, merge_town, message, ready, report, says, short
 from tests.conversations.town import Town, town
 
 MERGE = "/repos/{owner}/{repo}/pulls/{pull_number}/merge"
@@ -61,10 +61,90 @@ async def test_what_the_branch_requires_is_read_from_its_rules_and_its_protectio
     assert await says(here, pull, "@ci merge") == "eyes +1"
 
 
+OWN = "    skip_ci: {}\n    lint: {}\n    nightly: {}\n"
+
+
+async def test_what_the_bot_itself_says_of_a_head_is_no_test_of_it(tmp_path: Path) -> None:
+    """With `required: ["*"]` an untested pull request was merged: `ci/slow-tests` was green at once."""
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", 'required: ["*"]', OWN) as here:
+        pull = here.repo.open_pull_request("hubot", "Faster", BODY)
+        approve(pull)
+        await here.quiet()
+        here.repo.set_status(here.app.bot, pull.head_sha, "nightly", "success")
+        here.repo.add_check_run(here.app, pull.head_sha, "hardware/example-lab/adreno", conclusion="neutral")
+        assert {one.context for one in here.repo.statuses(pull.head_sha)} == {"ci/slow-tests", "ci/skip", "nightly"}
+        assert await says(here, pull, "@ci merge") == (
+            f"eyes confused\n- 😕 `@ci merge`: Not merged:\n"
+            f"  - Nothing on {short(pull)} is named `*` yet; `merge: required:` in app.yaml requires it. If it never "
+            "comes, it is required there in vain."
+        )
+        report(here, pull)
+        assert await says(here, pull, "@ci merge") == "eyes +1"
+
+
+async def test_what_the_rules_require_of_the_bot_itself_is_no_test_either(tmp_path: Path) -> None:
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "", OWN) as here:
+        here.repo.rules["main"] = Rules(required={"nightjar/lint": here.app.id, "ci/slow-tests": None})
+        pull = here.repo.open_pull_request("hubot", "Faster", BODY)
+        approve(pull)
+        await here.quiet()
+        assert f"No CI has reported on {short(pull)} yet." in await says(here, pull, "@ci merge")
+        report(here, pull)
+        assert await says(here, pull, "@ci merge") == "eyes +1"
+
+
+async def test_where_nothing_is_required_all_that_ci_reports_is_green_and_it_reports_something(tmp_path: Path) -> None:
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "") as here:
+        pull = here.repo.open_pull_request("hubot", "Faster")
+        approve(pull)
+        assert await says(here, pull, "@ci merge") == (
+            f"eyes confused\n- 😕 `@ci merge`: Not merged:\n"
+            f"  - No CI has reported on {short(pull)} yet. Neither the rules of `main` nor `merge: required:` in "
+            "app.yaml require any check or status, so I wait for at least one."
+        )
+        report(here, pull, "success")
+        report(here, pull, "failure", "gpu/pr-head")
+        assert f"has failed on {short(pull)}" in await says(here, pull, "@ci merge")
+        report(here, pull, "success", "gpu/pr-head")
+        assert await says(here, pull, "@ci merge") == "eyes +1"
+
+
+async def test_a_pattern_waits_for_jobs_that_have_not_begun(here: Town) -> None:
+    """It stands for what it matched when main was green last: of the pull request that was merged there."""
+    before = ready(here)
+    report(here, before, context="gpu/pr-head")
+    before.merge("octocat")
+    pull = ready(here)
+    green = f"`{before.head_sha[:7]}`"
+    assert await says(here, pull, "@ci merge") == (
+        "eyes confused\n- 😕 `@ci merge`: Not merged:\n"
+        f"  - `gpu/pr-head` has not begun on {short(pull)} yet; `merge: required:` in app.yaml requires `*/pr-head`, "
+        f"which `gpu/pr-head` matched when `main` was green last, on {green}. If it never comes, name in `required` "
+        "what matters instead of a pattern."
+    )
+    report(here, pull, context="gpu/pr-head")
+    assert await says(here, pull, "@ci merge") == "eyes +1"
+
+
+async def test_a_pattern_stands_for_what_is_on_the_branch_itself_first(here: Town) -> None:
+    pull = ready(here)
+    sha = here.repo.push("main", by="octocat").sha
+    for name in ("cpu/pr-head", "arm/pr-head"):
+        here.repo.set_status("octocat", sha, name, "success")
+    red = here.repo.push("main", by="octocat").sha
+    here.repo.set_status("octocat", red, "cpu/pr-head", "failure")
+    here.repo.set_status("octocat", red, "wasm/pr-head", "success")
+    said = await says(here, pull, "@ci merge")
+    assert [line.split("`")[1] for line in said.splitlines() if "has not begun" in line] == ["arm/pr-head"]
+    assert f"on `{sha[:7]}`" in said
+
+
 async def test_without_patterns_the_rules_of_the_branch_are_all_that_counts(tmp_path: Path) -> None:
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "method: merge") as here:
+        here.repo.rules["main"] = Rules(required={"lint": None})
         pull = here.repo.open_pull_request("hubot", "Faster")
         report(here, pull, "failure")
+        report(here, pull, context="lint")
         approve(pull)
         assert await says(here, pull, "@ci merge") == "eyes +1"
         assert len(here.repo.git.commits[here.repo.branch("main")].parents) == 2
@@ -76,6 +156,7 @@ async def test_a_rebase_keeps_the_messages_of_the_commits(tmp_path: Path) -> Non
         pull = here.repo.open_pull_request("hubot", "Faster")
         pull.push(message="And smaller")
         approve(pull)
+        report(here, pull)
         assert await says(here, pull, "@ci merge") == "eyes +1"
         assert [one.message for one in here.repo.git.ancestry(here.repo.branch("main"))[:2]] == [
             "And smaller",

@@ -9,9 +9,13 @@ import pytest
 
 from bot.github.client import GitHub
 from bot.github.signals import signals_of
+from bot.ours import Ours
 from bot.required import Signal, State
 from sandbox import App
 from tests.handlers.driver import FULL_NAME, World, a_world
+
+NOBODYS = Ours(app_id=-1, user_id=-1)
+"""Where this bot reports nothing, and pushes no branch."""
 
 
 @pytest.fixture
@@ -26,7 +30,7 @@ async def client(world: World) -> GitHub:
 
 
 async def stands(world: World, sha: str) -> dict[str, tuple[State, int]]:
-    found = await signals_of(await client(world), FULL_NAME, sha)
+    found = await signals_of(await client(world), FULL_NAME, sha, NOBODYS)
     return {signal.name: (signal.state, signal.app) for signal in found}
 
 
@@ -66,7 +70,7 @@ async def test_of_a_workflow_that_ran_twice_the_later_run_counts(world: World) -
     sha = world.open().head_sha
     world.repository.add_workflow_run(sha, "CI", "failure", {"unit": "failure"})
     world.repository.add_workflow_run(sha, "CI", "success", {"unit": "success"})
-    found = await signals_of(await client(world), FULL_NAME, sha)
+    found = await signals_of(await client(world), FULL_NAME, sha, NOBODYS)
     assert found == [Signal("unit", State.GREEN)]
 
 
@@ -115,3 +119,62 @@ async def test_another_app_is_not_asked_about_for_workflows(world: World) -> Non
         world.repository.add_check_run(lint, sha, "style", suite=suite, conclusion=conclusion)
     assert await stands(world, sha) == {"style": (State.GREEN, lint.id)}
     assert asked_for_workflows(world) == 0
+
+
+# What is our own
+
+
+async def ours_in(world: World, *branches: str) -> Ours:
+    me = await world.pipeline.app.identity()
+    return Ours(me.app_id, me.user_id, frozenset({"ci/skip"}), frozenset(branches))
+
+
+async def test_our_own_statuses_and_check_runs_are_known_by_who_set_them(world: World) -> None:
+    sha, foreign = world.open().head_sha, foreign_app(world, "lint")
+    mine = next(iter(world.github.apps.values()))
+    world.repository.set_status(mine.bot, sha, "some-name", "success")
+    world.repository.add_check_run(mine, sha, "nightjar/lint", conclusion="success")
+    world.repository.set_status("hubot", sha, "CI/Skip", "success")
+    world.repository.add_check_run(foreign, sha, "nightjar/lint-of-others", conclusion="success")
+    world.repository.set_status("hubot", sha, "nightly", "success")
+    found = await signals_of(await client(world), FULL_NAME, sha, await ours_in(world))
+    assert {signal.name: signal.ours for signal in found} == {
+        "some-name": True,
+        "nightjar/lint": True,
+        "CI/Skip": True,
+        "nightjar/lint-of-others": False,
+        "nightly": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("branch", "event", "left"),
+    [
+        ("nightly", "push", []),
+        ("nightly", "workflow_dispatch", []),
+        ("main", "push", ["cpu"]),
+        ("nightly", "pull_request", ["cpu"]),
+        ("nightly", "pull_request_target", ["cpu"]),
+    ],
+)
+async def test_what_runs_because_we_pushed_a_branch_is_left_out(
+    world: World, branch: str, event: str, left: list[str]
+) -> None:
+    sha = world.repository.push("main", by="hubot").sha
+    world.repository.add_workflow_run(sha, "CI", "failure", {"cpu": "failure"}, event=event, branch=branch)
+    found = await signals_of(await client(world), FULL_NAME, sha, await ours_in(world, "nightly"))
+    assert [signal.name for signal in found] == left
+
+
+async def test_a_forks_branch_with_the_name_of_one_of_ours_hides_nothing(world: World) -> None:
+    pull = world.repository.open_pull_request("stranger", branch="nightly", fork=True)
+    world.repository.add_workflow_run(pull.head_sha, "CI", "failure", {"cpu": "failure"}, event="push")
+    found = await signals_of(await client(world), FULL_NAME, pull.head_sha, await ours_in(world, "nightly"))
+    assert [(signal.name, signal.state) for signal in found] == [("cpu", State.RED)]
+
+
+async def test_who_looks_at_one_of_our_branches_sees_what_ran_there(world: World) -> None:
+    sha = world.repository.push("main", by="hubot").sha
+    world.repository.add_workflow_run(sha, "CI", "failure", {"cpu": "failure"}, event="push", branch="nightly")
+    ours = (await ours_in(world, "nightly")).on("nightly")
+    assert [signal.name for signal in await signals_of(await client(world), FULL_NAME, sha, ours)] == ["cpu"]

@@ -10,6 +10,7 @@ import pytest
 
 from bot.github.client import GitHub
 from bot.github.standing import MOST_REVIEWERS, rules_of, standing_of
+from bot.ours import Ours
 from bot.readiness import BranchRules, Required, Standing
 from sandbox import PullRequest
 from sandbox.rules import Rules
@@ -31,7 +32,7 @@ async def github(world: World) -> GitHub:
 
 
 async def stands(github: GitHub, pull: PullRequest) -> Standing:
-    return await standing_of(github, FULL_NAME, pull.number)
+    return await standing_of(github, FULL_NAME, pull.number, Ours(app_id=-1, user_id=-1))
 
 
 @pytest.mark.parametrize(
