@@ -14,7 +14,7 @@ from procrastinate.connector import BaseAsyncConnector
 
 from bot.engine.jobs import DELIVER, EFFECT, HANDLE, REPLAY, key_of
 from bot.engine.notes import IGNORED, REFUSED, Note
-from bot.engine.once import ONCE
+from bot.engine.once import IS_ONCE, ONCE
 
 WAITING, WORKING, DONE, FAILED = "waiting", "working", "done", "failed"
 PAGE = 50
@@ -36,8 +36,8 @@ _HAS_FAILED: LiteralString = """
 """
 RECENT_FAILED: LiteralString = RECENT.format(more=_HAS_FAILED)
 RECENT = RECENT.format(more="")
-ONE: LiteralString = _DELIVERIES + " WHERE job.queueing_lock = %(key)s"
-SOME: LiteralString = _DELIVERIES + " WHERE job.queueing_lock = ANY(%(keys)s)"
+ONE: LiteralString = f"{_DELIVERIES} WHERE job.queueing_lock = %(key)s AND {IS_ONCE}"
+SOME: LiteralString = f"{_DELIVERIES} WHERE job.queueing_lock = ANY(%(keys)s) AND {IS_ONCE}"
 DERIVED: LiteralString = """
 SELECT job.id, job.task_name, job.status, job.attempts, job.scheduled_at, job.args,
        note.outcome, note.text AS note, note.at
@@ -45,7 +45,7 @@ SELECT job.id, job.task_name, job.status, job.attempts, job.scheduled_at, job.ar
  WHERE job.task_name <> 'deliver' AND (job.args ->> 'guid') = ANY(%(guids)s)
  ORDER BY job.id
 """
-KNOWN: LiteralString = "SELECT queueing_lock FROM procrastinate_jobs WHERE queueing_lock = ANY(%(keys)s)"
+KNOWN: LiteralString = "SELECT queueing_lock FROM procrastinate_jobs WHERE queueing_lock = ANY(%(keys)s) AND " + IS_ONCE  # noqa: S608  # constants
 NO_LIMIT = 2**62
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
+from typing import LiteralString, cast
 
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.exceptions import ConnectorException
@@ -18,7 +18,13 @@ QUEUE = "default"
 FIELDS = ("queue_name", "task_name", "priority", "lock", "queueing_lock", "args", "scheduled_at")
 TRIES = 5
 
-FIND = "SELECT id, status, queueing_lock FROM procrastinate_jobs WHERE queueing_lock = ANY(%(keys)s)"
+IS_ONCE: LiteralString = "substr(queueing_lock, 1, 5) = 'once:'"
+"""The condition of the index `nightjar_once`. A query by key must repeat it, or the database scans the whole table:
+https://sqlite.org/partialindex.html#queries_using_partial_indexes."""
+
+FIND: LiteralString = (
+    "SELECT id, status, queueing_lock FROM procrastinate_jobs WHERE queueing_lock = ANY(%(keys)s) AND " + IS_ONCE  # noqa: S608  # constants
+)
 
 
 @dataclass(frozen=True, slots=True)

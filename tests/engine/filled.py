@@ -1,0 +1,131 @@
+"""A database that holds what some weeks leave behind, and every statement that is run on it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from bot.engine.sqlite import SqliteConnector
+
+JOBS = 20_000
+
+# Of each delivery its own job, one plan and one effect, all ended; a tenth of the deliveries wait until tomorrow, as
+# many as wait behind a limit of GitHub's, and a few have failed.
+FILL = """
+INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args, status, scheduled_at)
+SELECT 'default', task, 0, 'pr:2#' || n, 'once:' || task || ':old-' || n,
+       {args},
+       CASE WHEN n % 10 = 0 AND task = 'deliver' THEN 'todo' WHEN n % 500 = 1 THEN 'failed' ELSE 'succeeded' END{cast},
+       {tomorrow}
+  FROM {numbers} CROSS JOIN (SELECT 'deliver' AS task UNION ALL SELECT 'handle' UNION ALL SELECT 'effect') AS tasks;
+INSERT INTO procrastinate_events (job_id, type, at) SELECT id, {deferred}, {now} FROM procrastinate_jobs;
+INSERT INTO procrastinate_events (job_id, type, at) SELECT id, {ended}, {now} FROM procrastinate_jobs
+ WHERE status = 'succeeded';
+INSERT INTO nightjar_notes (job_id, at, outcome, text) SELECT id, 0, 'routed', '{empty}' FROM procrastinate_jobs;
+INSERT INTO nightjar_records (key, value, at) SELECT 'head:2#' || n, '{empty}', 0 FROM {numbers};
+"""
+ON_SQLITE = {
+    "args": "json_object('guid', 'old-' || n, 'event', 'push', 'body', '{}', 'received_at', 1.0, 'handler', 'h',"
+    " 'plan_job', 1, 'target', 't', 'effect', json_object(), 'closing', json('false'))",
+    "cast": "",
+    "tomorrow": "CASE WHEN n % 10 = 0 AND task = 'deliver' THEN unixepoch() + 86400.0 END",
+    "numbers": f"(WITH RECURSIVE counted(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < {JOBS // 3})"
+    " SELECT n FROM counted) AS numbers",
+    "deferred": "'deferred'",
+    "ended": "'succeeded'",
+    "now": "unixepoch()",
+    "empty": "{}",
+}
+ON_POSTGRES = {
+    **ON_SQLITE,
+    "args": "jsonb_build_object('guid', 'old-' || n, 'event', 'push', 'body', '{}', 'received_at', 1.0, 'handler', 'h',"
+    " 'plan_job', 1, 'target', 't', 'effect', jsonb_build_object(), 'closing', false)",
+    "cast": "::procrastinate_job_status",
+    "tomorrow": "CASE WHEN n % 10 = 0 AND task = 'deliver' THEN now() + interval '1 day' END",
+    "numbers": f"generate_series(1, {JOBS // 3}) AS n",
+    "deferred": "'deferred'::procrastinate_job_event_type",
+    "ended": "'succeeded'::procrastinate_job_event_type",
+    "now": "now()",
+}
+
+TABLES = ("procrastinate_jobs", "procrastinate_events", "nightjar_notes", "nightjar_records")
+"""What grows with every delivery."""
+
+EXPLAINING = {
+    "session_preload_libraries": "auto_explain",
+    "auto_explain.log_min_duration": "0",
+    "auto_explain.log_nested_statements": "on",
+    "auto_explain.log_format": "json",
+    "log_min_messages": "log",
+    "log_line_prefix": "@@@",
+}
+"""Has a server log the plan of every statement, also of those within functions
+(https://www.postgresql.org/docs/current/auto-explain.html)."""
+
+
+def fill_sqlite(path: Path) -> None:
+    """Fill an open database's file."""
+    connection = SqliteConnector(path)._connect([])
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.executescript(FILL.format(**ON_SQLITE))
+    connection.close()
+
+
+def fill_postgres(url: str) -> None:
+    """Fill a database, and have its statistics known, as autovacuum would within a minute."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(FILL.format(**ON_POSTGRES).encode())
+        connection.execute("ANALYZE")
+
+
+class Traced:
+    """The statements that were run on a SQLite file by whatever connection, with their values."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._path, self.statements = path, list[str]()
+        connect = sqlite3.connect
+
+        def traced(database: Any, *args: Any, **kwargs: Any) -> sqlite3.Connection:
+            connection = connect(database, *args, **kwargs)
+            if str(database) == str(path):
+                connection.set_trace_callback(self.statements.append)
+            return connection
+
+        monkeypatch.setattr(sqlite3, "connect", traced)
+
+    def scans(self) -> Iterator[tuple[str, str]]:
+        """Yield each step of a plan that reads a whole table or index, with its statement, each kind once."""
+        kinds = {re.sub(r"'[^']*'|\d+", "", text): text for text in self.statements}
+        connection = SqliteConnector(self._path)._connect([])
+        try:
+            for text in kinds.values():
+                if text.startswith(("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")):
+                    for row in connection.execute(f"EXPLAIN QUERY PLAN {text}"):
+                        if str(row["detail"]).startswith("SCAN"):
+                            yield str(row["detail"]), text
+        finally:
+            connection.close()
+
+
+def postgres_scans(logged: str) -> Iterator[tuple[str, str]]:
+    """Yield each node of the plans in a server's log that reads a whole table, with its statement."""
+    for entry in logged.split("@@@"):
+        _, found, plan = entry.partition("plan:\n")
+        if found:
+            explained = json.loads(plan)
+            for node in _nodes(explained["Plan"]):
+                if node["Node Type"] == "Seq Scan" and node.get("Relation Name") in TABLES:
+                    yield node["Relation Name"], explained["Query Text"]
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for inner in plan.get("Plans", ()):
+        yield from _nodes(inner)

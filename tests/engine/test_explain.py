@@ -1,0 +1,126 @@
+"""No statement that a delivery causes reads the whole table of jobs, however many there are.
+
+Statements are collected where the database runs them, so those that are added later are covered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from bot.engine.journal import DERIVED
+from bot.engine.service import Engine
+from tests.engine.filled import (
+    EXPLAINING,
+    Traced,
+    fill_postgres,
+    fill_sqlite,
+    postgres_scans,
+)
+from tests.engine.running import LOCK, running, settled
+from tests.engine.toy import World, body, writes
+from tests.postgres import PostgresServer, running_server
+
+SHORT_INDICES = {
+    "procrastinate_jobs_priority_idx_v1": "jobs that wait, in their order: a fetch ends at the first that may run",
+    "procrastinate_jobs_lock_idx_v1": "jobs that run: fifty for each process",
+    "procrastinate_jobs_doing": "jobs that run: fifty for each process",
+}
+"""Indices of a part of the table, which may be read from their beginning; why that is short."""
+
+SHORT_TABLES = ("procrastinate_workers", "procrastinate_periodic_defers", "nightjar_schema", "sqlite_schema")
+"""What has a few rows, however much has happened."""
+
+READ_BY_PEOPLE = DERIVED.partition(" WHERE ")[0]
+"""What `nightjar deliveries` reads. It finds the jobs by an index; PostgreSQL may then join them with all notes."""
+
+NO_TABLES = ("json_each", "CONSTANT ROW", "(subquery", "CTE")
+
+
+async def everything_that_a_delivery_causes(engine: Engine) -> None:
+    """Accept, route, plan, apply, fail, retry, close, and replay; and all of it once more, for a GUID that is known."""
+    handlers = {
+        "slow-tests": writes("comment", "status", closing=True),
+        "rerun": {"effects": [{"target": "run", "errors": ["again:0.01"]}], "closing": True},
+        "merge": {"errors": ["user"], "answer": {"target": "answer"}},
+    }
+    text = body(handlers, pull_request={"number": 7, "head": {"sha": "0" * 40}})
+    assert await engine.accept("guid-1", "issue_comment", text, LOCK)
+    await settled(engine, "guid-1")
+    assert not await engine.accept("guid-1", "issue_comment", text, LOCK)
+    assert await engine.accept("guid-2", "push", body({}), LOCK)
+    await settled(engine, "guid-2")
+    await engine.replay("guid-1")
+    await engine.replay("guid-2")
+    assert await engine.journal.known(["guid-1", "guid-3"]) == {"guid-1"}
+    assert len(await engine.journal.deliveries(["guid-1", "guid-2"])) == 2
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path / "world.db")
+    yield made
+    made.close()
+
+
+async def test_no_statement_scans_the_table_of_jobs_on_sqlite(
+    tmp_path: Path, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "nightjar.db"
+    async with Engine(f"sqlite:///{path}"):
+        fill_sqlite(path)
+    traced = Traced(path, monkeypatch)
+    async with running(f"sqlite:///{path}", world) as engine:
+        await everything_that_a_delivery_causes(engine)
+    assert len(traced.statements) > 100
+    assert [scan for scan in traced.scans() if not _is_short(scan[0])] == []
+
+
+def _is_short(step: str) -> bool:
+    """Say whether a step of SQLite's plan reads little: https://sqlite.org/eqp.html."""
+    if any(name in step for name in (*SHORT_TABLES, *NO_TABLES)):
+        return True
+    return step.rpartition(" INDEX ")[2] in SHORT_INDICES
+
+
+async def test_the_test_sees_a_scan_on_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    traced = Traced(tmp_path / "nightjar.db", monkeypatch)
+    async with Engine(f"sqlite:///{tmp_path / 'nightjar.db'}") as engine:
+        await engine.database.connector.execute_query_async(
+            "SELECT count(*) FROM procrastinate_jobs WHERE attempts > 1"
+        )
+    assert [step for step, _ in traced.scans() if not _is_short(step)] == ["SCAN procrastinate_jobs"]
+
+
+@pytest.fixture(scope="module")
+def explaining_server() -> Iterator[PostgresServer]:
+    with running_server(EXPLAINING) as server:
+        yield server
+
+
+async def test_no_statement_scans_the_table_of_jobs_on_postgresql(
+    explaining_server: PostgresServer, world: World
+) -> None:
+    url = explaining_server.create_database()
+    async with Engine(url):
+        fill_postgres(url)
+    log = explaining_server.folder / "log"
+    before = log.stat().st_size
+    async with running(url, world) as engine:
+        await everything_that_a_delivery_causes(engine)
+    logged = log.read_text()[before:]
+    assert logged.count("plan:") > 100
+    assert [scan for scan in postgres_scans(logged) if not scan[1].startswith(READ_BY_PEOPLE)] == []
+
+
+def test_the_test_sees_a_scan_on_postgresql(explaining_server: PostgresServer) -> None:
+    url = explaining_server.create_database()
+    log = explaining_server.folder / "log"
+    before = log.stat().st_size
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE procrastinate_jobs (id integer)")
+        connection.execute("SELECT count(*) FROM procrastinate_jobs")
+    assert [table for table, _ in postgres_scans(log.read_text()[before:])] == ["procrastinate_jobs"]
