@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
 from procrastinate.connector import BaseAsyncConnector
+from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 
+from bot.engine.guard import Busy, Guard
 from bot.engine.notes import FAILED, REFUSED, RETRYING, Note, read_note, write_note
-from bot.engine.retry import MAX_LOST, Again, Failed, LostTooOften, Tries, next_try
+from bot.engine.retry import (
+    MAX_ALONE,
+    SUSPECT_AFTER,
+    SUSPECT_PAUSE,
+    Again,
+    Failed,
+    LostTooOften,
+    Tries,
+    next_try,
+)
 from bot.errors import PayloadError, Refusal, UserError
 from bot.github.errors import is_refusal
 from bot.writes import Writes
+
+SUSPECT = "it was in progress when processes ended, so it runs alone"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -37,12 +52,14 @@ async def _no_answer(_: str) -> None:
 class Attempt:
     """What one try consists of.
 
-    `work` does it; `watch` hears the outcome and the seconds it took; `told` puts an error into words for people;
-    `answer` is given these words when the error is final; `retry_priority` is what the job waits with.
+    `work` does it, under the `guard` of its process; `watch` hears the outcome and the seconds it took; `told` puts an
+    error into words for people; `answer` is given these words when the error is final; `retry_priority` is what the job
+    waits with.
     """
 
     job: Job
     work: Callable[[], Awaitable[Outcome]]
+    guard: Guard
     watch: Callable[[str, float], None]
     told: Callable[[Exception], str]
     labels: Mapping[str, str | int]
@@ -56,13 +73,16 @@ class Attempt:
         job_id = id_of(self.job)
         began = time.monotonic()
         with structlog.contextvars.bound_contextvars(job=job_id, **self.labels):
-            tries = (await read_note(connector, job_id)).tries if self.job.attempts else Tries()
+            before = await read_note(connector, job_id) if self.job.attempts else Note()
+            tries = before.tries
             try:
-                lost = tries.lost(self.job.attempts)
-                if lost >= MAX_LOST:
-                    raise LostTooOften(lost)  # noqa: TRY301  # it takes the road of every other failure
-                done = await self.work()
-            except Again:
+                done = await self._guarded(connector, tries)
+            except (Again, asyncio.CancelledError) as ended:
+                # It ended on purpose, and must not look like a try that ended with its process.
+                with suppress(ConnectorException):
+                    await write_note(
+                        connector, job_id, replace(before, tries=tries.after(ended), writes=self.writes.state)
+                    )
                 raise
             except Exception as error:
                 outcome = await self._settle(connector, error, tries, began)
@@ -74,6 +94,26 @@ class Attempt:
             line = f"{self.job.task_name}: {done.outcome}"
             log.info(line, text=done.text)
             self.watch(done.outcome, time.monotonic() - began)
+
+    async def _guarded(self, connector: BaseAsyncConnector, tries: Tries) -> Outcome:
+        """Do the work beside other jobs; alone if it may be what ends processes."""
+        if tries.alone >= MAX_ALONE:
+            raise LostTooOften(tries.alone)
+        lost = tries.lost(self.job.attempts)
+        if lost < SUSPECT_AFTER:
+            return await self.guard.run(self.work)
+
+        async def alone() -> Outcome:
+            log.warning(SUSPECT, ended=lost)
+            begun = replace(tries, alone=tries.alone + 1)
+            note = Note(outcome=RETRYING, text=SUSPECT, tries=begun, writes=self.writes.state)
+            await write_note(connector, id_of(self.job), note)
+            return await self.work()
+
+        try:
+            return await self.guard.run_alone(alone)
+        except Busy:
+            raise Again(SUSPECT_PAUSE, self.retry_priority) from None
 
     async def _settle(
         self, connector: BaseAsyncConnector, error: Exception, tries: Tries, began: float

@@ -39,8 +39,14 @@ MAX_NAMED_WAITS = 100
 LONGEST_NAMED_WAIT = 3 * 3600.0
 """Seconds; GitHub's own limits are renewed within the hour, so a longer wait is a mistake of somebody's."""
 
-MAX_LOST = 8
-"""How often a job may go down with its worker before the job itself is taken for the cause."""
+SUSPECT_AFTER = 2
+"""A job that was in progress when so many processes ended is a suspect: it runs alone from then on."""
+
+MAX_ALONE = 3
+"""A job that was the only one in progress when so many processes ended in a row is the cause."""
+
+SUSPECT_PAUSE = 5.0
+"""Seconds after which a suspect that could not be alone tries again."""
 
 PASSING = (
     TryAgain,
@@ -55,11 +61,14 @@ PASSING = (
     TimeoutError,
 )
 
-LOST = "it took its worker down {count} times"
+LOST = (
+    "it was the only job in progress when its process ended, {count} times in a row, so it is set aside; "
+    "`nightjar replay` runs it again"
+)
 
 
 class LostTooOften(Exception):
-    """A job went down with its worker again and again: it is most likely what takes workers down. Final."""
+    """A job ends the process that runs it, again and again. Final: it is kept as failed, and may be replayed."""
 
     def __init__(self, count: int) -> None:
         super().__init__(LOST.format(count=count))
@@ -84,11 +93,17 @@ class Failed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """How a job's tries ended so far: backed off, told when to come back, or broken by a fault of ours."""
+    """How a job's tries ended so far: backed off, told when to come back, or broken by a fault of ours.
+
+    `stopped` are those that ended on purpose: the worker was stopped, or the job stepped behind others. `alone` counts
+    the tries in a row that began while nothing else ran, and of whose end nothing is known.
+    """
 
     backed_off: int = 0
     named: int = 0
     faults: int = 0
+    stopped: int = 0
+    alone: int = 0
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> Self:
@@ -101,15 +116,17 @@ class Tries:
 
     def lost(self, attempts: int) -> int:
         """Return how many of a job's tries ended with their worker and not with an error."""
-        return max(0, attempts - self.backed_off - self.named - self.faults)
+        return max(0, attempts - self.backed_off - self.named - self.faults - self.stopped)
 
     def after(self, error: BaseException) -> Tries:
         """Count one more try, which ended with `error`."""
         if isinstance(error, TryAgain) and error.retry_in is not None:
-            return replace(self, named=self.named + 1)
+            return replace(self, named=self.named + 1, alone=0)
         if isinstance(error, PASSING):
-            return replace(self, backed_off=self.backed_off + 1)
-        return replace(self, faults=self.faults + 1)
+            return replace(self, backed_off=self.backed_off + 1, alone=0)
+        if isinstance(error, Again | asyncio.CancelledError):
+            return replace(self, stopped=self.stopped + 1, alone=0)
+        return replace(self, faults=self.faults + 1, alone=0)
 
 
 def is_final(error: BaseException) -> bool:

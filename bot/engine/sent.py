@@ -21,7 +21,9 @@ async def writes_of(connector: BaseAsyncConnector, job: Job, look_after: float) 
     note = await read_note(connector, job_id) if job.attempts else Note()
 
     async def save(state: Mapping[str, Any]) -> None:
-        await write_note(connector, job_id, replace(note, outcome=WRITING, writes=state))
+        # Read anew, for this try may have noted that it runs alone.
+        now = await read_note(connector, job_id)
+        await write_note(connector, job_id, replace(now, outcome=WRITING, writes=state))
 
     return Writes(note.writes, save, look_after)
 

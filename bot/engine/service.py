@@ -18,6 +18,7 @@ from procrastinate import App
 from procrastinate.exceptions import ConnectorException
 
 from bot.engine.database import Database
+from bot.engine.guard import Guard
 from bot.engine.jobs import DELIVER, EFFECT, HANDLE, REPLAY, delivery_job
 from bot.engine.journal import DeliveryRecord, Journal
 from bot.engine.once import defer_once
@@ -112,7 +113,8 @@ class Engine:
         self._held = contextlib.ExitStack()
         self._recovered = False
         self._app = App(connector=self.database.connector, periodic_defaults={"max_delay": LONGEST_OUTAGE})
-        self._timers = Timers(self._app, self.database.connector)
+        self._guard = Guard(self._pace.job)
+        self._timers = Timers(self._app, self.database.connector, self._guard)
         self.every(RETENTION, RETENTION_CRON, self._forget_old)
 
     def use(self, processor: Processor) -> None:
@@ -234,7 +236,7 @@ class Engine:
     def _tasks(self) -> Tasks:
         if self._processor is None:
             raise RuntimeError(NO_PROCESSOR)
-        return Tasks(self._store, self._processor, self._observer, self._pace.look_after)
+        return Tasks(self._store, self._processor, self._observer, self._guard, self._pace.look_after)
 
     async def _forget_old(self) -> str:
         removed = await remove_old(self.database.connector)

@@ -18,6 +18,7 @@ from procrastinate.jobs import Job
 from bot.effects.base import Sibling
 from bot.engine import notes
 from bot.engine.attempt import Attempt, Outcome, id_of
+from bot.engine.guard import Guard
 from bot.engine.jobs import (
     CLOSING_RETRY_PRIORITY,
     EFFECT_RETRY_PRIORITY,
@@ -48,8 +49,16 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class Tasks:
     """The tasks of one engine, to be registered with Procrastinate."""
 
-    def __init__(self, store: Store, processor: Processor, observer: Observer, look_after: float = LOOK_AFTER) -> None:
+    def __init__(
+        self,
+        store: Store,
+        processor: Processor,
+        observer: Observer,
+        guard: Guard,
+        look_after: float = LOOK_AFTER,
+    ) -> None:
         self._store = store
+        self._guard = guard
         self._look_after = look_after
         self.processor = processor
         self._observer = observer
@@ -91,6 +100,7 @@ class Tasks:
         await Attempt(
             job=job,
             work=work,
+            guard=self._guard,
             watch=watch,
             told=lambda error: self.processor.told(error, origin.guid),
             labels={"delivery": origin.guid, "handler": origin.handler},
@@ -113,6 +123,7 @@ class Tasks:
         await Attempt(
             job=job,
             work=work,
+            guard=self._guard,
             writes=writes,
             watch=lambda outcome, seconds: self._observer.effect(kind, outcome, seconds),
             told=lambda error: self.processor.told(error, origin.guid),
@@ -133,6 +144,7 @@ class Tasks:
         await Attempt(
             job=job,
             work=work,
+            guard=self._guard,
             watch=lambda outcome, _: self._observer.delivery(event, outcome, time.time() - received_at),
             told=lambda error: self.processor.told(error, guid),
             labels={"delivery": guid, "event_name": event},

@@ -14,6 +14,7 @@ from procrastinate import App, JobContext
 from procrastinate.connector import BaseAsyncConnector
 
 from bot.engine.attempt import Attempt, Outcome
+from bot.engine.guard import Guard
 from bot.engine.jobs import TICK, TIMER, timer_job
 from bot.engine.once import defer_once
 from bot.engine.retry import EngineRetry
@@ -33,8 +34,9 @@ TimerWork = Callable[[], Awaitable[object]]
 class Timers:
     """The timers of one engine."""
 
-    def __init__(self, app: App, connector: BaseAsyncConnector) -> None:
+    def __init__(self, app: App, connector: BaseAsyncConnector, guard: Guard) -> None:
         self._app = app
+        self._guard = guard
         self._connector = connector
         self._work: dict[str, TimerWork] = {}
         self._at_start: list[str] = []
@@ -67,6 +69,11 @@ class Timers:
             done = await self._work[name]()
             return Outcome(RAN, done if isinstance(done, str) else "")
 
-        await Attempt(job=context.job, work=work, watch=lambda *_: None, told=str, labels={"timer": name}).run(
-            self._connector
-        )
+        await Attempt(
+            job=context.job,
+            work=work,
+            guard=self._guard,
+            watch=lambda *_: None,
+            told=str,
+            labels={"timer": name},
+        ).run(self._connector)

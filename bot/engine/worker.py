@@ -14,6 +14,7 @@ from procrastinate.connector import BaseAsyncConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.worker import Worker
 
+from bot.engine.guard import JOB_SECONDS
 from bot.engine.manager import EngineJobManager
 from bot.engine.retry import Failed
 from bot.engine.upkeep import requeue_stalled
@@ -33,7 +34,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How many jobs run at once, and how often what is looked at; seconds.
+    """How many jobs run at once, how often what is looked at, and how long one try of a job may take; seconds.
 
     A worker that is silent for `stalled` is taken for dead, and its jobs go to others; so a job must never keep the
     event loop busy for nearly as long.
@@ -45,6 +46,7 @@ class Pace:
     stalled: float = 20.0
     reap: float = 5.0
     graceful: float = 20.0
+    job: float = JOB_SECONDS
     look_after: float = LOOK_AFTER
     """Until a write of which nobody knows what became of it is looked for, and looked for again: `bot.writes`."""
 

@@ -93,7 +93,7 @@ class Traced:
         connect = sqlite3.connect
 
         def traced(database: Any, *args: Any, **kwargs: Any) -> sqlite3.Connection:
-            connection = connect(database, *args, **kwargs)
+            connection: sqlite3.Connection = connect(database, *args, **kwargs)
             if str(database) == str(path):
                 connection.set_trace_callback(self.statements.append)
             return connection

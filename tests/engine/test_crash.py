@@ -12,7 +12,7 @@ import pytest
 from bot.engine.jobs import Origin, effect_jobs
 from bot.engine.once import defer_once
 from bot.engine.processor import PlannedEffect, PlannedEffects
-from bot.engine.retry import MAX_LOST
+from bot.engine.retry import MAX_ALONE, SUSPECT_AFTER
 from bot.events import Repository
 from tests.engine.replica import replica
 from tests.engine.running import LOCK, QUICK, opened, outcomes, running, settled, texts, twice
@@ -82,28 +82,57 @@ async def test_a_plan_that_was_stored_before_its_worker_died_is_not_made_again(d
     assert [what for what in world.happenings if what.startswith("plan")] == []
 
 
-async def test_a_job_that_takes_its_workers_down_is_given_up_and_people_hear_of_it(
-    sqlite_url: str, place: Path, world: World
+INNOCENTS = 6
+
+
+async def test_only_the_job_that_ends_processes_is_set_aside_and_those_beside_it_end_well(
+    database_url: str, place: Path, world: World
 ) -> None:
-    """The process dies and is started again, as its keeper would do, until the job is found out."""
-    script = {"effects": [{"target": "poison", "dies": "before", "deaths": 99}], "closing": True}
-    async with opened(sqlite_url) as web:
-        await web.accept("g", EVENT, body({"a": script}), LOCK)
-    lives = 0
+    """Its processes are started again, as their keeper would do; on PostgreSQL there are two of them.
+
+    All jobs are in progress at each crash, until the poison and each of the others have their turn alone.
+    """
+    poison = {"effects": [{"target": "poison", "takes": 0.3, "dies": "midway", "deaths": 99}], "closing": True}
+    innocent = {"effects": [{"target": "x", "takes": 0.6}]}
+    guids = [f"innocent {n}" for n in range(INNOCENTS)]
+    async with opened(database_url, world) as command:
+        await command.accept("g", EVENT, body({"a": poison}), LOCK)
+        for n, guid in enumerate(guids):
+            await command.accept(guid, EVENT, body({"a": innocent}), f"pr:2#{n}")
+        lives = [0]
+        keepers = [
+            asyncio.create_task(keep_running(database_url, place, lives))
+            for _ in range(1 if command.database.embedded else 2)
+        ]
+        try:
+            records = await settled(command, "g", *guids, deadline=120)
+        finally:
+            for keeper in keepers:
+                keeper.cancel()
+            await asyncio.gather(*keepers, return_exceptions=True)
+        assert [record.state for record in records] == ["failed", *["done"] * INNOCENTS]
+        assert texts(records[0])["a poison"] == (
+            "LostTooOften: it was the only job in progress when its process ended, 3 times in a row, so it is set "
+            "aside; `nightjar replay` runs it again"
+        )
+        assert lives[0] <= SUSPECT_AFTER + MAX_ALONE + len(keepers)
+        assert twice(world.written) == []
+        assert f"poison=failed: {SORRY.format(guid='g')}" in world.texts
+        (shown,) = await command.journal.recent(failed=True)
+        assert shown.guid == "g"
+    for _ in range(99):
+        world.passed("effect g a poison dies")  # it has no deaths left
+    async with running(database_url, world) as engine:
+        again = await engine.replay("g")
+    assert again.state == "done", "once its cause is gone, a replay does it"
+
+
+async def keep_running(url: str, place: Path, lives: list[int]) -> None:
+    """Start a process again whenever it has ended."""
     while True:
-        lives += 1
-        assert lives <= MAX_LOST + 2
-        async with replica(sqlite_url, place, QUICK, doomed=True) as it, opened(sqlite_url) as command:
-            ended = asyncio.create_task(it.ended())
-            done = asyncio.create_task(settled(command, "g"))
-            await asyncio.wait([ended, done], return_when=asyncio.FIRST_COMPLETED)
-            if done.done():
-                (record,) = done.result()
-                break
-            done.cancel()
-    assert lives == MAX_LOST + 1
-    assert texts(record)["a poison"] == f"LostTooOften: it took its worker down {MAX_LOST} times"
-    assert world.texts == [f"poison=failed: {SORRY.format(guid='g')}"]
+        lives[0] += 1
+        async with replica(url, place, QUICK, doomed=True) as it:
+            await it.ended()
 
 
 async def test_a_storm_of_kills_loses_and_doubles_nothing(database_url: str, place: Path, world: World) -> None:

@@ -142,6 +142,7 @@ class Toy:
             await asyncio.sleep(script["takes"])
         if "waits_for" in script:
             await until(lambda: self.world.passes(script["waits_for"]), deadline=LONGEST_WAIT)
+        self._die(point, script, "midway")
         errors: Sequence[str] = script.get("errors", [])
         if passes < len(errors):
             raise error_of(errors[passes])

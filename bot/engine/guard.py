@@ -1,0 +1,123 @@
+"""What keeps one job from taking the others along: a limit on its time, and a turn alone for a suspect.
+
+A process that dies takes all jobs in progress with it, and one of them may be the cause. A job that was in progress at
+two crashes is a suspect: from then on it runs while no other job of its process does. A crash at that moment tells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+JOB_SECONDS = 900.0
+"""Wall-clock seconds for one try of a job; the slowest wait for GitHub's write limits, or read a large bucket."""
+
+PATIENCE = 10.0
+"""Seconds for which a suspect waits for the others to end, and keeps new ones from starting."""
+
+ALONE_SECONDS = 60.0
+"""Seconds after which others may start beside a suspect that has not crashed: a suspect may be slow and innocent."""
+
+OVER_TIME = "one try of a job may take {seconds:g} seconds, and this took longer"
+
+Result = TypeVar("Result")
+
+
+class OverTime(Exception):
+    """A try of a job took longer than it may."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(OVER_TIME.format(seconds=seconds))
+
+
+class Busy(Exception):
+    """A suspect could not be alone in time, for other jobs take long."""
+
+
+class Guard:
+    """Runs the jobs of one process; `seconds` limits each, the other two are what their constants say."""
+
+    def __init__(
+        self, seconds: float = JOB_SECONDS, patience: float = PATIENCE, alone_seconds: float = ALONE_SECONDS
+    ) -> None:
+        self._seconds = seconds
+        self._patience = patience
+        self._alone_seconds = alone_seconds
+        self._waiting: deque[tuple[bool, asyncio.Future[None]]] = deque()
+        self._inside = 0
+        self._alone = False
+
+    async def run(self, work: Callable[[], Awaitable[Result]]) -> Result:
+        """Do work beside others. Raises `OverTime`."""
+        await self._enter(alone=False)
+        try:
+            return await self._limited(work)
+        finally:
+            self._leave()
+
+    async def run_alone(self, work: Callable[[], Awaitable[Result]]) -> Result:
+        """Do work while nothing else is done here. Raises `Busy` where that cannot be arranged, and `OverTime`."""
+        async with self._by_itself():
+            return await self._limited(work)
+
+    async def _limited(self, work: Callable[[], Awaitable[Result]]) -> Result:
+        clock = asyncio.timeout(self._seconds)
+        try:
+            async with clock:
+                return await work()
+        except TimeoutError:
+            if clock.expired():
+                raise OverTime(self._seconds) from None
+            raise
+
+    @asynccontextmanager
+    async def _by_itself(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._enter(alone=True)
+        except TimeoutError:
+            raise Busy from None
+        opening = asyncio.get_running_loop().call_later(self._alone_seconds, self._open)
+        try:
+            yield
+        finally:
+            opening.cancel()
+            self._leave()
+
+    async def _enter(self, *, alone: bool) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((alone, turn))
+        self._let_in()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._leave()  # the turn came at the same moment
+            else:
+                self._let_in()  # those behind waited for this one
+            raise
+
+    def _let_in(self) -> None:
+        """Let in who waits, in order: none passes one who waits to be alone."""
+        while self._waiting and not self._alone:
+            alone, turn = self._waiting[0]
+            if not turn.done():
+                if alone and self._inside:
+                    return
+                self._inside += 1
+                self._alone = alone
+                turn.set_result(None)
+            self._waiting.popleft()
+
+    def _leave(self) -> None:
+        self._inside -= 1
+        if not self._inside:
+            self._alone = False
+        self._let_in()
+
+    def _open(self) -> None:
+        self._alone = False
+        self._let_in()

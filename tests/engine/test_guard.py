@@ -1,0 +1,115 @@
+"""One job does not take the others along."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bot.engine.guard import Busy, Guard, OverTime
+from tests.engine.running import LOCK, QUICK, running, settled
+from tests.engine.toy import World, body
+
+
+class Work:
+    """Work that ends when it is told to, and notes what was done beside it."""
+
+    def __init__(self, log: list[str], name: str) -> None:
+        self._log, self._name, self.ending = log, name, asyncio.Event()
+
+    async def __call__(self) -> str:
+        self._log.append(f"{self._name} begins")
+        await self.ending.wait()
+        self._log.append(f"{self._name} ends")
+        return self._name
+
+
+async def begun(guard: Guard, work: Work, *, alone: bool = False) -> asyncio.Task[str]:
+    task = asyncio.create_task(guard.run_alone(work) if alone else guard.run(work))
+    for _ in range(5):
+        await asyncio.sleep(0)  # it goes as far as it may
+    return task
+
+
+async def test_jobs_run_beside_each_other_and_a_suspect_alone_in_its_turn() -> None:
+    guard, log = Guard(), list[str]()
+    one, other, suspect, later = (Work(log, name) for name in ("one", "other", "suspect", "later"))
+    tasks = [await begun(guard, one), await begun(guard, other)]
+    tasks.append(await begun(guard, suspect, alone=True))
+    tasks.append(await begun(guard, later))
+    assert log == ["one begins", "other begins"]
+    for work in (one, other, suspect, later):
+        work.ending.set()
+    assert await asyncio.gather(*tasks) == ["one", "other", "suspect", "later"]
+    assert log[2:] == ["one ends", "other ends", "suspect begins", "suspect ends", "later begins", "later ends"]
+
+
+async def test_a_suspect_gives_way_where_others_take_long() -> None:
+    guard, log = Guard(patience=0.01), list[str]()
+    slow, suspect, later = (Work(log, name) for name in ("slow", "suspect", "later"))
+    running = await begun(guard, slow)
+    waiting = await begun(guard, suspect, alone=True)
+    behind = await begun(guard, later)
+    with pytest.raises(Busy):
+        await waiting
+    later.ending.set()
+    assert await behind == "later", "it runs beside the slow one"
+    slow.ending.set()
+    await running
+
+
+async def test_others_may_start_beside_a_suspect_that_takes_long() -> None:
+    guard, log = Guard(alone_seconds=0.01), list[str]()
+    suspect, later = (Work(log, name) for name in ("suspect", "later"))
+    running = await begun(guard, suspect, alone=True)
+    behind = await begun(guard, later)
+    later.ending.set()
+    assert await behind == "later"
+    suspect.ending.set()
+    await running
+
+
+async def test_a_job_that_takes_too_long_is_cancelled_and_the_error_names_the_limit() -> None:
+    guard, log = Guard(seconds=0.01), list[str]()
+    for run in (guard.run, guard.run_alone):
+        with pytest.raises(OverTime, match=r"^one try of a job may take 0\.01 seconds, and this took longer$"):
+            await run(Work(log, "endless"))
+    assert log == ["endless begins", "endless begins"]
+
+
+async def test_a_time_out_of_the_work_itself_is_no_time_out_of_the_job() -> None:
+    async def work() -> None:
+        raise TimeoutError("GitHub did not answer")
+
+    with pytest.raises(TimeoutError, match="GitHub did not answer"):
+        await Guard().run(work)
+
+
+async def test_who_gives_up_its_turn_holds_up_nobody() -> None:
+    guard, log = Guard(), list[str]()
+    one, suspect, later = (Work(log, name) for name in ("one", "suspect", "later"))
+    running = await begun(guard, one)
+    waiting = await begun(guard, suspect, alone=True)
+    behind = await begun(guard, later)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    later.ending.set()
+    assert await behind == "later"
+    one.ending.set()
+    await running
+
+
+async def test_a_job_without_an_end_fails_after_three_tries_and_its_text_names_the_limit(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    world = World(tmp_path / "world.db")
+    async with running(sqlite_url, world, pace=replace(QUICK, job=0.05)) as engine:
+        await engine.accept("g", "issue_comment", body({"a": {"takes": 600}}), LOCK)
+        (record,) = await settled(engine, "g")
+    world.close()
+    assert record.state == "failed"
+    assert record.reason == "OverTime: one try of a job may take 0.05 seconds, and this took longer"
+    assert record.plans[0].job.attempts == 3
