@@ -168,7 +168,7 @@ async def _by_hand(config_path: Path, patience: float) -> AsyncIterator[tuple[Bo
     async with open_bot(config, settings) as bot:
 
         async def reading(repository: str) -> GitHub:
-            return bot.github.installation(await bot.github.installation_for(repository), dry_run=True)
+            return await bot.github.reader(repository)
 
         by_hand = ByHand(config, bot.results, reading, bot.engine.journal)
         outcomes: list[Outcome] = []

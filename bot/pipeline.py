@@ -13,6 +13,7 @@ from bot.effects.codec import decode, encode
 from bot.engine.processor import AppliedEffect, EffectJob, PlannedEffect, PlannedEffects, Routing
 from bot.errors import PayloadError, UserError
 from bot.events import Delivery, Repository
+from bot.github.access import Place
 from bot.heads import note_head
 from bot.plan import Context, Handler, Plan, Router
 from bot.reading import Reader
@@ -26,10 +27,8 @@ if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
     from bot.engine.records import Records
     from bot.github.app import GitHubApp
-    from bot.github.client import GitHub
     from bot.results.service import ResultsService
     from bot.settings import Settings
-    from bot.writes import Writes
 
 NOBODY = "no handler wants {event}"
 NO_REPOSITORY = "it concerns no repository"
@@ -96,13 +95,14 @@ class Pipeline:
 
     async def apply(self, job: EffectJob) -> AppliedEffect:
         """Apply one effect."""
+        effect, place = decode(job.effect), await self._place_of(job.repository)
         context = EffectContext(
             intent=job.intent,
             repository=job.repository,
             config=await self._config_of(job.repository),
             settings=self.settings,
-            github=await self._github(job.repository, writes=job.writes),
-            me=await self.app.identity(),
+            github=self.app.client(place, effect.permissions, writes=job.writes),
+            me=await self.app.identity(place.installation),
             records=self.records,
             results=self.results,
             http=self.http,
@@ -110,7 +110,7 @@ class Pipeline:
             siblings=job.siblings,
             writes=job.writes,
         )
-        applied = await decode(job.effect).apply(context)
+        applied = await effect.apply(context)
         return AppliedEffect(applied.text, applied.changed, then=tuple(map(_effect_as_data, applied.then)))
 
     def told(self, error: Exception, guid: str) -> str:
@@ -128,6 +128,7 @@ class Pipeline:
 
     async def _context(self, delivery: Delivery, intent: str) -> Context:
         repository = Repository.of(delivery.payload)
+        place = await self._place_of(repository)
         return Context(
             delivery=delivery,
             intent=intent,
@@ -135,18 +136,18 @@ class Pipeline:
             config=await self._config_of(repository),
             app_config=self.config,
             # Handlers decide and effects write: a handler that tried to write would be refused here.
-            github=await self._github(repository, dry_run=True),
-            me=await self.app.identity(),
+            github=self.app.client(place),
+            me=await self.app.identity(place.installation),
             records=self.records,
             results=self.results,
             reader=Reader(self.http),
         )
 
-    async def _github(self, repository: Repository, *, dry_run: bool = False, writes: Writes | None = None) -> GitHub:
+    async def _place_of(self, repository: Repository) -> Place:
         installation = repository.installation_id
         if installation is None:
             installation = await self.app.installation_for(repository.full_name)
-        return self.app.installation(installation, dry_run=dry_run, writes=writes)
+        return Place(installation, repository.id)
 
 
 def _concerned(handler: Handler, delivery: Delivery, config: RepositoryConfig) -> bool:

@@ -135,7 +135,7 @@ async def open_bot(
         engine.every("missed-deliveries", CRON, missed.sweep, at_start=True)
 
         async def reading(repository: str) -> GitHub:
-            return github.installation(await github.installation_for(repository), dry_run=True)
+            return await github.reader(repository)
 
         async with open_results(config, settings.database_url.get_secret_value(), engine, reading, now) as results:
             engine.use(
@@ -254,7 +254,7 @@ async def _listen(bot: Bot, address: Address) -> web.AppRunner:
 
 def _parts(bot: Bot, connections: Connections) -> Parts:
     async def github_for(repository: str) -> GitHub:
-        return bot.github.installation(await bot.github.installation_for(repository))
+        return await bot.github.reader(repository)
 
     began, last_good = time.time(), LastGoods(bot.config, bot.engine.records, bot.now)
 

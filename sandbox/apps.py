@@ -28,6 +28,7 @@ JWT_LIFETIME = timedelta(minutes=10)
 # GitHub forgives a clock that is a little ahead; its documentation asks clients to back-date `iat` by 60 s.
 CLOCK_DRIFT = timedelta(seconds=5)
 NOT_DECODED = "A JSON web token could not be decoded"
+MOST_WRITES = 3
 DEFAULT_PERMISSIONS = {
     "actions": "write",
     "checks": "write",
@@ -147,6 +148,18 @@ class Token:
     expires_at: datetime
     permissions: Mapping[str, str]
     repositories: list[Repository]
+    asked: frozenset[str] = frozenset()
+    """What it was narrowed by when it was asked for: `repositories`, `repository_ids`, `permissions`."""
+
+    @property
+    def too_broad(self) -> str | None:
+        """Say how it gives more than a careful App asks for, None where it does not."""
+        if "permissions" not in self.asked:
+            return "it has every permission of the App"
+        if not self.asked & {"repositories", "repository_ids"} and set(self.permissions) != {"metadata"}:
+            return f"it has {dict(self.permissions)} in every repository of the installation"
+        written = sorted(name for name, level in self.permissions.items() if level == "write")
+        return f"it may write {written} at once" if len(written) > MOST_WRITES else None
 
     def may(self, permission: str, level: str) -> bool:
         """Tell whether the token has a permission; `write` includes `read`."""
@@ -171,14 +184,16 @@ class Tokens:
         installation: Installation,
         repositories: Iterable[Repository] | None = None,
         permissions: Mapping[str, str] | None = None,
+        asked: Iterable[str] = (),
     ) -> Token:
-        """Return a new token of an installation."""
+        """Return a new token of an installation; `asked` are the keys of the request that narrow it."""
         granted = dict(permissions) if permissions else dict(installation.app.permissions)
         covered = list(installation.repositories if repositories is None else repositories)
         expires_at = self._github.clock.now() + TOKEN_LIFETIME
         value = "ghs_" + secrets.token_hex(18)
         self.issued.append(value)
-        self._tokens[value] = Token(value, installation, expires_at, granted | {"metadata": "read"}, covered)
+        granted |= {"metadata": "read"}
+        self._tokens[value] = Token(value, installation, expires_at, granted, covered, frozenset(asked))
         return self._tokens[value]
 
     def find(self, value: str) -> Token:
@@ -189,6 +204,11 @@ class Tokens:
         if token.installation.suspended_at:
             raise ApiError(403, "This installation has been suspended")
         return token
+
+    @property
+    def all(self) -> list[Token]:
+        """Return every token that was issued and not revoked."""
+        return list(self._tokens.values())
 
     def expire_all(self) -> None:
         """Let every token that was issued end now, as if its hour had passed, and the clock stay as it is."""

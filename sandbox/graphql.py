@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .apps import Token
 from .conversation import Comment, Review, ReviewComment
-from .errors import LOCKED, ApiError
+from .errors import LOCKED, NOT_ACCESSIBLE, ApiError
 from .graphql_pulls import page_of_pulls
 from .issues import Issue, add_reaction, reactions_of
 from .pulls import PullRequest
@@ -65,7 +65,7 @@ def _react(github: GitHubSandbox, token: Token, mutation: str, values: Json) -> 
     if content not in CONTENTS:
         return _error(f"{content!r} is not one of {sorted(CONTENTS)}", "BAD_USER_INPUT")
     if not (token.may("pull_requests", "write") or token.may("issues", "write")):
-        return _error("Resource not accessible by integration", "FORBIDDEN")
+        return _error(NOT_ACCESSIBLE, "FORBIDDEN")
     issue, on = subject
     if issue.locked:
         return _error(LOCKED.format(what="reaction"), "FORBIDDEN")
@@ -90,7 +90,7 @@ def _queue(github: GitHubSandbox, token: Token, mutation: str, values: Json) -> 
     if pull is None:
         return _no_node(wanted)
     if not (token.may("pull_requests", "write") and token.may("contents", "write")):
-        return _error("Resource not accessible by integration", "FORBIDDEN")
+        return _error(NOT_ACCESSIBLE, "FORBIDDEN")
     actor, entry = token.installation.app.bot, pull.queued
     if mutation == "dequeuePullRequest":
         if entry is None:
@@ -118,6 +118,9 @@ def _read(github: GitHubSandbox, token: Token, query: str, variables: Json, name
     repository = github.repositories.get(full_name.lower())
     if repository is None or repository not in token.repositories:
         return _error(f"Could not resolve to a Repository with the name '{full_name}'.", "NOT_FOUND")
+    needed = "contents" if "pullRequestTemplates" in query else "pull_requests"
+    if not token.may(needed, "read"):
+        return _error(NOT_ACCESSIBLE, "FORBIDDEN")
     if "pullRequests" in query:
         return page_of_pulls(repository, token, query, variables)
     body: Json = {}

@@ -178,7 +178,7 @@ async def test_a_head_is_confirmed_by_our_record_or_else_by_github(world: World)
     pull = world.open()
     await world.happen()
     app = world.pipeline.app
-    github = app.installation(await app.installation_for(FULL_NAME), dry_run=True)
+    github = await app.reader(FULL_NAME)
     repository = Repository(world.repository.id, FULL_NAME, None)
 
     async def confirmed(number: int, sha: str) -> tuple[str | None, int]:

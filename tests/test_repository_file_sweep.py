@@ -53,7 +53,7 @@ class Desk:
         if repository != FULL_NAME:
             raise TryAgain("GitHub is away")
         app = self.world.pipeline.app
-        return app.installation(await app.installation_for(repository), dry_run=True)
+        return await app.reader(repository)
 
     @property
     def asked(self) -> dict[str, int]:

@@ -66,7 +66,7 @@ class TokenCredentials:
         """Return the header."""
         return f"Bearer {self.token}"
 
-    def rejected(self, authorization: str) -> bool:
+    def rejected(self, authorization: str, status: int) -> bool:
         """Say that another try would not fare better."""
         return False
 
@@ -81,7 +81,7 @@ async def ask_github(
     """
     async with aiohttp.ClientSession() as session:
         wire = Wire(session, api_url, Governor(), timeout=TIMEOUT)
-        github = GitHub(wire, TokenCredentials(token), dry_run=True)
+        github = GitHub(wire, TokenCredentials(token))
         try:
             config = await _settings(github, repository, given)
             proposed = await read_proposed(github, repository, number)

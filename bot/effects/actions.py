@@ -10,11 +10,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from bot.ci.restarts import AWAITS_APPROVAL, Origin, why_not_own, why_not_restart
 from bot.effects.base import Applied, Effect, EffectContext
 from bot.errors import RefusedToPerson, UserError
+from bot.github.access import ACTIONS, WritePermissions
 from bot.github.errors import is_conflict, is_forbidden, is_not_found, is_unprocessable
 from bot.github.markdown import code
 from bot.payload import Payload
@@ -49,6 +50,8 @@ REFUSED = (
 class RerunWorkflow:
     """Run a workflow again, or what failed of it; `attempt` is the one that was looked at when this was decided."""
 
+    permissions: ClassVar[WritePermissions] = frozenset({ACTIONS})
+
     run_id: int
     attempt: int
     failed_only: bool
@@ -81,6 +84,8 @@ class RerunWorkflow:
 @dataclass(frozen=True, slots=True)
 class RerunJob:
     """Run one job of a workflow, and the jobs that depend on it, again; `failed` is how it ended."""
+
+    permissions: ClassVar[WritePermissions] = frozenset({ACTIONS})
 
     job_id: int
     run_id: int
@@ -130,6 +135,8 @@ class ApproveRun:
 
     https://docs.github.com/en/rest/actions/workflow-runs#approve-a-workflow-run-for-a-fork-pull-request
     """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ACTIONS})
 
     run_id: int
     sha: str

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from bot.github.access import WritePermissions
 
 if TYPE_CHECKING:
     import aiohttp
@@ -70,6 +72,9 @@ class Effect(Protocol):
 
     Effects are frozen dataclasses of plain JSON values, so that a plan can be stored, shown and replayed.
     """
+
+    permissions: ClassVar[WritePermissions]
+    """The permissions that it writes to GitHub with, `NO_PERMISSIONS` for none: its client has these and no others."""
 
     @property
     def target(self) -> str:

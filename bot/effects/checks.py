@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from bot.effects.base import Applied, EffectContext
+from bot.github.access import CHECKS, NO_PERMISSIONS, WritePermissions
 from bot.github.check_runs import Annotation, CheckContent
 from bot.payload import Payload
 from bot.results.model import TargetKey
@@ -34,6 +35,8 @@ class PutCheckRun:
     `again`: somebody asked for the check again. GitHub has reset its suite, so a new run is made even if the newest one
     says the same.
     """
+
+    permissions: ClassVar[WritePermissions] = frozenset({CHECKS})
 
     name: str
     sha: str
@@ -159,6 +162,8 @@ class PutCheckRun:
 @dataclass(frozen=True, slots=True)
 class AskForCheck:
     """Have the check of a lab's target (`on`) computed and written anew, in order with all else that writes it."""
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     lab: str
     on: str

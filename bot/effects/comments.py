@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from bot.effects.base import Applied, EffectContext
 from bot.errors import TryAgain
 from bot.github import sticky
+from bot.github.access import ISSUES, WritePermissions
 from bot.github.errors import is_not_found
 from bot.payload import Payload
 
@@ -32,6 +34,8 @@ class UpsertSection:
     The comment is found by its marker and our author id over all pages. Twins that a race left are merged into the
     oldest and deleted, and with nothing left to say the comment goes.
     """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
 
     number: int
     section: str
@@ -66,6 +70,8 @@ class Reply:
     `since` (ISO 8601) is when that was written which is answered: no older comment can be the answer. `text` has at
     most `REPLY_LIMIT` characters.
     """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
 
     number: int
     text: str

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from bot.effects.base import Applied, EffectContext, Sibling
 from bot.effects.comments import ANSWERED, REPLY_LIMIT, Reply
 from bot.effects.reactions import CONFUSED, DONE, React
 from bot.events import PULL_REQUEST_BODY, REVIEW, Remark
+from bot.github.access import ISSUES, PULL_REQUESTS, WritePermissions
 
 DONE_TEXT = "done."
 ABOUT = "About [{what}]({url}):"
@@ -30,6 +32,8 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class Conclude:
     """Look how the effects of a comment's commands ended, and tell the person. Applied when all have ended."""
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES, PULL_REQUESTS})
 
     remark_kind: str
     id: int

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bot.effects.base import Applied, EffectContext
 from bot.effects.comments import delete_comment, marked_comments
+from bot.github.access import ISSUES, WritePermissions
 from bot.github.markdown import TEXT_LIMIT, plain, truncate
 from bot.payload import Payload
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from bot.engine.records import Records
 
 OURS = "/repos/{+repo}/issues{?creator,state}"
-ISSUES = "/repos/{+repo}/issues"
+ALL_ISSUES = "/repos/{+repo}/issues"
 ONE_ISSUE = "/repos/{+repo}/issues/{number}"
 COMMENTS = "/repos/{+repo}/issues/{number}/comments"
 MARKER = "<!-- nightjar:issue:{key} -->"
@@ -46,6 +47,8 @@ class KeepIssue:
     `as_of` is the moment of what it tells, in seconds since 1970: once something newer was told, what is older is left
     undone, such as a failed effect that is replayed. 0: there is no order.
     """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
 
     key: str
     title: str = ""
@@ -90,7 +93,7 @@ class KeepIssue:
             title = truncate(plain(self.title), TITLE_LIMIT)
             data = {"title": title, "body": self._body_with(self._news_marker)}
             where = {"repo": context.repository.full_name}
-            made = Payload(await context.github.post(ISSUES, url_vars=where, data=data), "issue")
+            made = Payload(await context.github.post(ALL_ISSUES, url_vars=where, data=data), "issue")
             await context.records.put(record, {"number": made.integer("number")})
             return Applied(OPENED)
         number = found.integer("number")

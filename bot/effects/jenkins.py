@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import aiohttp
 from yarl import URL
@@ -17,6 +17,7 @@ from yarl import URL
 from bot.ci.addresses import server_of
 from bot.effects.base import Applied, EffectContext
 from bot.errors import RefusedToPerson, TryAgain, UserError
+from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.github.markdown import code
 from bot.payload import Payload
 from bot.writes import UnclearWrite
@@ -53,6 +54,8 @@ class JenkinsBuild:
 
     `build` is the number of the build that was looked at, `asked_at` (ISO 8601) when the person asked.
     """
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     job_url: str
     build: int

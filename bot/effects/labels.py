@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from bot.effects.base import Applied, EffectContext
+from bot.github.access import ISSUES, WritePermissions
 from bot.github.errors import is_not_found
 from bot.payload import Payload
 
@@ -21,6 +23,8 @@ class KeepLabel:
     GitHub makes a label that the repository does not have yet:
     https://docs.github.com/rest/issues/labels#add-labels-to-an-issue
     """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
 
     number: int
     label: str

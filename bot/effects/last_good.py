@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 from bot.effects.base import Applied, EffectContext
 from bot.effects.following import NOT_MOVED, aim_of, how_it_ended, keep, tell_of_trouble
 from bot.following.decide import Lag, Step
 from bot.following.kept import LAST_GOOD
+from bot.github.access import ISSUES, WritePermissions
 
 BODY = """\
 `{branch}` is to be at the newest commit of `{source}` on which everything that is required is green. But {trouble}.
@@ -22,6 +24,8 @@ class ConcludeLastGood:
     `lag` is how far the branch is behind where it was not moved, `lag_after` where it was. `require` are the patterns
     that verdicts go by: what was found by others says nothing.
     """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
 
     step: Step
     lag: Lag | None

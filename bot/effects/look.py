@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from bot.effects.base import Applied, EffectContext
+from bot.github.access import NO_PERMISSIONS, WritePermissions
 
 LOOK_DUE = "nightjar.look"
 """A branch is to be looked at. GitHub's events have no dot: nobody can send one."""
@@ -23,6 +24,8 @@ class AskForLook:
     Whoever asks for one while it waits has asked for the same. Without a `wait` it is made in any case. `asked` names
     who asks: the GUID of a delivery.
     """
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     branch: str
     asked: str

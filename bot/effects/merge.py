@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from gidgethub import QueryError
 
@@ -14,6 +14,7 @@ from bot.effects.base import Applied, EffectContext
 from bot.effects.comments import Reply
 from bot.effects.wishes import KeepWish
 from bot.errors import RefusedToPerson, TryAgain, UserError
+from bot.github.access import CONTENTS, PULL_REQUESTS, WORKFLOWS, WritePermissions
 from bot.github.errors import is_conflict, is_forbidden, message_of
 from bot.github.markdown import code
 from bot.github.merging import Facts, commits_of, dequeue, enqueue, facts_of, put_merge
@@ -62,6 +63,8 @@ class MergePull:
 
     `waited`: only while the wish is kept, so that `@ci cancel` stops also a merge that is being tried again.
     """
+
+    permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, PULL_REQUESTS, WORKFLOWS})
 
     number: int
     wish: Wish
@@ -184,6 +187,8 @@ class MergePull:
 @dataclass(frozen=True, slots=True)
 class LeaveQueue:
     """Take a pull request out of the merge queue, where we put it."""
+
+    permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, PULL_REQUESTS})
 
     number: int
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from bot.effects.base import Applied, Effect, EffectContext
 from bot.effects.following import NOT_MOVED, aim_of, how_it_ended, keep, tell_of_trouble
 from bot.effects.statuses import SetStatus
 from bot.following.decide import Step
 from bot.following.kept import NIGHTLY, aim_key, record_key
+from bot.github.access import ISSUES, NO_PERMISSIONS, STATUSES, WritePermissions
 
 STATUS = "nightly"
 DESCRIPTION = "the branch {branch} moved here on {day}, for labs to test"
@@ -30,6 +32,8 @@ class ConcludeNightly:
 
     `day` is the one on which the timer was due, in its time zone and in ISO 8601.
     """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
 
     step: Step
     day: str
@@ -63,6 +67,8 @@ class MarkNightly:
     As long as that is not noted, each look tries again, so that no commit that labs test is without it for long.
     """
 
+    permissions: ClassVar[WritePermissions] = frozenset({STATUSES})
+
     sha: str
     description: str
 
@@ -84,6 +90,8 @@ class MarkNightly:
 @dataclass(frozen=True, slots=True)
 class PublishNightly:
     """Have `nightly.json`, beside the folders of the repository's labs, say what is known of the branch."""
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     @property
     def target(self) -> str:

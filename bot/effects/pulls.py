@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from bot.effects.base import Applied, EffectContext
 from bot.effects.refs import ONE_REF, REFS
 from bot.errors import TryAgain, UserError
+from bot.github.access import CONTENTS, PULL_REQUESTS, WritePermissions
 from bot.github.contents import COMMIT, found_at
 from bot.github.errors import is_not_found, is_unprocessable
 from bot.github.markdown import TEXT_LIMIT, truncate
@@ -59,6 +60,8 @@ class KeepPull:
     person closed a pull request of that key, it stays closed. `at` (ISO 8601) is when this was decided; what is older
     than what was done last changes nothing.
     """
+
+    permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, PULL_REQUESTS})
 
     branch: str
     base: str

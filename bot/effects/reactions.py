@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from gidgethub import GitHubException
 
 from bot.effects.base import Applied, EffectContext
 from bot.events import ISSUE_COMMENT, PULL_REQUEST_BODY, REVIEW, REVIEW_COMMENT, Remark
+from bot.github.access import ISSUES, PULL_REQUESTS, WritePermissions
 from bot.github.errors import is_not_found, is_unprocessable
 from bot.payload import Payload
 
@@ -41,6 +43,8 @@ class React:
 
     https://docs.github.com/en/rest/reactions/reactions
     """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES, PULL_REQUESTS})
 
     remark_kind: str
     id: int

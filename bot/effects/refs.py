@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from bot.effects.base import Applied, EffectContext
 from bot.errors import TryAgain, UserError
+from bot.github.access import CONTENTS, WORKFLOWS, WritePermissions
 from bot.github.errors import is_forbidden, is_unprocessable
 from bot.github.refs import AHEAD, DIVERGED, branch_head, compared
 from bot.github.workflow_files import may_lack_workflows, move_changes_workflows
@@ -30,6 +32,8 @@ MOVED = "{branch} moved from {before} to {sha}"
 @dataclass(frozen=True, slots=True)
 class MoveBranch:
     """Move a branch forward to a commit, or make it there; where that is no step forward, leave it alone."""
+
+    permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, WORKFLOWS})
 
     branch: str
     sha: str

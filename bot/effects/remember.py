@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from bot.effects.base import Applied, EffectContext
+from bot.github.access import NO_PERMISSIONS, WritePermissions
 
 
 @dataclass(frozen=True, slots=True)
 class Remember:
     """Keep a small JSON object under a key, in place of what stood there."""
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     key: str
     value: Mapping[str, Any]

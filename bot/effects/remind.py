@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from bot.effects.base import Applied, EffectContext
 from bot.effects.comments import delete_comment
 from bot.events import PullRequest
+from bot.github.access import ISSUES, WritePermissions
 from bot.payload import Payload
 
 PULL = "/repos/{+repo}/pulls/{number}"
@@ -26,6 +28,8 @@ class Remind:
 
     `since` is a moment in ISO 8601. So however often this is applied, and by whom, a period has one reminder.
     """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
 
     number: int
     text: str

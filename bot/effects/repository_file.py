@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 import structlog
 
 from bot.effects.base import Applied, EffectContext
+from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.repository_file import Good, KeptFile, kept_of, repository_file_key
 
 NEWER = "a later push has told already what is on the default branch"
@@ -26,6 +28,8 @@ class KeepRepositoryFile:
     It was pushed with `commit` onto `before`, at `pushed_at`, in seconds since 1970. `text` is empty where there are
     `faults`: then what was good before stays in force.
     """
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     sha: str
     commit: str

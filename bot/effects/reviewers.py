@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from bot.effects.base import Applied, EffectContext
 from bot.effects.comments import UpsertSection
+from bot.github.access import ISSUES, PULL_REQUESTS, WritePermissions
 from bot.github.errors import is_unprocessable
 from bot.github.markdown import code
 from bot.payload import Payload
@@ -55,6 +56,8 @@ class RequestReviewers:
     GitHub refuses a whole request for one name that it does not take (422); then each name is asked for on its own.
     https://docs.github.com/en/rest/pulls/review-requests
     """
+
+    permissions: ClassVar[WritePermissions] = frozenset({PULL_REQUESTS})
 
     number: int
     users: tuple[str, ...]
@@ -104,6 +107,8 @@ class TellOfReviewers:
 
     Applied when all asking has ended. `trouble` is what kept us from deciding at all, in words for people.
     """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
 
     number: int
     section: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from bot.effects.base import Applied, EffectContext
+from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.results.state import RunState
 from bot.storage import Arrival
 
@@ -12,6 +14,8 @@ from bot.storage import Arrival
 @dataclass(frozen=True, slots=True)
 class TakeRun:
     """Read a run out of the bucket and store its results, or the reason why it was not taken."""
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     bucket: str
     key: str

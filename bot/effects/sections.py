@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from bot.effects.base import Applied, EffectContext
 from bot.effects.comments import change_sections
 from bot.github import sticky
+from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
 from bot.heads import confirmed_head, head_of
 from bot.sections import Shown, Told, announce_due, announce_text, marked, shown_key
 
@@ -29,6 +30,8 @@ class AskForSection:
 
     `about` is what its handler wants to know then, as small JSON values.
     """
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     section: str
     number: int
@@ -51,6 +54,8 @@ class AskForSection:
 @dataclass(frozen=True, slots=True)
 class HandOverSection:
     """Have a section's text written, in order with everything else of its pull request; see `ShowSection`."""
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     section: str
     number: int
@@ -78,6 +83,8 @@ class ShowSection:
 
     `as_of` is when its plan began, in seconds since 1970: what a late retry brings replaces nothing that is newer.
     """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
 
     section: str
     number: int
@@ -117,6 +124,8 @@ class MarkOutOfDate:
 
     Where no section needs a mark that it has not, nothing is asked of GitHub.
     """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
 
     number: int
     sections: tuple[str, ...]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from bot.effects.base import Applied, EffectContext
+from bot.github.access import STATUSES, WritePermissions
 from bot.payload import Payload
 
 DESCRIPTION_LIMIT = 140
@@ -16,6 +17,8 @@ DESCRIPTION_LIMIT = 140
 @dataclass(frozen=True, slots=True)
 class SetStatus:
     """Make a commit's newest status of a context say this."""
+
+    permissions: ClassVar[WritePermissions] = frozenset({STATUSES})
 
     sha: str
     context_name: str

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from bot.effects.base import Applied, EffectContext
 from bot.effects.comments import change_sections
 from bot.github import sticky
+from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
 from bot.teams import TeamList, Told, list_key, told_key
 
 MENTIONED, NOBODY_NEW = "mentioned {names}", "everybody was mentioned before"
@@ -21,6 +23,8 @@ class MentionFollowers:
     Whoever stands there stays: GitHub tells those who are new in a comment that is edited, and nobody for a second
     time, unless a name is taken away and comes back.
     """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
 
     number: int
     section: str
@@ -50,6 +54,8 @@ class MentionFollowers:
 @dataclass(frozen=True, slots=True)
 class KeepTeamList:
     """Remember what an issue lists, unless it was read again since; see `TeamList`."""
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     issue: int
     read_at: float

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import ClassVar
 
 from pydantic import TypeAdapter
 
@@ -14,6 +15,7 @@ from bot.config.alarms import Place
 from bot.effects.base import Applied, Effect, EffectContext
 from bot.effects.issues import KeepIssue, told_key
 from bot.errors import UserError
+from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.news import News
 from bot.news_text import as_markdown
 from bot.payload import Payload
@@ -67,6 +69,8 @@ class Tell:
     keeps neither other places nor anything else of a plan waiting, and hears of a trouble before it hears of its end.
     """
 
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
+
     place: Channel
     key: str
     news: News
@@ -97,6 +101,8 @@ class PostNews:
     A webhook cannot be asked whether a message is there. Where that is not known, it is posted again, and says so: see
     docs/decisions/told-twice-rather-than-never.md.
     """
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     place: Channel
     key: str

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import ClassVar
 
 from bot.effects.base import Applied, EffectContext
 from bot.effects.comments import Reply
 from bot.errors import TryAgain
+from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
 from bot.github.forbidden import ConversationLocked
 from bot.github.markdown import code
 from bot.wishes import Wish, next_look, numbers_in, record_after, watch_key, wish_key
@@ -29,6 +31,8 @@ class KeepWish:
     `said_at` (ISO 8601) is when it was said that nothing is to be kept, or when that was which has ended; empty:
     whatever is kept ends.
     """
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     number: int
     wish: Wish | None = None
@@ -54,6 +58,8 @@ class LookAtPull:
     The look after the note of it sees what happened before it was written down, and was no hint yet. `told_at`, in
     seconds since 1970, is when something told that it may have changed; None: look at once.
     """
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     number: int
     watch: str = ""
@@ -84,6 +90,8 @@ class EndWish:
     Without a `why` it is applied when the merge was tried, and says why that failed, if it did. `merging` is the target
     of that effect.
     """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
 
     number: int
     wish: Wish

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import aiohttp
 from cachetools import TTLCache
 from gidgethub import BadRequest, sansio
 
+from bot.github.access import IDENTITY, NO_PERMISSIONS, READING, Access, Place, WritePermissions
 from bot.github.auth import (
     AppCredentials,
     AppKey,
@@ -17,10 +19,11 @@ from bot.github.auth import (
     InstallationTokens,
     SingleFlight,
     Token,
+    TokenKey,
 )
 from bot.github.client import TIMEOUT, GitHub, Observer, Unobserved, Wire
 from bot.github.clock import GitHubClock
-from bot.github.errors import AppRefused, NotInstalled, is_forbidden, is_not_found
+from bot.github.errors import AppRefused, NotInstalled, is_forbidden, is_not_found, is_unprocessable
 from bot.github.governor import Governor, SharedBudget, Timing
 from bot.github.limits import Allowance
 from bot.payload import Payload
@@ -28,6 +31,7 @@ from bot.writes import Writes
 
 MAX_REPOSITORIES = 10_000
 INSTALLATION_KEPT = 10 * 60  # seconds; an App that is taken away and installed again has a new number
+ID_KEPT = 60 * 60  # seconds; a name goes to another repository only where the first one was renamed or deleted
 
 GONE = "installation {installation}: the App is no longer installed there, or is suspended"
 NOT_ON = "{repository}: the App is not installed on it, or it does not exist; install it from its GitHub page"
@@ -35,7 +39,10 @@ NO_SUCH_APP = (
     "there is no App with the ID {app} on this GitHub: set GITHUB_APP_ID to the ID on the App's page, and "
     "GITHUB_API_URL to the GitHub where it is registered"
 )
-NOWHERE = "the App is not installed anywhere yet; install it from its GitHub page"
+NOT_AMONG = (
+    "installation {installation}: the repository is not among those that the App is installed on; add it on the "
+    "installation's page on GitHub"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +58,9 @@ class AppIdentity:
 class GitHubApp:
     """The way to every client of one process: they share the session, the governor, the tokens and the cache.
 
-    Raises `ValueError`, naming GITHUB_PRIVATE_KEY, for a malformed key. `dry_run` makes every client refuse to write;
-    `allowance` is for where github.com's limits are not the ones that bind; `budget` is what this process shares with
-    others that write for the same installations.
+    Raises `ValueError`, naming GITHUB_PRIVATE_KEY, for a malformed key. `allowance` is for where github.com's
+    limits are not the ones that bind; `budget` is what this process shares with others that write for the same
+    installations.
     """
 
     def __init__(
@@ -63,7 +70,6 @@ class GitHubApp:
         app_id: int | str,
         private_key: str,
         api_url: str = sansio.DOMAIN,
-        dry_run: bool = False,
         observer: Observer | None = None,
         timeout: aiohttp.ClientTimeout = TIMEOUT,
         timing: Timing | None = None,
@@ -81,11 +87,15 @@ class GitHubApp:
             timeout=timeout,
         )
         self.app_id = str(app_id)
-        self.dry_run = dry_run
         self._credentials = AppCredentials(AppKey(str(app_id), private_key, self._wire.clock))
         self._tokens = InstallationTokens(self._mint, timing)
         self._installations: TTLCache[str, int] = TTLCache(MAX_REPOSITORIES, INSTALLATION_KEPT, timer=timing.clock)
         self._lookups: SingleFlight[str, int] = SingleFlight()
+        self._ids: TTLCache[str, int] = TTLCache(MAX_REPOSITORIES, ID_KEPT, timer=timing.clock)
+        self._id_lookups: SingleFlight[str, int] = SingleFlight()
+        self._granted: TTLCache[int, Mapping[str, str]] = TTLCache(
+            MAX_REPOSITORIES, INSTALLATION_KEPT, timer=timing.clock
+        )
         self._identity: AppIdentity | None = None
         self._identifying: SingleFlight[None, AppIdentity] = SingleFlight()
 
@@ -102,18 +112,33 @@ class GitHubApp:
         """Return why GitHub does not accept the App at this moment, None while it does."""
         return next(iter(self._wire.refusals.values()), None)
 
-    def as_app(self, *, dry_run: bool = False) -> GitHub:
+    def as_app(self) -> GitHub:
         """Return a client for the App itself; GitHub takes its JWT under `/app` and for installations only."""
-        return GitHub(self._wire, self._credentials, dry_run=dry_run or self.dry_run)
+        return GitHub(self._wire, self._credentials, writing=self._credentials)
 
-    def installation(self, installation_id: int, *, dry_run: bool = False, writes: Writes | None = None) -> GitHub:
-        """Return a client for one installation. It is light: make one wherever it is needed.
+    def client(
+        self, place: Place, permissions: WritePermissions = NO_PERMISSIONS, *, writes: Writes | None = None
+    ) -> GitHub:
+        """Return a client for one repository. It is light: make one wherever it is needed.
 
-        `writes` remembers, over all tries of a job, what may not be sent twice. Its methods raise `NotInstalled` once
-        the App was taken away or suspended.
+        It reads with a token that can only read, and writes with one that has `permissions`; without them it refuses
+        to write. `writes` remembers, over all tries of a job, what may not be sent twice. Its methods raise
+        `NotInstalled` once the App was taken away or suspended.
         """
-        credentials = InstallationCredentials(self._tokens, installation_id)
-        return GitHub(self._wire, credentials, dry_run=dry_run or self.dry_run, writes=writes)
+        writing = self._with(place, Access.writing(permissions)) if permissions else None
+        return GitHub(self._wire, self._with(place, READING), writing=writing, writes=writes)
+
+    async def reader(self, repository: str) -> GitHub:
+        """Return a client that reads `owner/name`; raises what `place_of` raises."""
+        return self.client(await self.place_of(repository))
+
+    async def place_of(self, repository: str) -> Place:
+        """Return where `owner/name` is; raise `NotInstalled` where the App is not installed."""
+        installation, name = await self.installation_for(repository), repository.lower()
+        known = self._ids.get(name)
+        if known is None:
+            known = await self._id_lookups.do(name, lambda: self._look_up_id(installation, repository))
+        return Place(installation, known)
 
     async def installation_for(self, repository: str) -> int:
         """Return the number of the installation on `owner/name`, kept ten minutes; raise `NotInstalled` without one."""
@@ -121,27 +146,73 @@ class GitHubApp:
         kept = self._installations.get(name)
         return kept if kept is not None else await self._lookups.do(name, lambda: self._look_up(repository))
 
-    async def identity(self) -> AppIdentity:
-        """Return who the App is, asked once; raise `NotInstalled` as long as it is installed nowhere."""
+    def forget(self, installation: int) -> None:
+        """Forget what an installation granted: its repositories, its permissions or its state have changed."""
+        self._tokens.forget(installation)
+        self._granted.pop(installation, None)
+        for name in [name for name, number in self._installations.items() if number == installation]:
+            del self._installations[name]
+            self._ids.pop(name, None)
+
+    async def identity(self, installation: int) -> AppIdentity:
+        """Return who the App is, asked once in any of its installations."""
         if self._identity is None:
-            self._identity = await self._identifying.do(None, self._identify)
+            self._identity = await self._identifying.do(None, lambda: self._identify(installation))
         return self._identity
 
-    async def _mint(self, installation_id: int) -> Token:
-        # https://docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app
-        url = "/app/installations/{installation_id}/access_tokens"
+    def _with(self, place: Place, access: Access) -> InstallationCredentials:
+        return InstallationCredentials(self._tokens, TokenKey(place.installation, place.repository, access))
+
+    async def _mint(self, key: TokenKey) -> Token:
+        """Make a token for one repository; without one, for what every installation may look up."""
+        where = {} if key.repository is None else {"repository_ids": [key.repository]}
+        return _token(await self._request_token(key.installation, where, key.access), self.clock)
+
+    async def _request_token(self, installation: int, where: Mapping[str, Any], access: Access) -> Payload:
+        """Ask GitHub for a token with those of the permissions that the installation has granted.
+
+        https://docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app
+        """
+        known = self._granted.get(installation)
+        wanted = access if known is None else access.within(known)
         try:
-            made = await self.as_app().post_repeatable(url, {"installation_id": str(installation_id)}, data={})
+            return await self._post_token(installation, where, wanted)
         except BadRequest as error:
-            if not (is_not_found(error) or is_forbidden(error)):
+            if not is_unprocessable(error):
                 raise
-            if is_not_found(error):
-                await self._check_app_exists()
-            # A 404 here must not be taken for the absence of what the caller wanted to read.
-            raise NotInstalled(GONE.format(installation=installation_id)) from None
-        answer = Payload(made, "access_tokens")
-        ends = datetime.fromisoformat(answer.string("expires_at")).timestamp()
-        return Token(answer.string("token"), ends - self._wire.clock.now())
+        # One of the permissions is not granted, or the repository is not among the installation's.
+        granted = self._granted[installation] = await self._read_granted(installation)
+        if access.within(granted) == wanted:
+            raise NotInstalled(NOT_AMONG.format(installation=installation))
+        return await self._post_token(installation, where, access.within(granted))
+
+    async def _post_token(self, installation: int, where: Mapping[str, Any], access: Access) -> Payload:
+        url, asked = "/app/installations/{installation_id}/access_tokens", {"installation_id": str(installation)}
+        data = {**where, "permissions": dict(access.levels)}
+        try:
+            return Payload(await self.as_app().post_repeatable(url, asked, data=data), "access_tokens")
+        except BadRequest as error:
+            raise await self._gone(installation, error) from None
+
+    async def _read_granted(self, installation: int) -> Mapping[str, str]:
+        url = "/app/installations/{installation_id}"
+        try:
+            found = Payload(await self.as_app().getitem(url, {"installation_id": str(installation)}), "installation")
+        except BadRequest as error:
+            raise await self._gone(installation, error) from None
+        permissions = found.at("permissions")
+        return {name: permissions.string(name) for name in permissions.raw}
+
+    async def _gone(self, installation: int, error: BadRequest) -> Exception:
+        """Return what GitHub's refusal of a token means.
+
+        A 404 here must not be taken for the absence of what the caller wanted to read.
+        """
+        if is_not_found(error):
+            await self._check_app_exists()
+        if is_not_found(error) or is_forbidden(error):
+            return NotInstalled(GONE.format(installation=installation))
+        return error
 
     async def _look_up(self, repository: str) -> int:
         owner, _, name = repository.partition("/")
@@ -156,6 +227,25 @@ class GitHubApp:
         self._installations[repository.lower()] = number
         return number
 
+    async def _look_up_id(self, installation: int, repository: str) -> int:
+        """Find a repository's id. The token that GitHub makes for its name tells it, and is kept for what follows."""
+        where = {"repositories": [repository.partition("/")[2]]}
+        try:
+            made = await self._request_token(installation, where, READING)
+        except NotInstalled:
+            # It was renamed: GitHub redirects to it, and makes no token for its old name.
+            found = await self._id_of(installation, repository)
+        else:
+            found = next(made.items("repositories")).integer("id")
+            self._tokens.keep(TokenKey(installation, found, READING), _token(made, self.clock))
+        self._ids[repository.lower()] = found
+        return found
+
+    async def _id_of(self, installation: int, repository: str) -> int:
+        credentials = InstallationCredentials(self._tokens, TokenKey(installation, None, IDENTITY))
+        found = await GitHub(self._wire, credentials).getitem("/repos/{+repo}", {"repo": repository})
+        return Payload(found, "repository").integer("id")
+
     async def _check_app_exists(self) -> None:
         """Raise `AppRefused` if no App has our ID: GitHub answers 404 to everything then, as for what is not there."""
         try:
@@ -166,17 +256,15 @@ class GitHubApp:
             told = self._wire.refusals[AppCredentials] = NO_SUCH_APP.format(app=self.app_id)
             raise AppRefused(told) from None
 
-    async def _identify(self) -> AppIdentity:
+    async def _identify(self, installation: int) -> AppIdentity:
         app = Payload(await self.as_app().getitem("/app"), "app")
         login = f"{app.string('slug')}[bot]"
         # GitHub answers 401 to a JWT on /users, so an installation has to ask; any will do.
-        reader = self.installation(await self._any_installation())
-        user = Payload(await reader.getitem("/users/{username}", {"username": login}), "user")
+        credentials = InstallationCredentials(self._tokens, TokenKey(installation, None, IDENTITY))
+        user = Payload(await GitHub(self._wire, credentials).getitem("/users/{username}", {"username": login}), "user")
         return AppIdentity(app.integer("id"), app.string("slug"), login, user.integer("id"))
 
-    async def _any_installation(self) -> int:
-        async with aclosing(self.as_app().getiter("/app/installations")) as installations:
-            async for installation in installations:
-                if installation.get("suspended_at") is None:
-                    return Payload(installation, "installation").integer("id")
-        raise NotInstalled(NOWHERE)
+
+def _token(made: Payload, clock: GitHubClock) -> Token:
+    ends = datetime.fromisoformat(made.string("expires_at")).timestamp()
+    return Token(made.string("token"), ends - clock.now())

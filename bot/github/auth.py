@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Generic, Protocol, TypeVar
 
 import jwt
 from cachetools import TLRUCache
 
+from bot.github.access import Access
 from bot.github.clock import GitHubClock
 from bot.github.governor import Timing
 from bot.keys import pem_of, rsa_key
@@ -17,6 +19,7 @@ from bot.keys import pem_of, rsa_key
 JWT_BACKDATED = 60  # seconds, for clocks that differ
 JWT_LIFETIME = 9 * 60  # seconds from now; GitHub allows 10 minutes
 REFRESH_EARLY = 5 * 60  # seconds before a token ends
+NEW_TOKEN = 60  # seconds for which a token is taken to have the present permissions
 MAX_TOKENS = 10_000
 CORRECTED = 5.0  # seconds; a JWT that differs by less from what we would sign now would be refused again
 APP = "app"
@@ -49,8 +52,8 @@ class Credentials(Protocol):
         """Return the value of the `Authorization` header."""
         ...
 
-    def rejected(self, authorization: str) -> bool:
-        """Take in that GitHub answered 401; say whether another try may fare better."""
+    def rejected(self, authorization: str, status: int) -> bool:
+        """Take in that GitHub answered 401 or 403; say whether another try may fare better."""
         ...
 
     @property
@@ -126,31 +129,70 @@ async def _awaited(make: Callable[[], Awaitable[V]]) -> V:
     return await make()
 
 
+@dataclass(frozen=True, slots=True)
+class TokenKey:
+    """What a token is for. `repository` is None for a look-up that is about no repository of ours."""
+
+    installation: int
+    repository: int | None
+    access: Access
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    token: Token
+    made: float
+
+
 class InstallationTokens:
-    """Tokens by installation, kept until shortly before they end and made once however many ask."""
+    """Tokens by what they are for, kept until shortly before they end and made once however many ask."""
 
-    def __init__(self, mint: Callable[[int], Awaitable[Token]], timing: Timing) -> None:
+    def __init__(self, mint: Callable[[TokenKey], Awaitable[Token]], timing: Timing) -> None:
         self._mint = mint
-        self._tokens: TLRUCache[int, Token] = TLRUCache(
-            MAX_TOKENS, ttu=lambda _, token, now: now + token.usable, timer=timing.clock
+        self._clock = timing.clock
+        self._tokens: TLRUCache[TokenKey, _Kept] = TLRUCache(
+            MAX_TOKENS, ttu=lambda _, kept, now: now + kept.token.usable, timer=timing.clock
         )
-        self._flights: SingleFlight[int, Token] = SingleFlight()
+        self._flights: SingleFlight[TokenKey, Token] = SingleFlight()
 
-    async def get(self, installation: int) -> Token:
+    async def get(self, key: TokenKey) -> Token:
         """Return a token that has time left."""
-        kept = self._tokens.get(installation)
-        return kept or await self._flights.do(installation, lambda: self._fresh(installation))
+        kept = self._tokens.get(key)
+        return kept.token if kept else await self._flights.do(key, lambda: self._fresh(key))
 
-    async def _fresh(self, installation: int) -> Token:
-        token = await self._mint(installation)
-        self._tokens[installation] = token
+    async def _fresh(self, key: TokenKey) -> Token:
+        token = await self._mint(key)
+        self.keep(key, token)
         return token
 
-    def drop(self, installation: int, value: str) -> None:
+    def keep(self, key: TokenKey, token: Token) -> None:
+        """Keep a token that was made elsewhere."""
+        self._tokens[key] = _Kept(token, self._clock())
+
+    def drop(self, key: TokenKey, value: str) -> None:
         """Forget a token that GitHub no longer takes, unless a newer one has already replaced it."""
-        kept = self._tokens.get(installation)
-        if kept is not None and kept.value == value:
-            del self._tokens[installation]
+        kept = self._tokens.get(key)
+        if kept is not None and kept.token.value == value:
+            del self._tokens[key]
+
+    def outgrown(self, key: TokenKey, value: str) -> bool:
+        """Forget a token that may lack permissions granted since it was made; say whether a new one is worth a try.
+
+        A token has the permissions of the moment at which it was made. One that is new has the present ones, and a
+        permission that is missing would otherwise cost a token for every request.
+        """
+        kept = self._tokens.get(key)
+        if kept is None or kept.token.value != value:
+            return True
+        if self._clock() - kept.made < NEW_TOKEN:
+            return False
+        del self._tokens[key]
+        return True
+
+    def forget(self, installation: int) -> None:
+        """Forget all tokens of an installation: what it grants has changed."""
+        for key in [key for key in self._tokens if key.installation == installation]:
+            del self._tokens[key]
 
 
 class AppCredentials:
@@ -167,26 +209,29 @@ class AppCredentials:
 
     refusal = APP_REFUSED
 
-    def rejected(self, authorization: str) -> bool:
+    def rejected(self, authorization: str, status: int) -> bool:
         """Say whether a JWT with other times may be accepted; where our clock was right, ID or key are wrong."""
-        return self._key.outdated(authorization.removeprefix("Bearer "))
+        return status == HTTPStatus.UNAUTHORIZED and self._key.outdated(authorization.removeprefix("Bearer "))
 
 
 class InstallationCredentials:
-    """One installation, by its token."""
+    """One installation, by the token for one purpose."""
 
     refusal = TOKEN_REFUSED
 
-    def __init__(self, tokens: InstallationTokens, installation: int) -> None:
-        self.name = str(installation)
+    def __init__(self, tokens: InstallationTokens, key: TokenKey) -> None:
+        self.name = str(key.installation)
         self._tokens = tokens
-        self._installation = installation
+        self._key = key
 
     async def authorization(self) -> str:
         """Return a header with a token that has time left."""
-        return f"token {(await self._tokens.get(self._installation)).value}"
+        return f"token {(await self._tokens.get(self._key)).value}"
 
-    def rejected(self, authorization: str) -> bool:
-        """Forget the token; a fresh one may be taken."""
-        self._tokens.drop(self._installation, authorization.removeprefix("token "))
+    def rejected(self, authorization: str, status: int) -> bool:
+        """Forget the token where a fresh one may be taken: always after a 401, after a 403 unless it is new."""
+        value = authorization.removeprefix("token ")
+        if status == HTTPStatus.FORBIDDEN:
+            return self._tokens.outgrown(self._key, value)
+        self._tokens.drop(self._key, value)
         return True

@@ -37,7 +37,7 @@ from bot.github.errors import (
     message_of,
 )
 from bot.github.governor import SHORT_WAIT, Governor, Timing
-from bot.github.graphql import data_of, graphql_url, is_mutation
+from bot.github.graphql import data_of, graphql_url, is_mutation, refuses_data
 from bot.github.limits import READ_POINTS, WRITE_POINTS, Demand, resource_of
 from bot.github.pages import MAX_PAGES, items_of, with_page_size
 from bot.github.ranks import current_rank
@@ -48,7 +48,12 @@ API_VERSION = "2022-11-28"  # what github.com and every supported Enterprise Ser
 TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)  # seconds; GitHub itself gives up after 10
 TRIES = 3
 BACKOFF = 0.2  # seconds before the second try, doubled and with jitter before each further one
+DOUBTS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+"""Answers that may be due to the token alone: GitHub did nothing, and the same request may be sent with a new one."""
 ABSOLUTE = "(address from a payload)"
+NOTHING_DECLARED = (
+    "this client may not write: plans and pages only read, and an effect declares the permissions that it writes with"
+)
 NO_REDIRECTION = "the answer is no redirection to the file"
 
 # What must not be sent twice though its method says it may: a repeat adds the annotations of a check run again, or is
@@ -147,7 +152,10 @@ def _calling(call: _Call) -> Iterator[None]:
 
 
 class GitHub(GitHubAPI):
-    """A client for one installation, or for the App itself.
+    """A client for one repository of one installation, or for the App itself.
+
+    It reads with `credentials` and writes with `writing`. Without `writing` it refuses to write: a caller has the
+    permissions that it was given by name, and no others.
 
     `getitem`, `getiter`, `post`, `patch`, `put`, `delete` take a URL template with `url_vars`, which names the metric
     as well: never paste values into the URL. Every call may raise `RateLimited`, `Unavailable` or `AppRefused` (all are
@@ -156,16 +164,21 @@ class GitHub(GitHubAPI):
     """
 
     def __init__(
-        self, wire: Wire, credentials: Credentials, *, dry_run: bool = False, writes: Writes | None = None
+        self,
+        wire: Wire,
+        credentials: Credentials,
+        *,
+        writing: Credentials | None = None,
+        writes: Writes | None = None,
     ) -> None:
         super().__init__(USER_AGENT, base_url=wire.api_url)
         self._wire = wire
-        self._credentials = credentials
+        self._reading = credentials
+        self._writing = writing
         self._writes = writes or Writes()
-        self.dry_run = dry_run
 
     def __repr__(self) -> str:
-        return f"GitHub({self._credentials.name}{', dry run' if self.dry_run else ''})"
+        return f"GitHub({self._reading.name}{'' if self._writing else ', read only'})"
 
     async def sleep(self, seconds: float) -> None:
         """Wait; gidgethub asks for it."""
@@ -211,13 +224,21 @@ class GitHub(GitHubAPI):
         headers["content-type"] = JSON_UTF_8_CHARSET
         body = json.dumps({"query": query, "variables": variables}).encode()
         with _calling(_Call.of_graphql(query, variables)):
+            url = endpoint or graphql_url(self._wire.api_url)
+            self._refuse_undeclared("POST /graphql")
             async with self._once():
-                url = endpoint or graphql_url(self._wire.api_url)
-                status, answered, content = await self._request("POST", url, headers, body)
-                response = Answer(status, answered, content).json()
-                if response is None:
-                    raise Unavailable(f"POST /graphql: {NOT_JSON}", status=status)
+                shown = await self._credentials.authorization()
+                response = await self._queried(url, headers, body)
+                if refuses_data(response) and self._credentials.rejected(shown, HTTPStatus.FORBIDDEN):
+                    response = await self._queried(url, headers, body)
         return data_of(response)
+
+    async def _queried(self, url: str, headers: Mapping[str, str], body: bytes) -> Any:
+        status, answered, content = await self._request("POST", url, headers, body)
+        response = Answer(status, answered, content).json()
+        if response is None:
+            raise Unavailable(f"POST /graphql: {NOT_JSON}", status=status)
+        return response
 
     async def post_repeatable(self, url: str, url_vars: UrlVars = None, *, data: Any) -> Any:
         """POST what nobody sees and may happen twice, such as making a token: tried again as a GET would be."""
@@ -274,7 +295,7 @@ class GitHub(GitHubAPI):
     async def _once(self) -> AsyncIterator[None]:
         """Send what stands in the block; a write that must not be sent twice only as `Writes` allows it."""
         call = _CALL.get()
-        if not call.once or self.dry_run:
+        if not call.once or self._writing is None:
             yield
             return
         async with self._writes.once(call.once, self.now):
@@ -297,8 +318,7 @@ class GitHub(GitHubAPI):
         """
         call = _CALL.get()
         what = f"{method} {call.route}"
-        if call.write and self.dry_run:
-            raise WriteRefused(f"{what}: a dry run writes nothing")
+        self._refuse_undeclared(what)
         self._refuse_strange(url, what)
         wanted = {**headers, "x-github-api-version": API_VERSION}
         for attempt in range(1, TRIES + 1):
@@ -317,16 +337,20 @@ class GitHub(GitHubAPI):
                 return answer.status, answer.headers, answer.body
         raise AssertionError("the last attempt returns or raises")
 
+    @property
+    def _credentials(self) -> Credentials:
+        return self._writing if self._writing is not None and _CALL.get().write else self._reading
+
     async def _attempt(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        authorization = await self._credentials.authorization()
+        credentials, what = self._credentials, f"{method} {_CALL.get().route}"
+        authorization = await credentials.authorization()
         answer = await self._exchange(method, url, {**headers, "authorization": authorization}, body)
-        if answer.status == 401 and self._credentials.rejected(authorization):
-            authorization = await self._credentials.authorization()
+        if answer.status in DOUBTS and credentials.rejected(authorization, answer.status):
+            authorization = await credentials.authorization()
             answer = await self._exchange(method, url, {**headers, "authorization": authorization}, body)
-        what = f"{method} {_CALL.get().route}"
-        if answer.status == 401:
+        if answer.status == HTTPStatus.UNAUTHORIZED:
             raise self._refused(message_of(error_of(answer, what)))
-        self._wire.refusals.pop(type(self._credentials), None)
+        self._wire.refusals.pop(type(credentials), None)
         if not 200 <= answer.status < 300:
             raise error_of(answer, what)
         return answer
@@ -379,6 +403,10 @@ class GitHub(GitHubAPI):
             wire.observer.request(method, route, status, wire.timing.clock() - started)
         # Out of the `except`: aiohttp's errors hold the request's headers, and with them the token.
         raise Unavailable(f"{method} {route}: {problem}", sent=left)
+
+    def _refuse_undeclared(self, what: str) -> None:
+        if _CALL.get().write and self._writing is None:
+            raise WriteRefused(f"{what}: {NOTHING_DECLARED}")
 
     def _refuse_strange(self, url: str, what: str) -> None:
         """Keep our credentials from other hosts, and values that climb out of their place in a path."""

@@ -25,6 +25,13 @@ def is_mutation(query: str) -> bool:
     return _MUTATION.search(query) is not None
 
 
+def refuses_data(response: Any) -> bool:
+    """Say whether a GraphQL answer stands for REST's 403, which comes inside of a 200."""
+    errors = response.get("errors") if isinstance(response, Mapping) else None
+    found = errors if isinstance(errors, list) else ()
+    return any(isinstance(error, Mapping) and error.get("type") == "FORBIDDEN" for error in found)
+
+
 def data_of(response: Any) -> Any:
     """Return the `data` of a GraphQL answer.
 

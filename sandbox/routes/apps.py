@@ -63,7 +63,9 @@ def create_token(call: Call) -> Answer:
     for name, level in (asked or {}).items():
         if call.app.permissions.get(name) not in {level, "write"}:
             raise refused("The permissions requested are not granted to this installation.")
-    token = call.github.tokens.issue(installation, chosen, asked)
+    # An empty object narrows nothing: GitHub gives every permission of the App for it.
+    narrowed = [name for name in ("repositories", "repository_ids", "permissions") if call.body.get(name)]
+    token = call.github.tokens.issue(installation, chosen, asked, narrowed)
     return Answer(_token(token, narrowed=names is not None or numbers is not None), 201)
 
 

@@ -116,7 +116,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 async def client(world: World) -> GitHub:
     app = world.pipeline.app
-    return app.installation(await app.installation_for(FULL_NAME), dry_run=True)
+    return await app.reader(FULL_NAME)
 
 
 def a_run(world: World) -> workflows.WorkflowRun:

@@ -329,7 +329,7 @@ async def test_a_bucket_that_is_read_anew_gives_what_was_known(tmp_path: Path, a
     async with told([any_order(99)], tmp_path, aws_world) as (here, (lane,)):
         before = lane.snapshot(here.bot.results.store)
         results, name = here.bot.results, lane.repository.full_name
-        github = here.bot.github.installation(await here.bot.github.installation_for(name), dry_run=True)
+        github = await here.bot.github.reader(name)
         repository = Known(lane.repository.id, name, None)
         config = here.bot.config.repositories[name]
         anew = ResultsStore(f"sqlite:///{tmp_path}/anew.db")

@@ -152,3 +152,23 @@ async def test_what_other_events_bring_costs_nothing(here: Town) -> None:
         pull.comment("nightjar[bot]", "@ci help")
 
     assert await cost(here, noise) == {}
+
+
+async def test_a_busy_pull_request_takes_one_token_for_each_thing_that_the_bot_may_do(site: Works) -> None:
+    """Tokens are kept for 55 minutes: what comes after the first of its kind mints none."""
+    town, tokens = site.town, "/app/installations/{installation_id}/access_tokens"
+    pull = town.repo.open_pull_request("hubot", "Faster", "cc @octocat")
+    many_failed(site, pull)
+    await town.quiet()
+
+    pull.comment("hubot", "@ci run slow tests\n@ci rerun")
+    await town.quiet()
+    levels = [token.permissions.items() for token in town.github.tokens.all]
+    writing = [written for one in levels if (written := [name for name, level in one if level == "write"])]
+    assert sorted(writing) == [["actions"], ["issues", "pull_requests"], ["pull_requests"], ["statuses"]]
+    made = town.github.requests.count("POST", tokens)
+    for _ in range(3):
+        pull.push()
+        pull.comment("hubot", "@ci rerun")
+        await town.quiet()
+    assert town.github.requests.count("POST", tokens) == made

@@ -27,7 +27,7 @@ def by_hand(place: LabTown) -> ByHand:
     bot = place.town.bot
 
     async def reading(repository: str) -> GitHub:
-        return bot.github.installation(await bot.github.installation_for(repository), dry_run=True)
+        return await bot.github.reader(repository)
 
     return ByHand(bot.config, bot.results, reading, bot.engine.journal)
 

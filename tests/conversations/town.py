@@ -127,6 +127,7 @@ async def town(
             app.webhook_url = f"{url}/webhook"
             yield Town(github, app, repo, at_work.bot, url)
         assert not github.violations, github.violations
+        assert not (broad := {token.too_broad for token in github.tokens.all} - {None}), broad
 
 
 JENKINS_CONFIG = """

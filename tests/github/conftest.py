@@ -8,7 +8,7 @@ import pytest
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from tests.github.scripted import ScriptedGitHub
-from tests.github.support import INSTALLATION, Apps, Seen
+from tests.github.support import INSTALLATION, Apps, Seen, client_of
 from tests.github.virtual import JumpingTime
 
 
@@ -43,4 +43,4 @@ def scripted_app(make_app: Apps) -> GitHubApp:
 
 @pytest.fixture
 def gh(scripted_app: GitHubApp) -> GitHub:
-    return scripted_app.installation(INSTALLATION)
+    return client_of(scripted_app, INSTALLATION)

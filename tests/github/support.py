@@ -9,11 +9,15 @@ import aiohttp
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from bot.github.access import Place, WritePermissions
 from bot.github.app import GitHubApp
+from bot.github.client import GitHub
 from tests.github.scripted import Say, ScriptedGitHub
 
 APP_ID = 7
 INSTALLATION = 42
+REPOSITORY = 1
+EVERYTHING = frozenset({"actions", "checks", "contents", "issues", "pull_requests", "statuses"})
 
 
 @cache
@@ -39,6 +43,13 @@ def quota(remaining: int, *, limit: int = 5000, reset: int = 4_102_444_800, reso
 
 def refused(status: int, message: str = "Not Found", **headers: str) -> Say:
     return Say(status, {"message": message}, {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def client_of(
+    app: GitHubApp, installation: int = INSTALLATION, *, permissions: WritePermissions = EVERYTHING
+) -> GitHub:
+    """Return a client that may do everything that an effect may."""
+    return app.client(Place(installation, REPOSITORY), permissions)
 
 
 class Seen:

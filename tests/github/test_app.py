@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from bot.github.app import AppIdentity, GitHubApp
-from bot.github.errors import AppRefused, NotInstalled, WriteRefused
+from bot.github.errors import AppRefused, NotInstalled
 from tests.github.scripted import TOKEN_PREFIX, Say, ScriptedGitHub
-from tests.github.support import Apps, refused
+from tests.github.support import INSTALLATION, client_of, refused
 from tests.github.virtual import JumpingTime
 
 WHERE = "/repos/octocat/compiler/installation"
@@ -17,16 +17,14 @@ WHERE = "/repos/octocat/compiler/installation"
 
 def name_the_app(scripted: ScriptedGitHub) -> None:
     scripted.will("GET", "/app", Say(body={"id": 7, "slug": "nightjar"}))
-    suspended = {"id": 1, "suspended_at": "2026-01-01T00:00:00Z"}
-    scripted.will("GET", "/app/installations", Say(body=[suspended, {"id": 2, "suspended_at": None}]))
     scripted.will("GET", "/users/nightjar[bot]", Say(body={"id": 4711, "login": "nightjar[bot]"}))
 
 
 async def test_the_app_knows_itself_and_asks_once(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     name_the_app(scripted)
-    known = await asyncio.gather(*(scripted_app.identity() for _ in range(20)))
+    known = await asyncio.gather(*(scripted_app.identity(INSTALLATION) for _ in range(20)))
     assert set(known) == {AppIdentity(7, "nightjar", "nightjar[bot]", 4711)}
-    assert await scripted_app.identity() == known[0]
+    assert await scripted_app.identity(INSTALLATION) == known[0]
     assert len(scripted.asked_for("GET", "/app")) == 1
 
 
@@ -34,20 +32,10 @@ async def test_an_installation_asks_for_the_apps_user_because_a_jwt_may_not(
     scripted: ScriptedGitHub, scripted_app: GitHubApp
 ) -> None:
     name_the_app(scripted)
-    await scripted_app.identity()
+    await scripted_app.identity(INSTALLATION)
     assert scripted.asked_for("GET", "/users/nightjar[bot]")[0].bearer == f"{TOKEN_PREFIX}1"
-    assert scripted.asked_for("POST", "/app/installations/2/access_tokens")
-
-
-async def test_an_app_that_is_installed_nowhere_says_so_and_asks_again_later(
-    scripted: ScriptedGitHub, scripted_app: GitHubApp
-) -> None:
-    name_the_app(scripted)
-    scripted.will("GET", "/app/installations", Say(body=[]))
-    with pytest.raises(NotInstalled, match="not installed anywhere"):
-        await scripted_app.identity()
-    name_the_app(scripted)
-    assert (await scripted_app.identity()).user_id == 4711
+    asked = scripted.asked_for("POST", f"/app/installations/{INSTALLATION}/access_tokens")
+    assert [one.json for one in asked] == [{"permissions": {"metadata": "read"}}]
 
 
 async def test_the_installation_of_a_repository_is_asked_once_in_ten_minutes(
@@ -86,14 +74,4 @@ async def test_a_404_for_every_path_means_that_no_app_has_the_id(
         await scripted_app.installation_for("octocat/compiler")
     assert "GITHUB_APP_ID" in (scripted_app.refused or "")
     with pytest.raises(AppRefused, match="there is no App with the ID 7"):
-        await scripted_app.installation(42).getitem("/repos/octocat/compiler")
-
-
-async def test_a_dry_run_app_reads_and_never_writes(scripted: ScriptedGitHub, make_app: Apps) -> None:
-    app = make_app(dry_run=True)
-    scripted.will("GET", "/repos/octocat/compiler", Say(body={"id": 1}))
-    assert await app.installation(42).getitem("/repos/octocat/compiler") == {"id": 1}
-    for client in (app.installation(42), app.as_app()):
-        with pytest.raises(WriteRefused):
-            await client.post("/repos/{owner}/{repo}/issues", {"owner": "octocat", "repo": "compiler"}, data={})
-    assert not scripted.asked_for("POST", "/repos/octocat/compiler/issues")
+        await client_of(scripted_app, 42).getitem("/repos/octocat/compiler")

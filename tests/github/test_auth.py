@@ -12,13 +12,14 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from bot.errors import TryAgain
+from bot.github.access import NO_PERMISSIONS, READING
 from bot.github.app import GitHubApp
-from bot.github.auth import AppKey, InstallationTokens, Token
+from bot.github.auth import AppKey, InstallationTokens, Token, TokenKey
 from bot.github.client import GitHub
 from bot.github.clock import GitHubClock
 from bot.github.errors import AppRefused, NotInstalled, RateLimited, is_refusal, status_of
 from tests.github.scripted import TOKEN_PREFIX, Say, ScriptedGitHub
-from tests.github.support import APP_ID, INSTALLATION, Apps, pem, private_key, refused
+from tests.github.support import APP_ID, INSTALLATION, Apps, client_of, pem, private_key, refused
 from tests.github.virtual import JumpingTime
 
 TOKENS = f"/app/installations/{INSTALLATION}/access_tokens"
@@ -40,15 +41,15 @@ async def test_the_app_shows_a_back_dated_jwt_that_ends_within_ten_minutes(
 
 async def test_fifty_who_ask_at_once_share_one_token(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     scripted.will("GET", "/rate_limit", Say(body={}))
-    await asyncio.gather(*(scripted_app.installation(INSTALLATION).getitem("/rate_limit") for _ in range(50)))
+    await asyncio.gather(*(client_of(scripted_app, INSTALLATION).getitem("/rate_limit") for _ in range(50)))
     assert scripted.tokens_made == 1
     assert {asked.bearer for asked in scripted.asked_for("GET", "/rate_limit")} == {f"{TOKEN_PREFIX}1"}
 
 
 async def test_two_installations_have_tokens_of_their_own(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     scripted.will("GET", "/rate_limit", Say(body={}))
-    await scripted_app.installation(1).getitem("/rate_limit")
-    await scripted_app.installation(2).getitem("/rate_limit")
+    await client_of(scripted_app, 1).getitem("/rate_limit")
+    await client_of(scripted_app, 2).getitem("/rate_limit")
     first, second = scripted.asked_for("GET", "/rate_limit")
     assert first.bearer != second.bearer
 
@@ -108,19 +109,19 @@ async def test_many_401s_at_once_ask_for_one_new_token(scripted: ScriptedGitHub,
 
 
 async def test_a_late_401_of_an_old_token_does_not_cost_the_new_one(jumping: JumpingTime) -> None:
-    made: list[int] = []
+    made: list[TokenKey] = []
 
-    async def mint(installation: int) -> Token:
-        made.append(installation)
+    async def mint(key: TokenKey) -> Token:
+        made.append(key)
         return Token(f"ghs_{len(made)}", lifetime=3600)
 
-    tokens = InstallationTokens(mint, jumping.timing())
-    await tokens.get(INSTALLATION)
-    tokens.drop(INSTALLATION, "ghs_1")
-    await tokens.get(INSTALLATION)
-    tokens.drop(INSTALLATION, "ghs_1")
-    assert (await tokens.get(INSTALLATION)).value == "ghs_2"
-    assert "ghs" not in repr(await tokens.get(INSTALLATION))
+    tokens, key = InstallationTokens(mint, jumping.timing()), TokenKey(INSTALLATION, 1, READING)
+    await tokens.get(key)
+    tokens.drop(key, "ghs_1")
+    await tokens.get(key)
+    tokens.drop(key, "ghs_1")
+    assert (await tokens.get(key)).value == "ghs_2"
+    assert "ghs" not in repr(await tokens.get(key))
 
 
 async def test_a_rejected_jwt_is_not_tried_again(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
@@ -202,6 +203,6 @@ def test_a_key_whose_line_ends_were_escaped_is_understood() -> None:
 
 def test_the_app_and_its_clients_show_no_secret(make_app: Apps) -> None:
     app = make_app()
-    shown = repr(app) + repr(app.installation(INSTALLATION, dry_run=True)) + repr(app.as_app())
+    shown = repr(app) + repr(client_of(app, INSTALLATION, permissions=NO_PERMISSIONS)) + repr(app.as_app())
     assert "PRIVATE KEY" not in shown
-    assert "GitHub(42, dry run)" in shown
+    assert "GitHub(42, read only)" in shown

@@ -9,7 +9,7 @@ from bot.github.cache import AnswerCache, revalidated
 from bot.github.client import GitHub
 from bot.github.errors import Answer
 from tests.github.scripted import Say, ScriptedGitHub
-from tests.github.support import Seen, quota
+from tests.github.support import Seen, client_of, quota
 
 PATH = "/repos/octocat/compiler/pulls/1"
 FRESH = Say(body={"state": "open"}, headers={"etag": 'W/"abc"', **quota(4000)})
@@ -32,8 +32,8 @@ async def test_what_one_reader_does_to_an_answer_the_next_does_not_see(scripted:
 
 async def test_one_installation_never_sees_anothers_answer(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     scripted.will("GET", PATH, FRESH)
-    await scripted_app.installation(1).getitem(PATH)
-    await scripted_app.installation(2).getitem(PATH)
+    await client_of(scripted_app, 1).getitem(PATH)
+    await client_of(scripted_app, 2).getitem(PATH)
     assert [asked.headers.get("if-none-match") for asked in scripted.asked_for("GET", PATH)] == [None, None]
 
 

@@ -11,11 +11,12 @@ import pytest
 import structlog
 from gidgethub import BadRequest, RedirectionException
 
+from bot.github.access import NO_PERMISSIONS
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.errors import Unavailable, WriteRefused, is_not_found, status_of
 from tests.github.scripted import TOKEN_PREFIX, Say, ScriptedGitHub
-from tests.github.support import INSTALLATION, Apps, Seen, pem, private_key, refused
+from tests.github.support import INSTALLATION, Apps, Seen, client_of, pem, private_key, refused
 from tests.github.virtual import JumpingTime
 
 COMMENTS = "/repos/{owner}/{repo}/issues/{number}/comments"
@@ -119,7 +120,7 @@ async def test_a_long_retry_after_of_a_503_goes_to_the_queue(scripted: ScriptedG
 async def test_silence_ends_at_the_time_out(
     scripted: ScriptedGitHub, make_app: Apps, method: str, path: str, tries: int
 ) -> None:
-    gh = make_app(timeout=aiohttp.ClientTimeout(total=0.05)).installation(INSTALLATION)
+    gh = client_of(make_app(timeout=aiohttp.ClientTimeout(total=0.05)), INSTALLATION)
     scripted.will("POST", f"/app/installations/{INSTALLATION}/access_tokens", TOKEN)
     scripted.will(method, path, Say(hang=True))
     with pytest.raises(Unavailable, match="no answer in time"):
@@ -185,11 +186,11 @@ async def test_a_write_does_not_follow_a_renamed_repository(scripted: ScriptedGi
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-async def test_a_dry_run_refuses_to_write_before_anything_is_sent(
+async def test_a_client_without_permissions_refuses_to_write_before_anything_is_sent(
     scripted: ScriptedGitHub, scripted_app: GitHubApp, method: str
 ) -> None:
-    gh = scripted_app.installation(INSTALLATION, dry_run=True)
-    with pytest.raises(WriteRefused, match=f"{method} .*dry run"):
+    gh = client_of(scripted_app, INSTALLATION, permissions=NO_PERMISSIONS)
+    with pytest.raises(WriteRefused, match=f"{method} .*may not write"):
         await send(gh, method)
     assert scripted.asked == []
 
@@ -205,6 +206,7 @@ async def test_metrics_get_the_template_and_never_the_address(scripted: Scripted
         ("POST", "/app/installations/{installation_id}/access_tokens", 201),
         ("GET", COMMENT, 200),
         ("GET", "(address from a payload)", 200),
+        ("POST", "/app/installations/{installation_id}/access_tokens", 201),
         ("POST", COMMENTS, 0),
     ]
 
@@ -250,7 +252,7 @@ async def test_no_secret_is_in_any_log_or_error(
     caplog.set_level(logging.DEBUG)
     out = io.StringIO()
     with structlog.testing.capture_logs() as logged:
-        gh = make_app(timeout=aiohttp.ClientTimeout(total=0.2)).installation(INSTALLATION)
+        gh = client_of(make_app(timeout=aiohttp.ClientTimeout(total=0.2)), INSTALLATION)
         loop = f"{scripted.url}{COMMENT_PATH}?sig=signed"
         troubles = [
             Say(500),

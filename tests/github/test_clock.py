@@ -12,7 +12,7 @@ from bot.github.app import GitHubApp
 from bot.github.clock import GitHubClock
 from bot.github.errors import AppRefused
 from tests.github.scripted import Say, ScriptedGitHub
-from tests.github.support import Apps, private_key
+from tests.github.support import Apps, client_of, private_key
 from tests.github.virtual import JumpingTime
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)
@@ -52,7 +52,7 @@ async def test_a_token_lasts_as_long_as_github_says_whatever_our_clock_says(
     scripted.will("GET", "/rate_limit", Say(body={}, headers=DATE))
     for later in (0, 54 * 60):
         time.now += later
-        await app.installation(42).getitem("/rate_limit")
+        await client_of(app, 42).getitem("/rate_limit")
     assert len(scripted.asked_for("POST", "/app/installations/42/access_tokens")) == 1
 
 

@@ -16,7 +16,7 @@ from bot.github.governor import IN_FLIGHT, SHORT_WAIT, Governor
 from bot.github.limits import WRITE_BURST, Demand
 from bot.github.ranks import Rank, ranked
 from tests.github.scripted import Say, ScriptedGitHub
-from tests.github.support import INSTALLATION, Seen, quota, refused
+from tests.github.support import INSTALLATION, Seen, client_of, quota, refused
 from tests.github.test_limits import most_within
 from tests.github.virtual import JumpingTime, SharedTime
 
@@ -115,8 +115,8 @@ async def test_one_limited_installation_leaves_the_others_alone(
 ) -> None:
     scripted.will("GET", PATH, refused(429, "slow down", retry_after="60"), OK)
     with pytest.raises(RateLimited):
-        await scripted_app.installation(1).getitem(PATH)
-    assert await scripted_app.installation(2).getitem(PATH) == {"id": 1}
+        await client_of(scripted_app, 1).getitem(PATH)
+    assert await client_of(scripted_app, 2).getitem(PATH) == {"id": 1}
 
 
 async def test_one_event_is_answered_at_once_and_a_crowd_a_second_apart(
@@ -178,7 +178,7 @@ async def test_the_writes_of_an_hour_end_and_reading_goes_on(
 async def test_making_tokens_is_not_writing_content(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     scripted.will("GET", PATH, OK)
     for installation in range(50):
-        await scripted_app.installation(installation).getitem(PATH)
+        await client_of(scripted_app, installation).getitem(PATH)
     assert scripted.tokens_made == 50
 
 

@@ -6,13 +6,14 @@ import pytest
 from gidgethub import BadRequest, GraphQLException, QueryError
 
 from bot.errors import Refusal
+from bot.github.access import NO_PERMISSIONS
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.errors import RateLimited, Unavailable, WriteRefused, is_not_found
 from bot.github.forbidden import LockedForGraphQL
 from bot.github.graphql import data_of, graphql_url, is_mutation
 from tests.github.scripted import Say, ScriptedGitHub
-from tests.github.support import INSTALLATION, Apps, Seen, quota
+from tests.github.support import INSTALLATION, Apps, Seen, client_of, quota
 
 QUERY = "query($number: Int!) { viewer { login } }"
 MUTATION = "mutation { enablePullRequestAutoMerge(input: {}) { clientMutationId } }"
@@ -32,7 +33,7 @@ def test_the_address_follows_from_the_rest_address(api_url: str, address: str) -
 
 
 async def test_enterprise_is_asked_at_its_own_address(scripted: ScriptedGitHub, make_app: Apps) -> None:
-    gh = make_app(api_url=f"{scripted.url}/api/v3/").installation(INSTALLATION)
+    gh = client_of(make_app(api_url=f"{scripted.url}/api/v3/"), INSTALLATION)
     scripted.will("POST", "/api/graphql", DATA)
     scripted.will("GET", "/api/v3/repos/octocat/compiler", Say(body={"id": 1}))
     assert await gh.graphql(QUERY, number=1) == {"viewer": {"login": "nightjar[bot]"}}
@@ -91,7 +92,7 @@ async def test_a_query_is_repeated_and_a_mutation_is_not(scripted: ScriptedGitHu
 
 
 async def test_a_dry_run_may_query_and_not_mutate(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
-    gh = scripted_app.installation(INSTALLATION, dry_run=True)
+    gh = client_of(scripted_app, INSTALLATION, permissions=NO_PERMISSIONS)
     scripted.will("POST", "/graphql", DATA)
     assert await gh.graphql(QUERY)
     with pytest.raises(WriteRefused):

@@ -10,7 +10,7 @@ from bot.events import Person
 from bot.github.open_pulls import MOST_PAGES, moment, open_pulls, pull_of
 from bot.payload import Payload
 from tests.github.scripted import Say, ScriptedGitHub
-from tests.github.support import INSTALLATION, Apps
+from tests.github.support import INSTALLATION, Apps, client_of
 
 HUMAN = {"__typename": "User", "login": "hubot", "databaseId": 2}
 BOT = {"__typename": "Bot", "login": "nightjar"}
@@ -120,7 +120,7 @@ def page(*numbers: int, following: str | None = None) -> dict[str, Any]:
 
 async def test_pages_are_followed_to_the_last(scripted: ScriptedGitHub, make_app: Apps) -> None:
     """TVM #10807: only the first page was ever looked at."""
-    github = make_app().installation(INSTALLATION)
+    github = client_of(make_app(), INSTALLATION)
     scripted.will("POST", "/graphql", *(Say(body={"data": one}) for one in (page(1, 2, following="a"), page(3))))
     assert [pull.number for pull in await open_pulls(github, "octocat/compiler")] == [1, 2, 3]
     asked = [one.json["variables"] for one in scripted.asked_for("POST", "/graphql")]
@@ -128,6 +128,6 @@ async def test_pages_are_followed_to_the_last(scripted: ScriptedGitHub, make_app
 
 
 async def test_there_is_an_end_to_pages(scripted: ScriptedGitHub, make_app: Apps) -> None:
-    github = make_app().installation(INSTALLATION)
+    github = client_of(make_app(), INSTALLATION)
     scripted.will("POST", "/graphql", *(Say(body={"data": page(1, following="a")}) for _ in range(MOST_PAGES + 1)))
     assert len(await open_pulls(github, "octocat/compiler")) == MOST_PAGES

@@ -26,7 +26,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 async def client(world: World) -> GitHub:
     app = world.pipeline.app
-    return app.installation(await app.installation_for(FULL_NAME), dry_run=True)
+    return await app.reader(FULL_NAME)
 
 
 async def stands(world: World, sha: str) -> dict[str, tuple[State, int]]:

@@ -28,7 +28,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 @pytest.fixture
 async def github(world: World) -> GitHub:
     app = world.pipeline.app
-    return app.installation(await app.installation_for(FULL_NAME), dry_run=True)
+    return await app.reader(FULL_NAME)
 
 
 async def stands(github: GitHub, pull: PullRequest) -> Standing:

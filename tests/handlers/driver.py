@@ -175,7 +175,7 @@ async def a_world(
         bot = GitHubApp(session, app_id=app.id, private_key=app.private_key, api_url=url, timing=timing)
 
         async def reading(name: str) -> GitHub:
-            return bot.installation(await bot.installation_for(name), dry_run=True)
+            return await bot.reader(name)
 
         database = f"sqlite:///{folder / 'nightjar.db'}"
         async with Engine(database) as engine, open_results(config, database, engine, reading) as results:

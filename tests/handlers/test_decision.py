@@ -30,7 +30,7 @@ def decisions(world: World, records: Records | None = None) -> Decisions:
     app = world.pipeline.app
 
     async def github_for(repository: str) -> GitHub:
-        return app.installation(await app.installation_for(repository))
+        return await app.reader(repository)
 
     return Decisions(world.pipeline.config, records or world.records, github_for)
 

@@ -31,7 +31,7 @@ class Asker:
 
     async def _github_for(self, repository: str) -> GitHub:
         app = self.world.pipeline.app
-        return app.installation(await app.installation_for(repository))
+        return await app.reader(repository)
 
     async def ask(self, number: int, sha: str = "") -> Mapping[str, Any]:
         return await self._decisions(FULL_NAME, number, sha)

@@ -37,7 +37,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 async def admitted(world: World, sha: str, claimed: int | None = None) -> Admission:
-    github = world.pipeline.app.installation(await world.pipeline.app.installation_for(FULL_NAME), dry_run=True)
+    github = await world.pipeline.app.reader(FULL_NAME)
     return await Admissions(world.records).admit(github, key(sha), world.repository.id, BRANCHES, claimed)
 
 
@@ -132,7 +132,7 @@ async def test_the_head_that_we_were_told_of_last_counts_also_where_github_is_ah
 
 async def test_an_answer_is_asked_for_once(world: World) -> None:
     pull = world.open()
-    github = world.pipeline.app.installation(await world.pipeline.app.installation_for(FULL_NAME), dry_run=True)
+    github = await world.pipeline.app.reader(FULL_NAME)
     admissions = Admissions(world.records)
     for _ in range(3):
         await admissions.admit(github, key(pull.head_sha), world.repository.id, BRANCHES, pull.number)

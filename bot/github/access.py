@@ -1,0 +1,68 @@
+"""What a token may do, and where. Nobody is given more than they need.
+
+https://docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+ACTIONS: Final = "actions"
+CHECKS: Final = "checks"
+CONTENTS: Final = "contents"
+ISSUES: Final = "issues"
+MEMBERS: Final = "members"
+METADATA: Final = "metadata"
+PULL_REQUESTS: Final = "pull_requests"
+STATUSES: Final = "statuses"
+WORKFLOWS: Final = "workflows"
+"""Optional: writing what changes `.github/workflows`."""
+
+READ, WRITE = "read", "write"
+_LEVELS = (READ, WRITE, "admin")
+
+WritePermissions = frozenset[str]
+"""The permissions that a caller writes with, such as `{ISSUES}`."""
+NO_PERMISSIONS: WritePermissions = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Permissions with their levels; hashable, so that it can be part of a token's name.
+
+    There is always one permission in it: GitHub takes an empty set for everything that the App may do.
+    """
+
+    levels: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def writing(cls, permissions: WritePermissions) -> Access:
+        """Return the permissions that a write takes, each at the level `write`."""
+        return cls(((METADATA, READ), *((name, WRITE) for name in sorted(permissions))))
+
+    def within(self, granted: Mapping[str, str]) -> Access:
+        """Leave out what an installation has not granted: GitHub makes no token that asks for it."""
+        kept = tuple((name, level) for name, level in self.levels if _includes(granted.get(name), level))
+        return Access(kept or ((METADATA, READ),))
+
+
+IDENTITY = Access(((METADATA, READ),))
+"""What it takes to look up a repository or an account."""
+READING = Access(
+    tuple((name, READ) for name in (ACTIONS, CHECKS, CONTENTS, ISSUES, MEMBERS, METADATA, PULL_REQUESTS, STATUSES))
+)
+"""What plans, pages and readers of results get: they write nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A repository, by its id, and the installation through which the App sees it."""
+
+    installation: int
+    repository: int
+
+
+def _includes(granted: str | None, wanted: str) -> bool:
+    return granted in _LEVELS and _LEVELS.index(granted) >= _LEVELS.index(wanted)
