@@ -93,9 +93,6 @@ class GitHubApp:
         self._lookups: SingleFlight[str, int] = SingleFlight()
         self._ids: TTLCache[str, int] = TTLCache(MAX_REPOSITORIES, ID_KEPT, timer=timing.clock)
         self._id_lookups: SingleFlight[str, int] = SingleFlight()
-        self._granted: TTLCache[int, Mapping[str, str]] = TTLCache(
-            MAX_REPOSITORIES, INSTALLATION_KEPT, timer=timing.clock
-        )
         self._identity: AppIdentity | None = None
         self._identifying: SingleFlight[None, AppIdentity] = SingleFlight()
 
@@ -149,7 +146,6 @@ class GitHubApp:
     def forget(self, installation: int) -> None:
         """Forget what an installation granted: its repositories, its permissions or its state have changed."""
         self._tokens.forget(installation)
-        self._granted.pop(installation, None)
         for name in [name for name, number in self._installations.items() if number == installation]:
             del self._installations[name]
             self._ids.pop(name, None)
@@ -173,18 +169,16 @@ class GitHubApp:
 
         https://docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app
         """
-        known = self._granted.get(installation)
-        wanted = access if known is None else access.within(known)
         try:
-            return await self._post_token(installation, where, wanted)
+            return await self._post_token(installation, where, access)
         except BadRequest as error:
             if not is_unprocessable(error):
                 raise
         # One of the permissions is not granted, or the repository is not among the installation's.
-        granted = self._granted[installation] = await self._read_granted(installation)
-        if access.within(granted) == wanted:
+        less = access.within(await self._read_granted(installation))
+        if less == access:
             raise NotInstalled(NOT_AMONG.format(installation=installation))
-        return await self._post_token(installation, where, access.within(granted))
+        return await self._post_token(installation, where, less)
 
     async def _post_token(self, installation: int, where: Mapping[str, Any], access: Access) -> Payload:
         url, asked = "/app/installations/{installation_id}/access_tokens", {"installation_id": str(installation)}
