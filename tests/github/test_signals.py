@@ -125,7 +125,8 @@ async def test_another_app_is_not_asked_about_for_workflows(world: World) -> Non
 
 
 async def ours_in(world: World, *branches: str) -> Ours:
-    me = await world.pipeline.app.identity()
+    app = world.pipeline.app
+    me = await app.identity(await app.installation_for(FULL_NAME))
     return Ours(me.app_id, me.user_id, frozenset({"ci/skip"}), frozenset(branches))
 
 
