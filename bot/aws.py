@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from bot.errors import SettingsError, TryAgain, UserError
+from bot.patterns import Pattern
 from bot.urls import http_url
 
 CONNECT_TIMEOUT, READ_TIMEOUT = 5, 30
@@ -58,13 +58,13 @@ _BAD_CREDENTIALS = {
 }
 _OTHER_REGION = {"301", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "PermanentRedirect"}
 _WRONG_CLOCK = {"RequestTimeTooSkewed", "RequestExpired"}
-_PASSING = re.compile(
+_PASSING = Pattern(
     r"Throttl|SlowDown|TooManyRequests|RequestLimitExceeded|OverLimit|RequestTimeout$|ConditionalRequestConflict"
     r"|OperationAborted|InternalError|ServiceUnavailable"
 )
 """Codes of what is over by itself, whatever their status; besides 408, 429 and every 5xx."""
 
-_QUEUE_REGION = re.compile(r"https?://sqs\.([a-z0-9-]+)\.(?:amazonaws\.com(?:\.cn)?|api\.aws)/")
+_QUEUE_REGION = Pattern(r"https?://sqs\.([a-z0-9-]+)\.(?:amazonaws\.com(?:\.cn)?|api\.aws)/")
 
 Result = TypeVar("Result")
 

@@ -7,7 +7,6 @@ neither chained nor put into words.
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, Literal
 
 import aiohttp
@@ -19,9 +18,12 @@ from bot.errors import SettingsError, TryAgain, UserError
 from bot.github.errors import seconds_in
 from bot.news import News
 from bot.news_text import as_discord, as_slack
+from bot.patterns import Pattern
 from bot.settings import Settings
 
 Channel = Literal["discord", "slack"]
+
+_WORD = Pattern("[a-z_]{1,60}")
 
 NAMES: dict[Channel, str] = {"discord": "Discord", "slack": "Slack"}
 VARIABLES: dict[Channel, str] = {"discord": "DISCORD_WEBHOOK_URL", "slack": "SLACK_WEBHOOK_URL"}
@@ -113,8 +115,8 @@ def _said(body: bytes) -> dict[str, Any]:
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
-        word = re.fullmatch(rb"[a-z_]{1,60}", body.strip())
-        return {"error": word[0].decode()} if word else {}
+        word = body.strip().decode(errors="replace")
+        return {"error": word} if _WORD.fullmatch(word) else {}
     return said if isinstance(said, dict) else {}
 
 

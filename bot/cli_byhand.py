@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -21,6 +20,7 @@ from bot.config import Config, load_config
 from bot.engine.database import Database
 from bot.errors import TryAgain, UserError
 from bot.github.client import GitHub
+from bot.patterns import Pattern
 from bot.results.byhand import GOOD, ByHand, Found, Outcome, in_bucket, in_folder
 from bot.results.state import Run, RunState
 from bot.results.store import ResultsStore
@@ -41,7 +41,7 @@ STILL_GOING_ON = "not all check runs are written after {seconds:g} s; it goes on
 GONE = "stored, and not in the bucket any more; it stays stored"
 HEADERS = ("RECEIVED", "REPOSITORY", "LAB", "TARGET", "COMMIT", "RUN", "SUITE", "STATE", "REASON")
 
-_S3_URL = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?", re.DOTALL)
+_S3_URL = Pattern(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?", dot_is_any=True)
 
 Take = Callable[[Found], Awaitable[Outcome]]
 

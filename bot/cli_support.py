@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bot.errors import SettingsError, StartError, UserError
+from bot.patterns import Pattern
 from bot.redaction import AWS_SECRETS, Redactor
 from bot.terminal import printable
 
@@ -32,7 +32,7 @@ class Matching(click.ParamType[str]):
     name = "text"
 
     def __init__(self, pattern: str, words: str) -> None:
-        self._pattern = re.compile(pattern)
+        self._pattern = Pattern(pattern)
         self._words = words
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ from bot.cli_support import AS_WRITTEN, REPOSITORY, Matching, config_option, jso
 from bot.config import load_config
 from bot.config.results import Results
 from bot.errors import UserError
+from bot.patterns import Pattern
 from bot.results.admission import lab_of
 from bot.results.checking import check_files
 from bot.results.limits import Refused
@@ -43,14 +43,14 @@ the bot reads it within a minute or so, and the check run is hardware/{lab}/{tar
 if there is none: the bot's /api/v1/repos/{repository}/results/runs?sha={sha} tells what became of the run, and why"""
 WRITTEN, THERE = "uploaded", "there already"
 
-_SHARD = re.compile(r"([1-9][0-9]{0,4})/([1-9][0-9]{0,4})")
+_SHARD = Pattern(r"([1-9][0-9]{0,4})/([1-9][0-9]{0,4})")
 
 
 SEGMENT = Matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "a name of letters, digits, . _ and -, as in example-lab")
 SHA = Matching(r"[0-9a-f]{40}", "the whole SHA of a commit, 40 hexadecimal digits in small letters")
 RUN_ID = Matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", "a name of up to 100 letters, digits, . _ and -")
 SUITE = Matching(r"[A-Za-z0-9][A-Za-z0-9._+ /-]{0,99}", "up to 100 letters, digits, blanks and . _ + / -")
-SHARD = Matching(_SHARD.pattern, "the shard's number and how many there are, as in 1/4")
+SHARD = Matching(_SHARD.source, "the shard's number and how many there are, as in 1/4")
 PAIR = Matching(r"(?s)[^=]+=.*", "KEY=VALUE")
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
+
+from rapidfuzz import fuzz
 
 if TYPE_CHECKING:
     from bot.config.types import Role
@@ -152,7 +153,7 @@ def folded(text: str) -> str:
 
 def likeness(left: str, right: str) -> float:
     """Say from 0 to 1 how like two texts are, spaces and hyphens apart."""
-    return SequenceMatcher(None, _squeezed(left), _squeezed(right), autojunk=False).ratio()
+    return fuzz.ratio(_squeezed(left), _squeezed(right)) / 100
 
 
 def _squeezed(text: str) -> str:

@@ -16,7 +16,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -25,6 +24,7 @@ from itertools import pairwise
 
 from bot.command_registry import Arguments, CommandSpec, Registry, folded, likeness
 from bot.github.markdown import HOLE, Line, lines_alone, visible_lines
+from bot.patterns import SPACE, Pattern, escape
 
 __all__ = ["Arguments", "BadCommand", "Command", "CommandSpec", "Registry", "new_commands", "parse"]
 
@@ -52,20 +52,17 @@ _SLIP = 0.8
 
 _INVISIBLE = "\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
 """Characters without a shape of their own, which keyboards and copying leave behind."""
-_INVISIBLE_ANYWHERE = re.compile(f"[{_INVISIBLE}]")
-_BEFORE_MENTION = re.compile(rf"[\s{_INVISIBLE}]*")
-_AFTER_MENTION = re.compile(rf"[,:;.!?{_INVISIBLE}]*(?=\s|$)")
+_INVISIBLE_ANYWHERE = Pattern(f"[{_INVISIBLE}]+")
+_BEFORE_MENTION = Pattern(f"^[{SPACE}{_INVISIBLE}]*")
+_AFTER_MENTION = Pattern(f"[,:;.!?{_INVISIBLE}]*(?:[{SPACE}]|$)")
 _AFTER_WORD = ",:;.!"
-_LINE_END = re.compile("\r\n|\r|\n")
-_UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_LINE_END = Pattern(r"\r\n|\r|\n")
+_UNWRITABLE = Pattern(r"[\x00-\x1f\x7f-\x9f\x{fffd}]")
 _POLITE = frozenset({"please", "pls", "plz", "kindly", "thanks", "thank", "you", "thx", "ty", "cheers"})
-_EMOJI = re.compile(r":[a-z0-9_+-]+:", re.IGNORECASE)
-_WORD = re.compile(
-    rf"""\s*(?:
-        (?: "(?P<straight>[^"{HOLE}]*)" | “(?P<curly>[^”{HOLE}]*)” | '(?P<single>[^'{HOLE}]*)' | (?P<hole>{HOLE}) )
-        [{_AFTER_WORD}]*(?=\s|$)
-        | (?P<bare>\S+) )""",
-    re.VERBOSE,
+_EMOJI = Pattern(r":[a-z0-9_+-]+:", ignore_case=True)
+_WORD = Pattern(
+    rf"""[{SPACE}]*(?:(?:"(?P<straight>[^"{HOLE}]*)"|“(?P<curly>[^”{HOLE}]*)”|'(?P<single>[^'{HOLE}]*)'|(?P<hole>{HOLE}))"""
+    rf"[{_AFTER_WORD}]*(?:[{SPACE}]|$)|(?P<bare>[^{SPACE}]+))"
 )
 
 
@@ -163,7 +160,7 @@ def new_commands(
 
 def _anywhere(text: str, registry: Registry, mentions: Sequence[str]) -> Counter[Command]:
     """Count what each line would ask for from each mention on if nothing around it hid it; without any limit."""
-    starts = re.compile("|".join(map(re.escape, mentions)), re.IGNORECASE)
+    starts = Pattern("|".join(map(escape, mentions)), ignore_case=True)
     pieces: Counter[str] = Counter()
     for line in _typed_lines(text):
         found = [match.start() for match in starts.finditer(line)]
@@ -224,10 +221,11 @@ def _all(text: str, registry: Registry, mentions: Sequence[str]) -> Iterator[Com
 
 def _called(text: str, mentions: Sequence[str]) -> tuple[str, str] | None:
     """Split a line into the mention that it begins with and the rest; None where it does not call the bot."""
-    start = _BEFORE_MENTION.sub("", text, count=1)
+    start = _BEFORE_MENTION.sub("", text)
     for mention in mentions:
-        if start[: len(mention)].lower() == mention.lower() and (end := _AFTER_MENTION.match(start, len(mention))):
-            return mention, start[end.end() :].strip()
+        name, rest = start[: len(mention)], start[len(mention) :]
+        if name.lower() == mention.lower() and (end := _AFTER_MENTION.match(rest)):
+            return mention, rest[end.end() :].strip()
     return None
 
 
@@ -254,7 +252,7 @@ def _words(rest: str, holes: Sequence[str | None]) -> Iterator[_Word]:
     remaining = iter(holes)
     for match in _WORD.finditer(rest):
         if (bare := match["bare"]) is None:
-            quoted = next(remaining) if match["hole"] else next(filter(None, match.group(1, 2, 3)), "")
+            quoted = next(remaining) if match["hole"] else next(filter(None, match.groups()[:3]), "")
             if quoted is None:
                 raise _Fault(NOT_A_NAME)
             yield _Word(quoted.strip(), quoted=True)

@@ -6,13 +6,13 @@ predecessor was not executable for days, which its CI took for "run the slow tes
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.config.types import matches
 from bot.github.markdown import truncate
+from bot.patterns import Pattern
 from bot.terminal import printable
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ IN_NO_IMAGE = "The images stay as they are: nothing that they are made of is cha
 LONGEST_NAME = 60
 """Characters of a file's name that are shown; its end tells more than its beginning."""
 
-_TAG = re.compile(r"\[(.*?)\]")
+_TAG = Pattern(r"\[(.*?)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def has_tag(title: str, tag: str) -> bool:
     Upper and lower case and the width of blanks do not matter; the predecessor's check was exact in both but for blanks
     at the ends.
     """
-    return bool(tag) and any(_folded(found) == _folded(tag) for found in _TAG.findall(title))
+    return bool(tag) and any(_folded(found[1]) == _folded(tag) for found in _TAG.finditer(title))
 
 
 def needs_files(skip: SkipCi | None, docker: RebuildDocker | None, title: str) -> bool:

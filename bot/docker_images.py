@@ -16,27 +16,37 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from bot.errors import UserError
 from bot.github.markdown import code
+from bot.patterns import SPACE, Pattern
 
 SECTION = "jenkins"
 MOST_IMAGES = 100
 """Images of one file."""
+LONGEST_LINE = 1_000
+"""Characters of one line."""
+MOST_REFERENCES = 20
+"""References `%(name)s` that are followed for one value, those in what they lead to included."""
 
-BUILT = re.compile(r"[0-9]+-[0-9]+-[a-z0-9]+")
+BUILT = Pattern(r"[0-9]+-[0-9]+-[a-z0-9]+")
 """A tag that a build gives: date, time and commit."""
 _PART = r"[a-z0-9][a-z0-9._-]{0,127}"
 _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
-IMAGE = re.compile(rf"(?P<namespace>{_PART})/(?P<name>{_PART}):(?P<tag>{_TAG})")
-HOSTED = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*(?::[0-9]{1,5})?(?:/[A-Za-z0-9_][A-Za-z0-9._:@+-]*)+")
+IMAGE = Pattern(rf"(?P<namespace>{_PART})/(?P<name>{_PART}):(?P<tag>{_TAG})")
+HOSTED = Pattern(r"[A-Za-z0-9][A-Za-z0-9.-]*(?::[0-9]{1,5})?(?:/[A-Za-z0-9_][A-Za-z0-9._:@+-]*)+")
 """An image that names the host of its registry, as far as matters here: it means nothing to a shell."""
-_SHARING = re.compile(rf"(?P<namespace>{_PART})/(?P<name>{_PART}):%\((?P<variable>[^()\s]+)\)s")
-_LINE = re.compile(r"(?P<before>(?P<key>[^\s#;\[=:][^=:]*?)\s*[=:]\s*)(?P<value>[^\r]*?)(?P<after>\s*)")
-_HEADER = re.compile(r"\[(?P<name>[^\]]+)\]")
+_SHARING = Pattern(rf"(?P<namespace>{_PART})/(?P<name>{_PART}):%\((?P<variable>[^(){SPACE}]+)\)s")
+_LINE = Pattern(
+    rf"(?P<before>(?P<key>[^{SPACE}#;\[=:][^=:]*?)[{SPACE}]*[=:][{SPACE}]*)(?P<value>[^\r]*?)(?P<after>[{SPACE}]*)"
+)
+_REFERENCE = Pattern(r"\((?P<name>[^)]+)\)s")
+_HEADER = Pattern(r"\[(?P<name>[^\]]+)\]")
 
 MALFORMED = "the file of images cannot be read: {problem}"
 NO_SECTION = f"the file of images has no section [{SECTION}]"
+TOO_LONG = f"the file of images has a line of more than {LONGEST_LINE} characters, the most that is read"
 TOO_MANY = f"the file of images names {{count}} images; up to {MOST_IMAGES} are looked after"
 NOT_KEPT = "the tags of {names} cannot be changed in place: write each image as NAMESPACE/NAME:TAG in a line of its own"
 
@@ -98,13 +108,56 @@ def has_host(image: str) -> bool:
 
 def read_images(text: str) -> dict[str, str]:
     """Return all values of the section by their keys, in small letters, as configparser does. Raises `UserError`."""
-    parser = configparser.ConfigParser()
     try:
-        parser.read_string(text)
+        parser = _Parser.of(text)
         return dict(parser.items(SECTION)) if parser.has_section(SECTION) else _none()
     except configparser.Error as error:
         problem = " ".join(str(error).split())
     raise UserError(MALFORMED.format(problem=problem))
+
+
+class _References(configparser.Interpolation):
+    """Follow `%(name)s` as `BasicInterpolation` does, but no more than MOST_REFERENCES for one value.
+
+    That one follows ten levels of any number each, with which one line of each level fills all memory.
+    """
+
+    def before_get(  # type: ignore[override]  # typeshed names the parser's type more narrowly than the library does
+        self, parser: configparser.RawConfigParser, section: str, option: str, value: str, defaults: Mapping[str, str]
+    ) -> str:
+        parts, pending, followed = list[str](), [value], 0
+        while pending:
+            before, percent, rest = pending.pop().partition("%")
+            parts.append(before)
+            reference = _REFERENCE.match(rest)
+            if percent and rest.startswith("%"):
+                parts.append("%")
+                pending.append(rest[1:])
+            elif percent and reference is None:
+                raise configparser.InterpolationSyntaxError(option, section, f"a lone % in {value!r}; write %% for one")
+            elif reference is not None and percent:
+                name, followed = parser.optionxform(reference["name"]), followed + 1
+                if name not in defaults:
+                    raise configparser.InterpolationMissingOptionError(option, section, value, name)
+                if followed > MOST_REFERENCES:
+                    raise configparser.InterpolationDepthError(option, section, value)
+                pending += [rest[reference.end() :], defaults[name]]
+        return "".join(parts)
+
+
+class _Parser(configparser.ConfigParser):
+    """Reads as `ConfigParser` does, each line in linear time: its own pattern tries every way to part spaces."""
+
+    OPTCRE = re.compile(r"(?P<option>[^=:]*+)(?P<vi>[=:])\s*+(?P<value>.*)")
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Return the file, read. Raises `UserError` and configparser's errors."""
+        if any(len(line) > LONGEST_LINE for line in text.splitlines()):
+            raise UserError(TOO_LONG)
+        parser = cls(interpolation=_References())
+        parser.read_string(text)
+        return parser
 
 
 def _none() -> dict[str, str]:
@@ -113,15 +166,14 @@ def _none() -> dict[str, str]:
 
 def places(text: str, namespaces: Sequence[str]) -> list[Place]:
     """Return the images of some namespaces. Raises `UserError`."""
-    raw = configparser.RawConfigParser()
     images = read_images(text)
-    raw.read_string(text)
+    raw = _Parser.of(text)
     found = []
     for key, image in images.items():
         whole = IMAGE.fullmatch(image)
         if whole is None or whole["namespace"] not in namespaces:
             continue
-        sharing = _SHARING.fullmatch(raw.get(SECTION, key))
+        sharing = _SHARING.fullmatch(raw.get(SECTION, key, raw=True))
         variable = sharing["variable"].lower() if sharing else ""
         found.append(Place(key, whole["namespace"], whole["name"], whole["tag"], variable))
     if len(found) > MOST_IMAGES:

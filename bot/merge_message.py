@@ -7,12 +7,15 @@ such as `@T.prim_func` wherever they stand, for no account can be called so.
 
 from __future__ import annotations
 
-import re
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markdown_it import MarkdownIt
+
+from bot.patterns import SPACE, Pattern, PatternMatch
 
 if TYPE_CHECKING:
     from bot.events import Person
@@ -24,21 +27,25 @@ TEXT, CODE, COMMENT = "text", "code", "comment"
 # Blocks alone: what is inside of them is read here, for the parser does not tell where in the text it found it.
 _PARSER = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).disable(["inline", "text_join"])
 _BLOCKS = frozenset({"fence", "code_block", "html_block", "inline"})
-_STOP = re.compile(r"\\.|`+|<!--", re.DOTALL)
-_BACKTICKS = re.compile("`+")
-_CHECKED = re.compile(r"^\[[xX]\]$")
-_BEGINS_UNIT = re.compile(r"\s*(?:#{1,6}(?:\s|$)|[-*+](?:\s|$)|\d{1,9}[.)](?:\s|$))")
-_BLANK_LINES_FIRST = re.compile(r"\A(?:[ \t]*\n)+")
-_CO_AUTHOR = re.compile(r"^co-authored-by:[ \t]*(?P<name>[^<>\n]*?)[ \t]*<(?P<email>[^<>\s]+)>[ \t]*$", re.I | re.M)
-_ANY_TRAILER = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*: .*")
-_NO_REPLY = re.compile(r"(?:(?P<id>\d+)\+)?(?P<login>[^@]+)@users\.noreply\.github\.com", re.IGNORECASE)
-
-_LOGIN = r"[A-Za-z0-9](?>(?:-?[A-Za-z0-9])*)(?:_[A-Za-z0-9]{3,8})?"
-_MENTION = re.compile(
-    rf"""(?P<address>https?://\S+) | (?<![\w@/]) \\?@ (?={_LOGIN}(?:/[A-Za-z0-9][\w-]*)?(?![\w@] | \.\w))""",
-    re.VERBOSE | re.ASCII,
+_MARK = Pattern(r"\\|`+|<!--")
+_TICKED = frozenset({"[x]", "[X]"})
+_ENDS = f"(?:[{SPACE}]|$)"
+_BEGINS_UNIT = Pattern(rf"[{SPACE}]*(?:#{{1,6}}|[-*+]|\d{{1,9}}[.)]){_ENDS}")
+_BLANK_LINES_FIRST = Pattern(r"\A(?:[ \t]*\n)+")
+_CO_AUTHOR = Pattern(
+    rf"^co-authored-by:[ \t]*(?P<name>[^<>\n]*?)[ \t]*<(?P<email>[^<>{SPACE}]+)>[ \t]*$", ignore_case=True, by_line=True
 )
-"""What GitHub takes for a mention, and addresses, which are left alone."""
+_ANY_TRAILER = Pattern("[A-Za-z0-9][A-Za-z0-9-]*: .*")
+_NO_REPLY = Pattern(
+    r"(?:(?P<id>[0-9]{1,18})\+)?(?P<login>[^@]+)@users\.noreply\.github\.com", ignore_case=True, dot_is_any=True
+)
+
+_AT_OR_ADDRESS = Pattern(r"(?P<address>https?://[^\s\v]+)|\\?@")
+_LOGIN = Pattern("[A-Za-z0-9](?:-?[A-Za-z0-9])*(?:_[A-Za-z0-9]{3,8})?")
+_PART_OF_WORD = Pattern(r"[\w@/]")
+_NAME_GOES_ON = Pattern(r"[\w@]|\.\w")
+_LONGEST_LOGIN = 100
+"""Characters, more than any account's name has: https://docs.github.com/en/rest/users/users"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +158,7 @@ def _words(line: _Line) -> list[str]:
     """Return a line's words; whether a box is ticked makes no other words of it."""
     if line.code:
         return line.text.split()
-    return [_CHECKED.sub("[", word) for word in line.text.replace("[ ]", "[").split()]
+    return ["[" if word in _TICKED else word for word in line.text.replace("[ ]", "[").split()]
 
 
 def _units(lines: Sequence[_Line]) -> Iterator[tuple[list[str], bool]]:
@@ -164,7 +171,7 @@ def _units(lines: Sequence[_Line]) -> Iterator[tuple[list[str], bool]]:
         if unit and (begins or heading or line.code != code):
             yield unit, code
             unit = []
-        unit = [*unit, *words]
+        unit += words
         code, heading = line.code, not line.code and line.text.lstrip().startswith("#")
 
 
@@ -174,29 +181,30 @@ def _without_units(lines: Sequence[_Line], units: Sequence[tuple[list[str], bool
     for words, code in sorted(units, key=lambda unit: -len(unit[0])):
         by_first.setdefault((words[0], code), []).append(words)
     kept: list[_Line] = []
+    words_of = [_words(line) for line in lines]
     at = 0
     while at < len(lines):
-        first = _words(lines[at])[:1]
+        first = words_of[at][:1]
         candidates = by_first.get((first[0], lines[at].code), []) if first else []
-        end = next((end for unit in candidates if (end := _end_of(lines, at, unit))), None)
+        end = next((end for unit in candidates if (end := _end_of(lines, words_of, at, unit))), None)
         if end is None:
             kept.append(lines[at])
         at = end or at + 1
     return kept
 
 
-def _end_of(lines: Sequence[_Line], start: int, unit: Sequence[str]) -> int | None:
+def _end_of(lines: Sequence[_Line], words_of: Sequence[Sequence[str]], start: int, unit: Sequence[str]) -> int | None:
     """Return the line behind a unit that begins with one line and ends with another; None: it is not there."""
-    found: list[str] = []
+    found = 0
     for number in range(start, len(lines)):
-        words = _words(lines[number])
+        words = words_of[number]
         if lines[number].code != lines[start].code or not (words or lines[number].code):
             return None
-        found += words
-        if len(found) >= len(unit):
-            return number + 1 if found == unit else None
-        if found != unit[: len(found)]:
+        if unit[found : found + len(words)] != words:
             return None
+        found += len(words)
+        if found == len(unit):
+            return number + 1
     return None
 
 
@@ -209,17 +217,29 @@ def _without_comments(text: str) -> str:
 
 
 def _without_mentions(pieces: Iterable[tuple[str, str]]) -> str:
-    return "".join(_MENTION.sub(_bare, part) if kind == TEXT else part for part, kind in pieces)
+    return "".join(_unmentioned(part) if kind == TEXT else part for part, kind in pieces)
 
 
-def _bare(found: re.Match[str]) -> str:
-    return found["address"] or ""
+def _unmentioned(text: str) -> str:
+    """Take the `@` out of what GitHub takes for a mention; addresses are left alone."""
+
+    def without(found: PatternMatch) -> str:
+        name = text[found.end() : found.end() + _LONGEST_LOGIN]
+        login = None if found["address"] else _LOGIN.match(name)
+        if login is None or _NAME_GOES_ON.match(name[login.end() :]):
+            return found[0]
+        if not _PART_OF_WORD.match(text[max(0, found.start() - 1) : found.start()]):
+            return ""
+        return "\\" if found[0] == "\\@" else found[0]
+
+    return _AT_OR_ADDRESS.sub(without, text)
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
     """Yield a text in pieces: `TEXT`, `CODE` or `COMMENT`."""
     # Not `splitlines`, which knows more ends of lines than Markdown does.
-    lines = re.findall(r"[^\n]*\n|[^\n]+$", text)
+    *ended, last = text.split("\n")
+    lines = [*(f"{line}\n" for line in ended), last]
     done = 0
     for token in _PARSER.parse(text):
         if token.type not in _BLOCKS or not token.map or token.map[0] < done:
@@ -244,19 +264,37 @@ def _scan(block: str, *, unclosed_hides: bool = False) -> Iterator[tuple[str, st
 
     https://spec.commonmark.org/0.31.2/#code-spans, https://spec.commonmark.org/0.31.2/#html-comment
     """
+    marks = list(_MARK.finditer(block))
+    runs: dict[int, list[int]] = defaultdict(list)
+    for mark in marks:
+        if mark[0][0] == "`":
+            runs[len(mark[0])].append(mark.start())
     begin = at = 0
     last_end = block.rfind("-->")
-    while found := _STOP.search(block, at):
-        at = found.end()
+    for mark in marks:
+        start = max(mark.start(), at)
+        if start >= mark.end():
+            continue  # it is part of what was read already
+        at = mark.end()
         kind, end = TEXT, None
-        if found[0] == "<!--" and found.start() + 2 <= last_end:
-            kind, end = COMMENT, block.index("-->", found.start() + 2) + len("-->")
-        elif found[0] == "<!--" and unclosed_hides:
+        if mark[0] == "\\":
+            at += 1
+        elif mark[0] == "<!--" and start > mark.start():
+            continue  # its beginning is escaped
+        elif mark[0] == "<!--" and start + 2 <= last_end:
+            kind, end = COMMENT, block.index("-->", start + 2) + len("-->")
+        elif mark[0] == "<!--" and unclosed_hides:
             kind, end = COMMENT, len(block)
-        elif found[0].startswith("`") and not unclosed_hides:
-            kind, end = CODE, next((b.end() for b in _BACKTICKS.finditer(block, at) if b[0] == found[0]), None)
+        elif mark[0] != "<!--" and not unclosed_hides:
+            kind, end = CODE, _closing(runs[at - start], at, at - start)
         if end is not None:
-            yield block[begin : found.start()], TEXT
-            yield block[found.start() : end], kind
+            yield block[begin:start], TEXT
+            yield block[start:end], kind
             begin = at = end
     yield block[begin:], TEXT
+
+
+def _closing(runs: Sequence[int], behind: int, length: int) -> int | None:
+    """Return the end of the first run of back-ticks, of those of one length, that begins behind a place."""
+    index = bisect_left(runs, behind)
+    return runs[index] + length if index < len(runs) else None

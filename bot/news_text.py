@@ -6,13 +6,13 @@ its own http or https address, or break a limit; what does not fit is counted, a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
 from bot.github.markdown import BREAK, TEXT_LIMIT, code, escape, plain, truncate
 from bot.news import Item, News
+from bot.patterns import Pattern
 from bot.urls import linkable
 
 GOOD, BAD = "✅", "❌"
@@ -155,15 +155,17 @@ def _inert(text: str) -> str:
     return plain(text).replace("<", f"<{BREAK}")
 
 
-_DISCORD_MARKUP = re.compile(r"[\\`*_~|<>\[\]#]|^[-+]|^\d+(?=\.)")
-_DISCORD_INVITE = re.compile(r"(?<=discord)(?=\.gg|\.com|app\.com)", re.IGNORECASE)
+_DISCORD_MARKUP = Pattern(r"[\\`*_~|<>\[\]#]|^[-+]|^\p{Nd}+\.")
+_DISCORD_INVITE = Pattern(r"(discord)(\.gg|\.com|app\.com)", ignore_case=True)
 """An invitation is shown as such even without a scheme."""
 
 
 def _discord(text: str) -> str:
     """Return text as Discord's Markdown that shows it: any character but letters, digits and spaces can be escaped."""
-    broken = _DISCORD_INVITE.sub(BREAK, plain(text))
-    return _DISCORD_MARKUP.sub(lambda found: f"{found[0]}{BREAK}" if found[0].isdigit() else f"\\{found[0]}", broken)
+    broken = _DISCORD_INVITE.sub(lambda found: f"{found[1]}{BREAK}{found[2]}", plain(text))
+    return _DISCORD_MARKUP.sub(
+        lambda found: f"{found[0][:-1]}{BREAK}." if found[0][0].isdigit() else f"\\{found[0]}", broken
+    )
 
 
 _SLACK_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})

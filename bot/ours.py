@@ -7,18 +7,18 @@ nobody has tested. So everybody who reads how a commit stands asks here.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from bot.effects.nightly import STATUS
+from bot.patterns import Pattern
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
     from bot.github.app import AppIdentity
     from bot.payload import Payload
 
-_APP_PICTURE = re.compile(r"/in/([0-9]{1,18})(?:\?|$)")
+_APP_PICTURE = Pattern(r"/in/([0-9]{1,18})(?:\?|$)")
 """As in `https://avatars.githubusercontent.com/in/15368`; people's pictures are below `/u/`."""
 OF_PULL_REQUESTS = frozenset({"pull_request", "pull_request_target"})
 """Events whose runs belong to a pull request: its branch, perhaps a fork's, may have the name of one of ours."""

@@ -5,8 +5,9 @@ Nothing should put a secret where this is needed. Errors of libraries sometimes 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
+
+from bot.patterns import Pattern, escape
 
 REDACTED = "[redacted]"
 AWS_SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
@@ -16,20 +17,24 @@ SHORTEST_SECRET = 4
 
 _SHAPES = (
     # Keys in PEM form (RFC 7468), whole, cut off, or with their line ends escaped.
-    (re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.S), REDACTED),
+    ("", r"(?s:-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z))", ""),
     # GitHub's tokens (https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github#githubs-token-formats)
-    (re.compile(r"\b(?:gh[a-z]_[A-Za-z0-9_.\-]{10,}|github_pat_[A-Za-z0-9_]{10,})"), REDACTED),
+    ("", r"\b(?:gh[a-z]_[A-Za-z0-9_.\-]{10,}|github_pat_[A-Za-z0-9_]{10,})", ""),
     # JSON web tokens (RFC 7519), signed or not.
-    (re.compile(r"\beyJ[A-Za-z0-9_\-]{5,}\.[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]*)?"), REDACTED),
+    ("", r"\beyJ[A-Za-z0-9_\-]{5,}\.[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]*)?", ""),
     # Credentials of an Authorization header (RFC 9110, 11.6.2).
-    (re.compile(r"\b(bearer|basic|token) +[A-Za-z0-9._~+/=\-]{8,}", re.I), rf"\1 {REDACTED}"),
+    (r"\b(?i:bearer|basic|token) +", r"[A-Za-z0-9._~+/=\-]{8,}", ""),
     # The password of a URL (RFC 3986, 3.2.1); it ends at the last @ before the path.
-    (re.compile(r"(://[^\s/?#:@]*):[^\s/?#]+@"), rf"\1:{REDACTED}@"),
+    (r"://[^\s/?#:@]*:", r"[^\s/?#]+", "@"),
     # Webhook addresses of Slack and Discord are secrets as a whole; access keys and signatures of AWS.
-    (re.compile(r"(hooks\.slack\.com/\w+|discord(?:app)?\.com/api/webhooks)/[\w/\-]+"), rf"\1/{REDACTED}"),
-    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), REDACTED),
-    (re.compile(r"(X-Amz-(?:Signature|Credential|Security-Token)=)[^&\s]+", re.I), rf"\1{REDACTED}"),
+    (r"(?:hooks\.slack\.com/\w+|discord(?:app)?\.com/api/webhooks)/", r"[\w/\-]+", ""),
+    ("", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b", ""),
+    (r"(?i:X-Amz-(?:Signature|Credential|Security-Token)=)", r"[^&\s]+", ""),
 )
+"""What stands before a secret, the secret itself, and what stands behind it; the first and the last are kept."""
+_SECRETS = [Pattern(f"({before}){secret}({after})") for before, secret, after in _SHAPES]
+_ANY_SECRET = Pattern("|".join(map("".join, _SHAPES)))
+"""Most texts hold none: one search tells."""
 
 
 class Redactor:
@@ -39,14 +44,14 @@ class Redactor:
         forms = {form for secret in secrets for form in _forms(secret) if len(form) >= SHORTEST_SECRET}
         # Longest first: a secret that contains another one must go as a whole.
         ordered = sorted(forms, key=lambda form: (-len(form), form))
-        self._known = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+        self._known = Pattern("|".join(map(escape, ordered))) if ordered else None
 
     def text(self, text: str) -> str:
         """Return the text without secrets."""
         if self._known is not None:
             text = self._known.sub(REDACTED, text)
-        for shape, replacement in _SHAPES:
-            text = shape.sub(replacement, text)
+        for shape in _SECRETS if _ANY_SECRET.search(text) else ():
+            text = shape.sub(lambda found: f"{found[1]}{REDACTED}{found[2]}", text)
         return text
 
     def value(self, value: object) -> object:

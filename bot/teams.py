@@ -7,7 +7,6 @@ topic.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from bot.events import person_or_ghost
 from bot.github.markdown import HOLE, code, visible_lines
 from bot.github.mentions import login_or_team, mentioned
+from bot.patterns import Pattern
 from bot.payload import Payload
 from bot.titles import folded, tags_of
 
@@ -30,10 +30,10 @@ LONGEST_TOPIC = 50
 FOLLOWED = "**Teams:** cc {names}, for {topics}."
 AND = " and "
 
-_BULLET = re.compile(r"[ \t]*[-*+][ \t]")
-_LINE_END = re.compile(r"\r\n|\r|\n")
-_TASK = re.compile(r"^\[[ xX]\] ")
-_BETWEEN = re.compile(r" ?[,;&] ?(?:and )?| and | ")
+_BULLET = Pattern(r"[ \t]*[-*+][ \t]")
+_LINE_END = Pattern(r"\r\n|\r|\n")
+_TASK = Pattern(r"^\[[ xX]\] ")
+_BETWEEN = Pattern(r" ?[,;&] ?(?:and )?| and | ")
 _AROUND_TOPIC = " :-\N{EN DASH}\N{EM DASH}"
 _AFTER_NAME = ".,;:"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Sequence
 
+from bot.patterns import Pattern
+
 # Control characters, and those that turn the direction of text around (https://trojansource.codes).
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = Pattern(r"[\x00-\x1f\x7f-\x9f\x{2028}\x{2029}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]")
 
 
 def printable(text: str) -> str:

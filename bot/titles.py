@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from bot.patterns import Pattern
 
-_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+_BRACKETS = Pattern(r"\[([^\[\]]*)\]")
 
 
 def tags_of(title: str) -> tuple[str, ...]:
@@ -12,7 +12,7 @@ def tags_of(title: str) -> tuple[str, ...]:
 
     The predecessor took `[]` for a tag, and `[a, b]` for one (TVM #11454, #11455).
     """
-    written = (tag.strip() for found in _BRACKETS.findall(title) for tag in found.split(","))
+    written = (tag.strip() for found in _BRACKETS.finditer(title) for tag in found[1].split(","))
     return tuple(dict.fromkeys(tag for tag in written if tag))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from urllib.parse import SplitResult, quote, urlsplit
+
+from bot.patterns import Pattern
 
 NOT_AN_ADDRESS = "must be a web address that starts with https:// or http:// and names a host"
 NO_CREDENTIALS = "must not hold a user name or password"
@@ -13,13 +14,13 @@ NOT_ENCRYPTED = "must start with https://, for a password is sent to it (http://
 
 NOT_HTTPS = "must start with https://"
 
-_WRITABLE = re.compile(r"[!#-;=?-\[\]_a-z~]+")
+_WRITABLE = Pattern(r"[!#-;=?-\[\]_a-z~]+")
 """What a URL may hold as it is (RFC 3986, section 2); a backslash, which browsers read as `/`, is not part of it."""
 
 LONGEST_LINK = 800
 """Characters of an address that is linked; longer ones are nothing that people follow."""
 
-_HOST = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\.?")
+_HOST = Pattern(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\.?")
 
 
 def http_url(text: str) -> str:

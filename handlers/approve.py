@@ -7,8 +7,6 @@ https://docs.github.com/en/actions/how-tos/manage-workflow-runs/approve-runs-fro
 
 from __future__ import annotations
 
-import re
-
 from bot.ci.base import CiRun, State
 from bot.ci.restarts import Origin
 from bot.commands import Arguments, Command, CommandSpec
@@ -16,6 +14,7 @@ from bot.dialogue import Answer, Asked
 from bot.effects.actions import ApproveRun
 from bot.github.markdown import code, truncate
 from bot.heads import head_of
+from bot.patterns import Pattern
 
 APPROVE_CI = CommandSpec(
     name="approve ci",
@@ -40,7 +39,7 @@ UNKNOWN_HEAD = (
 APPROVING = "Approving on {sha}: {names}."
 NOTHING_WAITS = "No workflow run of this pull request waits for approval on {sha}."
 MOST_LISTED = 10
-_SHA = re.compile(r"[0-9a-fA-F]{7,40}")
+_SHA = Pattern(r"[0-9a-fA-F]{7,40}")
 
 
 async def approve_ci(asked: Asked, command: Command) -> Answer:

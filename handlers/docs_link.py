@@ -7,7 +7,6 @@ pull request's head. The predecessor asked GitHub about every status of every co
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
@@ -15,6 +14,7 @@ from urllib.parse import quote, urlsplit
 from bot.config.docs_link import DocsLink
 from bot.effects.sections import HandOverSection
 from bot.heads import confirmed_head, pulls_with_head
+from bot.patterns import Pattern
 from bot.payload import Payload
 from bot.plan import NOTHING, Context, Plan, Router
 from bot.sections import moment, seconds_since_1970, short
@@ -33,7 +33,8 @@ TROUBLE = "**Docs:** they were built for commit {sha}, and I cannot link them: {
 NO_BUILD = "the target URL names no build of a pull request, as …/PR-12/3/… does"
 NO_HEAD = "{sha} is not the head of #{number}"
 
-_BUILD = re.compile(r"/PR-([1-9][0-9]{0,9})/([0-9]{1,10})(?:/|$)")
+_PLACEHOLDER = Pattern(r"\{(\w+)\}")
+_BUILD = Pattern(r"/PR-([1-9][0-9]{0,9})/([0-9]{1,10})(?:/|$)")
 
 router = Router()
 
@@ -59,7 +60,7 @@ def build_of(target_url: str) -> Build | None:
 def link(config: DocsLink, number: int, build: str, sha: str) -> str:
     """Return where the docs of a build are."""
     values = {"number": str(number), "build": build, "sha": sha}
-    return linkable(re.sub(r"\{(\w+)\}", lambda name: quote(values[name[1]], safe=""), config.link))
+    return linkable(_PLACEHOLDER.sub(lambda name: quote(values[name[1]], safe=""), config.link))
 
 
 async def tell_of_failure(context: Context, told: str) -> Plan:

@@ -6,16 +6,16 @@ What there is to run again is read from the commit. The predecessor had lists of
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from fnmatch import fnmatchcase
+
+from rapidfuzz import fuzz, process
 
 from bot.ci.base import CiRun, Part, State
 from bot.commands import Arguments, Command, CommandSpec
 from bot.dialogue import Answer, Asked, CommandFunction
 from bot.github.markdown import code, truncate
+from bot.patterns import SPACE, Pattern, glob
 from bot.plan import Router
 from handlers.approve import APPROVE_CI, approve_ci
 
@@ -24,7 +24,11 @@ ALL = "all"
 MOST_LISTED = 10
 """Names in one list of the answer; the rest are counted."""
 LONGEST_NAME = 100
-"""Characters of a name that are shown."""
+"""Characters of a name that are shown, and compared with what somebody wrote."""
+MOST_COMPARED = 1_000
+"""Names that an unknown one is compared with: 20 of them take some milliseconds."""
+LIKE_ENOUGH = 50
+"""Per cent of two names that must be the same for one to be proposed for the other."""
 
 RERUN = CommandSpec(
     name="rerun",
@@ -56,7 +60,8 @@ UNTOUCHABLE = "Failed, but not mine to run again: {names}."
 NAMED_UNTOUCHABLE = "Not mine to run again: {names}."
 MORE = "and {count} more"
 
-_EVENT = re.compile(r" \((?:push|pull_request|pull_request_target|merge_group|schedule|workflow_dispatch)\)$")
+_LINK = Pattern(rf"https?://[^{SPACE}()<>\\]+")
+_EVENT = Pattern(r" \((?:push|pull_request|pull_request_target|merge_group|schedule|workflow_dispatch)\)$")
 """What GitHub's pages add to the names of checks."""
 
 router = Router()
@@ -86,7 +91,10 @@ class Decision:
 
 def decide(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Decision:
     """Pick what to run again: what failed, everything that ended, or what one of the names means."""
-    wanted = _named(runs, names) if names else [(run, None) for run in runs]
+    titles = [list(_titles(run)) for run in runs]
+    every = {title for some in titles for title, _ in some}
+    meant = [[_means(name, some, every) for name in names] for some in titles]
+    wanted = _named(runs, meant) if names else [(run, None) for run in runs]
     picks, running, unapproved, untouchable = [], [], [], []
     for run, parts in wanted:
         if run.untouchable:
@@ -100,32 +108,35 @@ def decide(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Decision
             picks.append(_pick(run, parts))
         elif choice == ALL or run.state is State.FAILED:
             picks.append(Pick(run, failed_only=choice != ALL))
-    unmatched = tuple(name for name in names if not any(_means(name, run, runs) for run in runs))
+    unmatched = tuple(name for index, name in enumerate(names) if not any(found[index] for found in meant))
     left = tuple(running), tuple(unapproved), tuple(untouchable)
     return Decision(tuple(picks), *left, unmatched, named=bool(names))
 
 
-def _named(runs: Sequence[CiRun], names: Sequence[str]) -> list[tuple[CiRun, tuple[Part, ...] | None]]:
-    """Return the runs that the names mean; with the parts where they mean parts only, else None."""
+def _named(
+    runs: Sequence[CiRun], meant: Sequence[Sequence[Sequence[Part | None]]]
+) -> list[tuple[CiRun, tuple[Part, ...] | None]]:
+    """Return the runs that names mean, with the parts where they mean parts only; `meant` is by run, then by name."""
     found: list[tuple[CiRun, tuple[Part, ...] | None]] = []
-    for run in runs:
-        meant = [(name, part) for name in names for part in _means(name, run, runs)]
-        if any(part is None for _, part in meant):
+    for run, by_name in zip(runs, meant, strict=True):
+        parts = [part for some in by_name for part in some]
+        if None in parts:
             found.append((run, None))
-        elif meant:
-            found.append((run, tuple(dict.fromkeys(part for _, part in meant if part is not None))))
+        elif parts:
+            found.append((run, tuple(dict.fromkeys(part for part in parts if part is not None))))
     return found
 
 
-def _means(name: str, run: CiRun, runs: Sequence[CiRun]) -> list[Part | None]:
-    """Return what of a run a name means: None for the whole, or its parts.
+def _means(name: str, titles: Sequence[tuple[str, Part | None]], every: Collection[str]) -> list[Part | None]:
+    """Return what of a run, by its titles, a name means: None for the whole, or its parts. `every`: those of all runs.
 
     Case does not matter. A name that something has as it stands is no pattern: jobs may be called `build [arm]`.
     """
     wanted = _EVENT.sub("", name).casefold()
-    if any(wanted == title for each in runs for title, _ in _titles(each)):
-        return [part for title, part in _titles(run) if title == wanted]
-    return [part for title, part in _titles(run) if fnmatchcase(title, wanted)]
+    if wanted in every:
+        return [part for title, part in titles if title == wanted]
+    pattern = glob(wanted)
+    return [part for title, part in titles if pattern.fullmatch(title)]
 
 
 def _titles(run: CiRun) -> Iterator[tuple[str, Part | None]]:
@@ -155,8 +166,12 @@ def explain(runs: Sequence[CiRun], decision: Decision, sha: str, mention: str) -
         command = code(f"{mention} {RERUN.name} {ALL}")
         said = NOTHING_FAILED if ended else NOTHING_ENDED
         lines.append(said.format(sha=shown, names=_listed(ended), command=command))
+    there = {title[:LONGEST_NAME].casefold(): title for run in runs for title in run.names}
+    compared = list(there)[:MOST_COMPARED]
     for name in decision.unmatched:
-        lines.append(NO_MATCH.format(sha=shown, name=_shown(name), nearest=_nearest(name, runs)))
+        close = _nearest(name, compared)
+        proposed = _listed([there[key] for key in close] if close else [run.name for run in runs])
+        lines.append(NO_MATCH.format(sha=shown, name=_shown(name), nearest=NEAREST.format(names=proposed)))
     if decision.running:
         lines.append(LEFT_RUNNING.format(names=_listed([run.name for run in decision.running])))
     if decision.unapproved:
@@ -164,8 +179,9 @@ def explain(runs: Sequence[CiRun], decision: Decision, sha: str, mention: str) -
         lines.append(UNAPPROVED.format(names=names, command=code(f"{mention} {APPROVE_CI.name}")))
     if decision.untouchable:
         failed = all(run.state is State.FAILED for run in decision.untouchable)
-        listed = [f"{_shown(run.name)} ({run.untouchable})" for run in decision.untouchable]
-        lines.append((UNTOUCHABLE if failed else NAMED_UNTOUCHABLE).format(names=_joined(listed)))
+        listed = [f"{_shown(run.name)} ({run.untouchable})" for run in decision.untouchable[:MOST_LISTED]]
+        names = _joined(listed, len(decision.untouchable) - MOST_LISTED)
+        lines.append((UNTOUCHABLE if failed else NAMED_UNTOUCHABLE).format(names=names))
     return "\n".join(lines).strip()
 
 
@@ -180,11 +196,10 @@ def _again(picks: Sequence[Pick], sha: str) -> Iterator[str]:
     yield ""  # ends the list
 
 
-def _nearest(name: str, runs: Sequence[CiRun]) -> str:
-    """Name what is most like a name that nothing has; where nothing is like it, what there is."""
-    there = {title.casefold(): title for run in runs for title in run.names}
-    close = get_close_matches(name.casefold()[:LONGEST_NAME], list(there), n=3, cutoff=0.5)
-    return NEAREST.format(names=_listed([there[key] for key in close] if close else [run.name for run in runs]))
+def _nearest(name: str, there: Sequence[str]) -> list[str]:
+    """Return the names that are most like one that nothing has, the likest first."""
+    wanted = name.casefold()[:LONGEST_NAME]
+    return [one for one, _, _ in process.extract(wanted, there, scorer=fuzz.ratio, limit=3, score_cutoff=LIKE_ENOUGH)]
 
 
 def _shown_pick(pick: Pick) -> str:
@@ -195,7 +210,7 @@ def _shown_pick(pick: Pick) -> str:
 
 
 def _link(run: CiRun) -> str:
-    if not re.fullmatch(r"https?://[^\s()<>\\]+", run.url):
+    if not _LINK.fullmatch(run.url):
         return _shown(run.name)
     return f"[{_shown(run.name)}]({run.url})"
 
@@ -205,12 +220,12 @@ def _shown(name: str) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    return _joined([_shown(name) for name in dict.fromkeys(names)])
+    once = list(dict.fromkeys(names))
+    return _joined([_shown(name) for name in once[:MOST_LISTED]], len(once) - MOST_LISTED)
 
 
-def _joined(shown: Sequence[str]) -> str:
-    more = len(shown) - MOST_LISTED
-    return ", ".join([*shown[:MOST_LISTED], *([MORE.format(count=more)] if more > 0 else [])])
+def _joined(shown: Sequence[str], more: int) -> str:
+    return ", ".join([*shown, *([MORE.format(count=more)] if more > 0 else [])])
 
 
 async def rerun(asked: Asked, command: Command) -> Answer:

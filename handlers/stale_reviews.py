@@ -11,7 +11,6 @@ list`) instead of ending in `|| echo failed`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from bot.effects.remind import Remind, reminded_key
 from bot.github.open_pulls import OpenPull, moment, open_pulls
 from bot.github.ranks import Rank, ranked
 from bot.heads import head_of
+from bot.patterns import Pattern
 from bot.plan import Context, Plan, Router
 from bot.timers import TIMER_DUE, moment_of
 
@@ -43,8 +43,8 @@ TO_AUTHOR = (
 NOBODY = "nobody is to be reminded of any of {count} open pull requests"
 FOUND = "{due} of {count} open pull requests are due, and {told} of them are told of now"
 
-_LOGIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
-_TEAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}/[A-Za-z0-9_.-]{1,100}")
+_LOGIN = Pattern(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_TEAM = Pattern(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}/[A-Za-z0-9_.-]{1,100}")
 _UNITS = (("days", 86_400), ("hours", 3_600), ("minutes", 60))
 
 router = Router()

@@ -7,7 +7,6 @@ https://docs.github.com/en/rest/actions/workflow-runs, https://docs.github.com/e
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from bot.ci.base import CiRun, Part, State, state_of
 from bot.ci.listing import Listing
 from bot.ci.restarts import Origin, why_not_own
 from bot.effects.actions import RerunJob, RerunWorkflow
+from bot.patterns import Pattern
 from bot.payload import Payload
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ TITLE = "GitHub Actions"
 ANOTHER_APP = "belongs to another App: *Re-run* on the pull request's Checks tab asks that App"
 WORKFLOW_RUNS = Listing("/repos/{+repo}/actions/runs?head_sha={sha}", "workflow_runs", "Actions: read")
 CHECK_RUNS = Listing("/repos/{+repo}/commits/{sha}/check-runs", "check_runs", "Checks: read")
-_JOB_URL = re.compile(r"/actions/runs/\d+/job/(\d+)")
+_JOB_URL = Pattern(r"/actions/runs/\d+/job/(\d+)")
 
 
 @dataclass(frozen=True, slots=True)

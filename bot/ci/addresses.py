@@ -6,16 +6,17 @@ names, and only if it is the pull request's own job of a multibranch project; a 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+from bot.patterns import Pattern
+
 _PORTS = {"http": 80, "https": 443}
 _SEGMENT = r"[A-Za-z0-9._~!$&'()*+,;=:@%-]+"
 """One segment of a path as RFC 3986 (section 3.3) writes it: no slash, no control character, no backslash."""
-_PRINTED = re.compile(r"[!-~]+")
-_BUILD = re.compile(rf"(?:/view/{_SEGMENT})*(?P<job>(?:/job/{_SEGMENT})+)/(?P<number>[0-9]{{1,9}})(?:/.*)?")
+_PRINTED = Pattern(r"[!-~]+")
+_BUILD = Pattern(rf"(?:/view/{_SEGMENT})*(?P<job>(?:/job/{_SEGMENT})+)/(?P<number>[0-9]{{1,9}})(?:/.*)?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,18 @@ anybody may name as they like, and stand in comments, in characters that mean no
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 
 from bot.decisions import Decision, Verdict, run_everything
 from bot.errors import PayloadError
+from bot.patterns import Pattern
 from bot.payload import Payload
 
 UNREADABLE = "the answer is none of the bot's"
 LACKING = "the bot's answer does not tell"
 
-_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_OTHER = re.compile(r"[^A-Za-z0-9_ .,:/#@()+=-]")
+_SHA = Pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_OTHER = Pattern(r"[^A-Za-z0-9_ .,:/#@()+=-]")
 _SPELT = str.maketrans({"[": "(", "]": ")", "…": "..."})
 
 

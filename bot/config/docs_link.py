@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 
 from bot.config.keys import Keys
 from bot.config.types import Says, StatusContext
+from bot.patterns import Pattern
 from bot.urls import encrypted_link
 
 PLACEHOLDERS = ("number", "build", "sha")
@@ -16,8 +16,8 @@ PLACEHOLDERS = ("number", "build", "sha")
 
 UNKNOWN_PLACEHOLDER = "must not hold {written}; what is filled in: {known}"
 IN_THE_HOST = "must not hold {written} in the host: what CI says must not choose which server people are sent to"
-_BRACES = re.compile(r"\{[^{}]*\}|[{}]")
-_HOST = re.compile(r"[a-z]+://[^/?#]*", re.IGNORECASE)
+_BRACES = Pattern(r"\{[^{}]*\}|[{}]")
+_HOST = Pattern(r"[a-z]+://[^/?#]*", ignore_case=True)
 
 
 def _fillable(link: str) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
+from rapidfuzz import fuzz, process
 
 from bot.config.keys import key_types
 from bot.config.model import Config, RepositoryConfig
@@ -29,6 +29,8 @@ TOO_MANY = "has more than {limit} items, the most that are allowed"
 WRONG_TYPE = "is {kind}; it must be {words}{remedy}"
 WRONG = "must be {words}{guess}"
 QUOTE_IT = "; put it in quotes"
+LIKE_ENOUGH = 60
+"""Per cent of a word that must be the same for another to be proposed for it."""
 
 _SIMPLE = {str: "text", bool: "true or false", int: "a whole number"}
 
@@ -148,7 +150,7 @@ def _choices(annotation: Any) -> list[str]:
 
 
 def _guess(written: str, choices: Sequence[str]) -> str:
-    close = get_close_matches(shown(written).lower(), choices, n=1)
+    close = process.extractOne(shown(written).lower(), choices, scorer=fuzz.ratio, score_cutoff=LIKE_ENOUGH)
     return f" (did you mean {close[0]}?)" if close else ""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping
 from typing import Annotated
@@ -11,6 +10,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from bot.config.keys import Keys
 from bot.config.types import BranchName, Duration, Says, WebAddress, WholeNumber, seconds
+from bot.patterns import LETTER_OR_DIGIT, Pattern
 
 PLACEHOLDERS = ("test", "path", "name", "suite", "target", "sha")
 """What a lab's `reproduce` may hold between braces."""
@@ -21,7 +21,9 @@ READ_TWICE = (
     "must not give {written} to {word}, where a second shell reads what was quoted for one, and a test's name could "
     "become a command; put {word} into a script of the lab's"
 )
-_SECOND_SHELL = re.compile(r"(?<![\w./-])(ssh|adb|eval)(?![\w./-])")
+_PLACEHOLDER = Pattern(r"\{([a-z_]*)\}")
+_PART_OF_WORD = rf"{LETTER_OR_DIGIT}_./-"
+_SECOND_SHELL = Pattern(rf"(?:^|[^{_PART_OF_WORD}])(ssh|adb|eval)(?:[^{_PART_OF_WORD}]|$)")
 
 SWEEP = "10m"
 """How often the bucket is listed where a queue tells of new runs; it finds what the queue has lost."""
@@ -51,7 +53,7 @@ Contact = Annotated[
 
 def _fillable(template: str) -> str:
     """Return a template in which labs' words can be filled in, quoted for a shell; raise ValueError for others."""
-    for found in re.finditer(r"\{([a-z_]*)\}", template):
+    for found in _PLACEHOLDER.finditer(template):
         if found[1] not in PLACEHOLDERS:
             known = ", ".join(f"{{{known}}}" for known in PLACEHOLDERS)
             raise ValueError(UNKNOWN_PLACEHOLDER.format(written=found[0], known=known))

@@ -6,7 +6,6 @@ is written is what is meant, and a small file cannot unfold into a large one.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +19,7 @@ from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.tokens import DirectiveToken
 
 from bot.config.faults import ConfigError, Fault
+from bot.patterns import Pattern
 
 MAX_BYTES = 256 * 1024
 """Room for more than a thousand repositories; it bounds the time that reading takes."""
@@ -42,6 +42,9 @@ QUOTE_MENTION = 'a value that starts with @ must be in quotes, as in "@ci"'
 NO_TABS = "tabs cannot indent YAML; use spaces"
 NO_TAGS = "tags (!) are not read; write the plain value"
 NO_DIRECTIVES = "directives (%) are not read; remove the line"
+_LINE_END = Pattern(r"\r\n|[\n\r\x85\x{2028}\x{2029}]")
+_INTEGER = Pattern("[-+]?[0-9]{1,18}")
+
 NOT_YAML = "not valid YAML: {problem}"
 KEY_NOT_TEXT = "a key must be plain text"
 TWICE = "written twice; the first is in line {line}, keep one of them"
@@ -126,7 +129,7 @@ def _decode(raw: bytes, file: str, most: int) -> str:
 
 
 def _place(before: str) -> tuple[int, int]:
-    lines = re.split(r"\r\n|[\n\r\x85\u2028\u2029]", before)
+    lines = _LINE_END.split(before)
     return len(lines), len(lines[-1]) + 1
 
 
@@ -224,7 +227,7 @@ def _scalar(tag: str, text: str) -> Scalar:
             return None
         case "bool":
             return text.lower() == "true"
-        case "int" if re.fullmatch(r"[-+]?[0-9]{1,18}", text):
+        case "int" if _INTEGER.fullmatch(text):
             return int(text)
         case "int" | "float":
             return float("nan")  # a number no key of ours takes: hexadecimal, a fraction, astronomic

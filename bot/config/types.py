@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -18,6 +17,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
+from bot.patterns import glob
 from bot.urls import encrypted_url, http_url
 
 HEADS = "refs/heads/"
@@ -95,8 +95,7 @@ Pattern = Annotated[
     ),
     Says("a name or a pattern of *, ? and [letters], as in release/*"),
 ]
-"""A shell pattern as in `fnmatch`: `*` also matches `/`. Regular expressions are not offered, for matching those that
-people write can take for ever; a pattern's time grows with its length times the name's."""
+"""A shell pattern as in `fnmatch`: `*` also matches `/`."""
 
 StatusContext = Annotated[
     str,
@@ -164,4 +163,4 @@ Role = Literal["author", "triage", "write", "maintain", "admin"]
 
 def matches(patterns: Iterable[str], name: str) -> bool:
     """Tell whether a name matches any of the patterns; upper and lower case differ, as in Git."""
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    return any(glob(pattern).fullmatch(name) for pattern in patterns)

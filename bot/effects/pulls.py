@@ -7,7 +7,6 @@ somebody else pushed there is theirs.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,6 +18,7 @@ from bot.github.contents import COMMIT, found_at
 from bot.github.errors import is_not_found, is_unprocessable
 from bot.github.markdown import TEXT_LIMIT, truncate
 from bot.github.refs import branch_head
+from bot.patterns import Pattern
 from bot.payload import Payload
 
 PULLS = "/repos/{+repo}/pulls"
@@ -32,7 +32,7 @@ MOST_COMMITS = 10
 """Commits of ours that are remembered for a branch."""
 
 MARKER = "<!-- nightjar:pull:{key} -->"
-_ANY_MARKER = re.compile(r"\A<!-- nightjar:pull:[a-z0-9:]* -->\r?\n?")
+_ANY_MARKER = Pattern(r"\A<!-- nightjar:pull:[a-z0-9:]* -->\r?\n?")
 LEFT = (
     "Somebody else has pushed to `{branch}`, so I leave it alone from now on. Delete the branch, and I begin anew.\n\n"
 )

@@ -8,28 +8,29 @@ nothing is ever mistaken. The connectors do this for every string that they stor
 """
 
 import json
-import re
 
 from procrastinate.types import JSONValue
 
 ESCAPE = "\ufdd0"
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff\ufdd0]")
-_ESCAPED = re.compile(f"{ESCAPE}([0-9a-f]{{4}})")
-_JSON_ESCAPE = re.compile(r"\\(u0000|.)")
+_HALF_PAIRS = {half: f"{ESCAPE}{half:04x}" for half in range(0xD800, 0xE000)}
 
 
 def storable(text: str) -> str:
     """Return text as both databases can hold it."""
     if text.isascii() and "\x00" not in text:
         return text
-    return _UNSTORABLE.sub(lambda found: f"{ESCAPE}{ord(found[0]):04x}", text)
+    text = text.replace(ESCAPE, f"{ESCAPE}fdd0").replace("\x00", f"{ESCAPE}0000")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.translate(_HALF_PAIRS)
+    return text
 
 
 def original(text: str) -> str:
     """Return what `storable` was given."""
-    if ESCAPE not in text:
-        return text
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+    first, *escaped = text.split(ESCAPE)
+    return "".join([first, *(f"{chr(int(part[:4], 16))}{part[4:]}" for part in escaped)]) if escaped else text
 
 
 def dumps(value: JSONValue) -> str:
@@ -39,14 +40,14 @@ def dumps(value: JSONValue) -> str:
     """
     written = storable(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
     if "\\u0000" in written:
-        written = _JSON_ESCAPE.sub(lambda found: f"{ESCAPE}0000" if found[1] == "u0000" else found[0], written)
+        # Behind an escaped backslash, `u0000` is five characters like any other.
+        parts = written.split("\\\\")
+        written = "\\\\".join(part.replace("\\u0000", f"{ESCAPE}0000") for part in parts)
     return written
 
 
 def loads(written: str | bytes) -> JSONValue:
     """Read what `dumps` wrote."""
     text = written.decode() if isinstance(written, bytes) else written
-    if ESCAPE in text:
-        text = _ESCAPED.sub(r"\\u\1", text)
-    value: JSONValue = json.loads(text)
+    value: JSONValue = json.loads(text.replace(ESCAPE, "\\u"))
     return value

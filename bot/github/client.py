@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -41,6 +40,7 @@ from bot.github.graphql import data_of, graphql_url, is_mutation, refuses_data
 from bot.github.limits import READ_POINTS, WRITE_POINTS, Demand, resource_of
 from bot.github.pages import MAX_PAGES, items_of, with_page_size
 from bot.github.ranks import current_rank
+from bot.patterns import Pattern
 from bot.writes import Writes
 
 USER_AGENT = "nightjar"
@@ -58,12 +58,12 @@ NO_REDIRECTION = "the answer is no redirection to the file"
 
 # What must not be sent twice though its method says it may: a repeat adds the annotations of a check run again, or is
 # refused because the first one worked. The effects that do these look first, so they are told instead.
-_NOT_REPEATABLE = re.compile(r"/check-runs/\d+$|/pulls/\d+/(merge|update-branch)$|/contents/")
+_NOT_REPEATABLE = Pattern(r"/check-runs/\d+$|/pulls/\d+/(merge|update-branch)$|/contents/")
 
 # What may be sent twice though it is a POST: GitHub keeps one reaction of a kind and one label of a name, and nobody
 # sees a tree or a commit that no branch has.
-_REPEATABLE_POST = re.compile(r"/reactions$|/issues/\d+/labels$|/git/(trees|commits)$")
-_REPEATABLE_MUTATION = re.compile(r"\b(addReaction|removeReaction)\b")
+_REPEATABLE_POST = Pattern(r"/reactions$|/issues/\d+/labels$|/git/(trees|commits)$")
+_REPEATABLE_MUTATION = Pattern(r"\b(addReaction|removeReaction)\b")
 
 UrlVars = Mapping[str, VariableValue] | None
 

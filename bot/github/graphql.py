@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from gidgethub import GraphQLException, QueryError
 
 from bot.github.forbidden import Cause, LockedForGraphQL, cause_of
+from bot.patterns import Pattern
 
-_MUTATION = re.compile(r"\bmutation\b")
+_MUTATION = Pattern(r"\bmutation\b")
 
 
 def graphql_url(api_url: str) -> str:

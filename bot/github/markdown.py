@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,8 @@ from markdown_it import MarkdownIt
 from markdown_it.parser_inline import RuleFuncInlineType
 from markdown_it.rules_inline import StateInline, backtick, html_inline, image, link
 from markdown_it.token import Token
+
+from bot.patterns import LETTER_OR_DIGIT, SPACE, Pattern, PatternMatch
 
 TEXT_LIMIT = 65_536
 """Characters of a comment or a body that GitHub takes."""
@@ -24,7 +25,9 @@ BREAK = "\N{ZERO WIDTH SPACE}"
 
 _QUIET_BLOCKS = frozenset({"blockquote_open", "blockquote_close", "table_open", "table_close"})
 _QUIET_SPANS = frozenset({"link_open", "link_close", "s_open", "s_close"})
-_QUIET_HTML = re.compile(r"<(/?)(blockquote|pre|code|tt|samp|kbd|del|s|strike|details|table)(?=[\s/>])", re.IGNORECASE)
+_QUIET_HTML = Pattern(
+    rf"<(/?)(blockquote|pre|code|tt|samp|kbd|del|s|strike|details|table)[{SPACE}/>]", ignore_case=True
+)
 _NESTING = 20
 """Deeper lists, quotes and brackets are not read. It bounds the cost, and nobody commands from in there."""
 
@@ -119,8 +122,8 @@ def _flat(tokens: Sequence[Token]) -> Iterator[Token]:
             yield token
 
 
-_CODE_HTML = re.compile(r"<(/?)(pre|code|tt|samp|kbd|script|style|a)(?=[\s/>])[^<>]*>", re.IGNORECASE)
-_TAG = re.compile(r"<[^<>]*>")
+_CODE_HTML = Pattern(rf"<(/?)(pre|code|tt|samp|kbd|script|style|a)(?:[{SPACE}/][^<>]*)?>", ignore_case=True)
+_TAG = Pattern(r"<[^<>]*>")
 
 
 def _shown_of_html(html: str, quiet: Counter[str]) -> str:
@@ -201,7 +204,7 @@ class _Reader:
         self._holes.clear()
 
 
-_COMMENT = re.compile(r"<!--(?:>|->|.*?-->)", re.DOTALL)
+_COMMENT = Pattern(r"<!--(?:>|->|.*?-->)", dot_is_any=True)
 
 
 def _without_comments(source: str) -> str:
@@ -242,16 +245,19 @@ def _parser() -> MarkdownIt:
 
 _PARSER = _parser()
 
-_ACTIVE = re.compile(r"@|#(?=\d|$)|\bgh-(?=\d)|:(?=//)|www(?=\.)|:(?=[\w+-]{1,40}:)", re.IGNORECASE)
-"""What GitHub acts on *after* Markdown's own escapes are undone: people, issues, web addresses, emoji."""
+_ACTIVE = Pattern(r"@|#|gh-|:|www", ignore_case=True)
+"""How what begins that GitHub acts on *after* Markdown's own escapes are undone: people, issues, addresses, emoji."""
+_EMOJI_FOLLOWS = Pattern(rf"[{LETTER_OR_DIGIT}_+-]{{1,40}}:")
+_LONGEST_EMOJI = 41
 
 _ESCAPES = str.maketrans(
     {character: f"\\{character}" for character in "`*_[]~#$"}
     # Entities, for a backslash before a table's bar is read differently by different parsers.
     | {"\\": "&#92;", "|": "&#124;", "<": "&lt;", ">": "&gt;", "&": "&amp;", BREAK: "&#8203;"}
 )
-_AT_START = re.compile(r"^(?:([-+=:])|(\d{1,9})([.)]))")
-_AT_END = re.compile(r"!$")
+_AT_START = Pattern(r"^(?:([-+=:])|(\p{Nd}{1,9})([.)]))")
+_BACK_TICKS = Pattern("`+")
+_LINE_END = Pattern(r"\r\n|[\r\n\v\f\x85\x{2028}\x{2029}]")
 
 
 def escape(text: str) -> str:
@@ -261,12 +267,36 @@ def escape(text: str) -> str:
     not stop mentions: GitHub looks for those in the finished page, so they are broken by a zero-width space, as
     Renovate and Dependabot do. Escape once, and `truncate` before: a cut could fall into an escape.
     """
-    broken = _ACTIVE.sub(lambda match: match[0] + BREAK, _one_line(text))
-    escaped = broken.translate(_ESCAPES)
-    return _AT_END.sub(r"\\!", _AT_START.sub(_escape_start, escaped))
+    escaped = _AT_START.sub(_escape_start, _broken(_one_line(text)).translate(_ESCAPES))
+    return f"{escaped[:-1]}\\!" if escaped.endswith("!") else escaped
 
 
-def _escape_start(match: re.Match[str]) -> str:
+def _broken(line: str) -> str:
+    """Put a BREAK into everything that GitHub would act on."""
+    pieces, position = [], 0
+    for found in _ACTIVE.finditer(line):
+        if _acts(line, found[0].lower(), found.start(), found.end()):
+            pieces.append(line[position : found.end()])
+            position = found.end()
+    return BREAK.join((*pieces, line[position:]))
+
+
+def _acts(line: str, begins: str, start: int, end: int) -> bool:
+    following = line[end : end + _LONGEST_EMOJI]
+    match begins:
+        case "#":
+            return not following or following[0].isdecimal()
+        case "gh-":
+            return following[:1].isdecimal() and not (start and (line[start - 1].isalnum() or line[start - 1] == "_"))
+        case "www":
+            return following.startswith(".")
+        case ":":
+            return following.startswith("//") or _EMOJI_FOLLOWS.match(following) is not None
+        case _:
+            return True
+
+
+def _escape_start(match: PatternMatch) -> str:
     return f"\\{match[1]}" if match[1] else f"{match[2]}\\{match[3]}"
 
 
@@ -278,7 +308,7 @@ def code(text: str) -> str:
     line = _one_line(text)
     if not line or "|" in line:
         return f"<code>{escape(line)}</code>"
-    fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
+    fence = "`" * (1 + max((len(run) for run in _BACK_TICKS.findall(line)), default=0))
     padding = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{padding}{line}{padding}{fence}"
 
@@ -286,14 +316,14 @@ def code(text: str) -> str:
 def fenced(text: str) -> str:
     """Return text from outside as a block of code with its lines kept, in a fence that nothing in it can end."""
     content = lines_of(text)
-    longest = max((len(run) for run in re.findall("`+", content)), default=0)
+    longest = max((len(run) for run in _BACK_TICKS.findall(content)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{content}\n{fence}"
 
 
 def lines_of(text: str) -> str:
     """Return text from outside without what cannot be seen but changes what is; its line ends and tabs stay."""
-    lines = re.split("\r\n|[\r\n\v\f\x85\u2028\u2029]", text)
+    lines = _LINE_END.split(text)
     return "\n".join("".join(c if c == "\t" else _shown(c) for c in line) for line in lines)
 
 
@@ -302,7 +332,7 @@ def plain(text: str) -> str:
 
     GitHub does not say that nothing is looked for there, so mentions and addresses are broken as in `escape`.
     """
-    return _ACTIVE.sub(lambda match: match[0] + BREAK, _one_line(text))
+    return _broken(_one_line(text))
 
 
 def truncate(text: str, limit: int) -> str:

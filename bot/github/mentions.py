@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from bot.github.markdown import outside_code, visible_lines
+from bot.patterns import SPACE, Pattern, PatternMatch
 
-_CC = re.compile(r"(?:^|(?<=[ (\[,;.:\u2013\u2014*-]))/?cc(?: ?: ?| )(?=@)", re.IGNORECASE)
-_SEPARATOR = re.compile(r"(?: ?[,;&+] ?(?:and )?| and | )(?=@)", re.IGNORECASE)
+_CC = Pattern(r"(?:^|[ (\[,;.:\x{2013}\x{2014}*-])/?cc(?: ?: ?| )@", ignore_case=True)
 _LOGIN = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,37}[A-Za-z0-9])?"
-_NAME = re.compile(
-    rf"""@(?P<name>{_LOGIN}(?:_[A-Za-z0-9]{{3,8}})?)  # _shortcode: accounts that an enterprise manages
-         (?:/(?P<team>[A-Za-z0-9][\w-]*))?
-         (?![\w@/-] | \.\w | \[bot\])""",
-    re.VERBOSE | re.ASCII,
+_NAME = Pattern(
+    rf"@(?P<name>{_LOGIN}(?:_[A-Za-z0-9]{{3,8}})?)"  # _shortcode: accounts that an enterprise manages
+    r"(?:/(?P<team>[A-Za-z0-9][\w-]*))?"
 )
-_ANY_NAME = re.compile(r"@[^\s,;&+]*")
-_MENTION = re.compile(rf"(?<![\w@/.+-]){_NAME.pattern}", re.VERBOSE | re.ASCII)
+_RUN = Pattern(r"@[\w/-]*")
+"""All that may be part of a name: one is taken whole or not at all."""
+_GOES_ON = Pattern(r"@|\.\w|\[bot\]")
+"""Behind a name, these make something else of it."""
+_LISTED = Pattern(rf"(?P<name>@[^{SPACE},;&+]*)(?P<separator> ?[,;&+] ?(?:and )?| and | )?", ignore_case=True)
 _LONGEST_LOGIN = 39
 
 
@@ -44,8 +45,10 @@ def parse_ccs(body: str | None) -> Ccs:
     teams: list[str] = []
     for line in visible_lines(body or ""):
         text = " ".join(line.text.split())
-        for cc in _CC.finditer(text):
-            _read_names(text, cc.end(), users, teams)
+        starts = [cc.end() - 1 for cc in _CC.finditer(text)]
+        # No list goes on behind the next `cc`, so nothing is read twice.
+        for start, end in pairwise([*starts, len(text)]):
+            _read_names(text[start:end], users, teams)
     return Ccs(_each_once(users), _each_once(teams))
 
 
@@ -55,25 +58,43 @@ def mentioned(text: str, owner: str) -> tuple[str, ...]:
     Those in code, in HTML comments and in links are not, nor are e-mail addresses and names such as `@T.prim_func`.
     Those in quotes are, and so are those after a backslash: GitHub looks for names in the finished page.
     """
-    found = (match for match in _MENTION.finditer(outside_code(text)) if len(match["name"]) <= _LONGEST_LOGIN)
+    shown = outside_code(text)
+    runs = (run for run in _RUN.finditer(shown) if not _is_part_of_more(shown[max(0, run.start() - 1) : run.start()]))
+    found = filter(None, (_name_of(run[0], shown[run.end() : run.end() + len("[bot]")]) for run in runs))
     return _each_once(m[0][1:] for m in found if not m["team"] or m["name"].lower() == owner.lower())
 
 
 def login_or_team(written: str) -> str | None:
     """Return the login, or `org/team`, that `@octocat` names, None for what can name nobody."""
-    match = _NAME.fullmatch(written)
-    return match[0][1:] if match and len(match["name"]) <= _LONGEST_LOGIN else None
+    match = _name_of(written, "")
+    return match[0][1:] if match else None
 
 
-def _read_names(text: str, start: int, users: list[str], teams: list[str]) -> None:
-    position: int | None = start
-    while position is not None:
-        match = _NAME.match(text, position)
-        if match and len(match["name"]) <= _LONGEST_LOGIN:
+def _read_names(listed: str, users: list[str], teams: list[str]) -> None:
+    """Read a list that begins with a name."""
+    position = 0
+    for one in _LISTED.finditer(listed):
+        run = _RUN.match(one["name"])
+        if one.start() != position or run is None:
+            return
+        match = _name_of(run[0], one["name"][run.end() :])
+        if match:
             (teams if match["team"] else users).append(match[0][1:])
-        passed = match or _ANY_NAME.match(text, position)
-        separator = _SEPARATOR.match(text, passed.end()) if passed else None
-        position = separator.end() if separator else None
+        if one["separator"] is None or (match and match[0] != one["name"]):
+            return
+        position = one.end()
+
+
+def _name_of(run: str, following: str) -> PatternMatch | None:
+    """Return the account or the team that a run of characters names, by what follows it."""
+    match = _NAME.fullmatch(run)
+    is_name = match is not None and len(match["name"]) <= _LONGEST_LOGIN and not _GOES_ON.match(following)
+    return match if is_name else None
+
+
+def _is_part_of_more(before: str) -> bool:
+    """Tell whether an `@` behind this character stands inside of a word, an address or a path."""
+    return before != "" and (before in "@/.+-_" or (before.isascii() and before.isalnum()))
 
 
 def _each_once(names: Iterable[str]) -> tuple[str, ...]:

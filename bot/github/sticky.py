@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+from bot.patterns import SPACE, Pattern
 
 MARKER = "<!-- nightjar:sticky -->"
 SIZE_LIMIT = 65_536
@@ -12,12 +13,12 @@ SIZE_LIMIT = 65_536
 UNFOLDED = "\n\n</details>"
 CUT = "\n\n*(cut: this section was longer than a comment can hold)*"
 
-_SECTION = re.compile(
-    r"<!-- nightjar:section:(?P<name>[a-z0-9-]{1,40}) -->\n(?P<text>.*?)\n<!-- nightjar:end:(?P=name) -->", re.DOTALL
+_BOUNDARY = Pattern(
+    r"<!-- nightjar:section:(?P<begins>[a-z0-9-]{1,40}) -->\n|\n<!-- nightjar:end:(?P<ends>[a-z0-9-]{1,40}) -->"
 )
-_ANY_MARKER = re.compile(r"<!--\s*nightjar:", re.IGNORECASE)
-_LINE_END = re.compile(r"\r+\n")
-SECTION_NAME = re.compile(r"[a-z0-9-]{1,40}")
+_ANY_MARKER = Pattern(rf"<!--[{SPACE}]*nightjar:", ignore_case=True)
+_LINE_END = Pattern(r"\r+\n")
+SECTION_NAME = Pattern(r"[a-z0-9-]{1,40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,17 @@ def sections_of(body: str) -> dict[str, str]:
     """Read the sections out of a sticky comment, in their order; what is not a section is not kept."""
     # A maintainer who edits the comment in a browser leaves its line ends as browsers write them.
     lines = _LINE_END.sub("\n", body)
-    return {match["name"]: match["text"] for match in _SECTION.finditer(lines)}
+    boundaries = list(_BOUNDARY.finditer(lines))
+    last_end = {boundary["ends"]: boundary.start() for boundary in boundaries}
+    found: dict[str, str] = {}
+    name, start = "", 0
+    for boundary in boundaries:
+        begins = boundary["begins"]
+        if not name and begins and last_end.get(begins, -1) >= boundary.end():
+            name, start = begins, boundary.end()
+        elif name and boundary["ends"] == name:
+            found[name], name = lines[start : boundary.start()], ""
+    return found
 
 
 def with_section(sections: Mapping[str, str], name: str, text: str, *, first: bool = False) -> dict[str, str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from bot.patterns import Pattern
 from bot.results.identity import Resolver
 from bot.results.model import Case, Trouble
 
@@ -37,12 +37,12 @@ UNTIMED = ("executorch-csv",)
 TIMELESS = (Trouble.COLLECTION, Trouble.CRASH, Trouble.INTERNAL)
 """Troubles of which no lab can tell how long they took."""
 
-_CHANGING = re.compile(
+_CHANGING = Pattern(
     r"\b0x[0-9a-fA-F]{5,}"  # an address, as in the repr of an object
-    r"|\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])(?:[0-9a-f]{32,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b"
+    r"|\b(?P<digits>[0-9a-f]{32,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b"
     r"|/tmp/|/var/folders/|\\Temp\\|pytest-of-"
 )
-_MODULE = re.compile(r"(?:^|[.])(?:tests?_[^.]*|[^.]*_tests?|tests?)(?:[.]|$)")
+_MODULE = Pattern(r"(?:^|[.])(?:tests?_[^.]*|[^.]*_tests?|tests?)(?:[.]|$)")
 
 
 class Onlooker:
@@ -72,7 +72,7 @@ class Onlooker:
                 self._repeated.append(test)
         else:
             self._ids.add(test)
-            if _CHANGING.search(test):
+            if _changes(test):
                 self._changing[test] = None
         return test, path
 
@@ -89,6 +89,12 @@ class Onlooker:
             yield CHANGING.format(count=len(self._changing), examples=_examples(list(self._changing)))
         if self._undated and format not in UNTIMED:
             yield NO_DURATION.format(count=self._undated, cases=self.cases)
+
+
+def _changes(test: str) -> bool:
+    """Tell whether a name holds what differs in every run; of letters or figures alone no hash is made."""
+    found = (match["digits"] for match in _CHANGING.finditer(test))
+    return any(digits is None or not (digits.isdecimal() or digits.isalpha()) for digits in found)
 
 
 def _examples(names: list[str]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from bot.patterns import SPACE, Pattern
 from bot.results.identity import renames
 from bot.results.model import BAD, Seen, Status, Trouble
 
@@ -46,8 +46,9 @@ ONE_CAUSE = "{failed:,} of the {ran:,} tests that ran failed with one cause; see
 GOOD = frozenset({Status.PASSED, Status.XFAILED, Status.XPASSED})
 _SKIPPED = Status.SKIPPED
 
-WORD = re.compile(r"[^\s'\"`(),;<>]+")
-NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
+_PART_OF_WORD = rf"[^{SPACE}'\"`(),;<>/\\]"
+_PATH = Pattern(rf"{_PART_OF_WORD}*[/\\](?:{_PART_OF_WORD}|[/\\])*")
+_NUMBER = Pattern(r"0x[0-9a-fA-F]+|\p{Nd}+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,8 +302,7 @@ def _one_cause(now: Mapping[str, Seen]) -> str:
 
 def _cause(message: str) -> str:
     """Fold what differs between failures of one cause: paths and node IDs, numbers, addresses, workers' names."""
-    folded = WORD.sub(lambda word: "/" if "/" in word[0] or "\\" in word[0] else word[0], message)
-    return NUMBER.sub("0", folded)
+    return _NUMBER.sub("0", _PATH.sub("/", message))
 
 
 def _sorted(tests: Iterable[str]) -> tuple[str, ...]:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from unicodedata import normalize
 
+from bot.patterns import LETTER_OR_DIGIT, Pattern
 from bot.results.limits import MAX_NAME
 from bot.results.model import Case, Trouble
 
@@ -36,7 +36,7 @@ MAX_WORDS = 40
 CONTEXT = 4
 """Components next to the test's name by which a moved test may be told from others of its name."""
 
-WORD = re.compile(r"[^\W_]+")
+WORD = Pattern(f"[{LETTER_OR_DIGIT}]+")
 
 Location = tuple[str, ...]
 
@@ -319,7 +319,7 @@ def _blanked(tests: Mapping[str, tuple[Location, str]]) -> dict[tuple[Location, 
             continue
         found[location, name].append((test, ""))
         for word in words:
-            start, end = word.span()
+            start, end = word.start(), word.end()
             found[location, f"{name[:start]}\0{name[end:]}"].append((test, word[0]))
             found[location, _without(name, start, end)].append((test, word[0]))
     return found

@@ -6,7 +6,6 @@ What it says of itself are claims; whose run it is and for which commit, the key
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 
+from bot.patterns import Pattern
 from bot.results.limits import MAX_FILE_BYTES, MAX_FILES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES, Refused, TooMuch
 from bot.results.model import RunKey
 from bot.results.state import Claims
@@ -60,7 +60,7 @@ _WORDS: Mapping[str, str] = {
 }
 
 _SEGMENT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
-_KEY = re.compile(
+_KEY = Pattern(
     rf"(?P<repository>[A-Za-z0-9_-]{{1,100}}/[A-Za-z0-9._-]{{1,100}})/(?P<lab>{_SEGMENT})/(?P<target>{_SEGMENT})"
     r"/(?P<sha>[0-9a-f]{40})/(?P<run_id>[A-Za-z0-9][A-Za-z0-9._-]{0,99})/(?P<name>[^/]+)"
 )
@@ -130,7 +130,7 @@ def run_key(key: str, prefix: str) -> tuple[RunKey, str] | None:
     found = _KEY.fullmatch(key.removeprefix(prefix)) if key.startswith(prefix) else None
     if found is None:
         return None
-    *parts, name = found.group("repository", "lab", "target", "sha", "run_id", "name")
+    *parts, name = found.groups()
     return RunKey(*parts), name
 
 

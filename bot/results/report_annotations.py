@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from bot.github.check_runs import MOST_ANNOTATIONS, TITLE_LIMIT, Annotation, shortened
 from bot.github.markdown import lines_of, plain
+from bot.patterns import SPACE, Pattern, escape
 from bot.results.findings import Failure, Findings
 from bot.results.report_words import ending, happened
 
@@ -52,14 +51,16 @@ def _last_frame(text: str, path: str) -> int | None:
     Before the path may stand the lab's own folder, but for files of one name that may lie anywhere, and for
     packages that are installed.
     """
-    before = r"(?:^|[\s\"'(\[])" if "/" not in path else r"(?:^|[\s\"'(\[])(?P<folder>[^\s\"']*/)?"
-    frame = re.compile(rf"{before}{re.escape(path)}(?::|\", line )(?P<line>\d{{1,7}})\b")
+    begins = rf"{SPACE}\"'(\["
+    # A folder holds nothing that a place may begin behind: or for each place all that follows it would be read.
+    folder = "" if "/" not in path else f"(?:[^{begins}]*/)?"
+    frame = Pattern(rf"(?:^|[{begins}])(?P<folder>{folder}){escape(path)}(?::|\", line )(?P<line>\d{{1,7}})\b")
     last = None
     for written in text.splitlines():
         if path not in written:
             continue
         for found in frame.finditer(written):
-            folder = found.groupdict().get("folder") or ""
+            folder = found["folder"]
             if not folder.endswith(FOREIGN) and not any(name in folder for name in FOREIGN):
                 last = int(found["line"])
     return last if last is not None and 1 <= last <= LAST_LINE else None

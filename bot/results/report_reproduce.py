@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 
 from bot.config.results import PLACEHOLDERS
 from bot.github.markdown import fenced, lines_of
+from bot.patterns import Pattern
 from bot.results.findings import Failure, Findings
 from bot.results.identity import is_shortened
 
@@ -14,7 +14,7 @@ MOST_COMMANDS = 10
 HEADING = "### How to reproduce"
 ONLY_FIRST = "The first {shown} of {total:,} new failures."
 
-_PLACEHOLDER = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
+_PLACEHOLDER = Pattern(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 
 
 def reproduce(findings: Findings) -> str:

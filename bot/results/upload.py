@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from typing import Any
 import zstandard
 
 from bot.errors import TryAgain, UserError
+from bot.patterns import Pattern
 from bot.results.checking import sha256_of
 from bot.results.limits import MAX_FILE_BYTES, Refused
 from bot.results.manifest import MANIFEST, SCHEMA, read_manifest, run_key
@@ -43,7 +43,7 @@ ZSTD_LEVEL = 10
 SUFFIXES = {"gz": ".gz", "zst": ".zst"}
 CHUNK = 1 << 20
 
-_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}")
+_FILE_NAME = Pattern(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}")
 
 
 @dataclass(frozen=True, slots=True)

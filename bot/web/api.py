@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated
 
@@ -11,6 +10,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.errors import TryAgain
+from bot.patterns import Pattern
 from bot.web.openapi import Answer, Operation, Parameter, problem
 from bot.web.problems import Problem
 
@@ -22,8 +22,9 @@ GITHUB_UNAVAILABLE = "GitHub could not be asked just now."
 
 LARGEST_NUMBER = 2**31 - 1
 _NAME = r"[A-Za-z0-9._-]{1,100}"
-_NUMBER = re.compile(r"[1-9][0-9]{0,9}")
+_NUMBER = Pattern(r"[1-9][0-9]{0,9}")
 SHA = "[0-9a-f]{40}(?:[0-9a-f]{24})?"
+_IS_NAME, _IS_SHA = Pattern(_NAME), Pattern(SHA)
 
 Decide = Callable[[str, int, str], Awaitable[Mapping[str, object]]]
 """(`owner/name`, number, commit or "") → the members of `Decision`.
@@ -90,12 +91,12 @@ def operations(decide: Decide) -> list[Operation]:
 
 async def _decision(request: web.Request, decide: Decide) -> web.Response:
     path = request.match_info
-    if not all(re.fullmatch(_NAME, name) for name in (path["owner"], path["repo"])):
+    if not all(_IS_NAME.fullmatch(name) for name in (path["owner"], path["repo"])):
         raise Problem(400, BAD_REPOSITORY)
     if not _NUMBER.fullmatch(path["n"]) or int(path["n"]) > LARGEST_NUMBER:
         raise Problem(400, BAD_NUMBER)
     sha = request.query.get("sha", "")
-    if sha and not re.fullmatch(SHA, sha):
+    if sha and not _IS_SHA.fullmatch(sha):
         raise Problem(400, BAD_SHA)
     try:
         members = await decide(f"{path['owner']}/{path['repo']}", int(path["n"]), sha)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,10 +9,12 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
+from bot.patterns import Pattern
 from bot.web.problems import PROBLEM_TYPE
 
 SCHEMAS = "#/components/schemas/"
 TITLE = "Nightjar"
+_WORD = Pattern(r"\w+")
 
 Schema = Mapping[str, object]
 
@@ -86,7 +87,7 @@ def document(operations: Sequence[Operation], version: str) -> dict[str, object]
 def _operation(operation: Operation) -> dict[str, object]:
     responses = {str(status): _answer(answer) for status, answer in sorted(operation.answers.items())}
     described: dict[str, object] = {
-        "operationId": "_".join(re.findall(r"\w+", f"{operation.method.lower()} {operation.path}")),
+        "operationId": "_".join(_WORD.findall(f"{operation.method.lower()} {operation.path}")),
         "summary": operation.summary,
         "responses": {**responses, "default": _answer(problem("Any other error"))},
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -10,6 +9,7 @@ from aiohttp import web
 from procrastinate.exceptions import ConnectorException
 from pydantic import BaseModel
 
+from bot.patterns import Pattern
 from bot.web.openapi import Parameter
 from bot.web.problems import Problem
 
@@ -17,6 +17,7 @@ BAD_REPOSITORY = "This is not an owner and the name of a repository."
 UNAVAILABLE = "The database could not be read just now."
 RETRY_SECONDS = 10
 NAME = r"[A-Za-z0-9._-]{1,100}"
+_IS_NAME = Pattern(NAME)
 
 Told = TypeVar("Told")
 
@@ -29,7 +30,7 @@ PARAMETERS = (
 def repository_of(request: web.Request) -> str:
     """Return the `owner/name` of a request's path. Raises `Problem`."""
     path = request.match_info
-    if not all(re.fullmatch(NAME, name) for name in (path["owner"], path["repo"])):
+    if not all(_IS_NAME.fullmatch(name) for name in (path["owner"], path["repo"])):
         raise Problem(400, BAD_REPOSITORY)
     return f"{path['owner']}/{path['repo']}"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
@@ -11,6 +10,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.errors import TryAgain
+from bot.patterns import Pattern
 from bot.results.listing import Asked
 from bot.results.model import RunKey
 from bot.results.state import Run, RunState
@@ -34,6 +34,8 @@ _NAME = r"[A-Za-z0-9._-]{1,100}"
 _SEGMENT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _SHA = r"[0-9a-f]{40}"
 _BEFORE = rf"({_SEGMENT})/({_SEGMENT})/({_SHA})/({_SEGMENT})"
+_IS_NAME, _IS_SEGMENT, _IS_SHA, _IS_BEFORE = map(Pattern, (_NAME, _SEGMENT, _SHA, _BEFORE))
+_IS_LIMIT = Pattern("[1-9][0-9]{0,2}")
 _STATES = [state.value for state in RunState]
 
 ListRuns = Callable[[Asked], Awaitable[Sequence[Run]]]
@@ -143,7 +145,7 @@ async def _answer(request: web.Request, list_runs: ListRuns) -> web.Response:
 def _asked(request: web.Request) -> tuple[Asked, int]:
     """Return what is asked for, one run more than a page holds, and how many it holds. Raises `Problem`."""
     path, query = request.match_info, request.query
-    if not all(re.fullmatch(_NAME, name) for name in (path["owner"], path["repo"])):
+    if not all(_IS_NAME.fullmatch(name) for name in (path["owner"], path["repo"])):
         raise Problem(400, BAD_REPOSITORY)
     for name in query:
         if name not in _QUERY or len(query.getall(name)) > 1:
@@ -153,8 +155,8 @@ def _asked(request: web.Request) -> tuple[Asked, int]:
     state = query.get("state")
     if state is not None and state not in _STATES:
         raise Problem(400, BAD_STATE.format(states=", ".join(_STATES)))
-    for name, pattern in (("lab", _SEGMENT), ("target", _SEGMENT), ("sha", _SHA)):
-        if name in query and not re.fullmatch(pattern, query[name]):
+    for name, pattern in (("lab", _IS_SEGMENT), ("target", _IS_SEGMENT), ("sha", _IS_SHA)):
+        if name in query and not pattern.fullmatch(query[name]):
             raise Problem(400, BAD_SHA if name == "sha" else BAD_NAME.format(name=name))
     asked = Asked(
         repository,
@@ -171,7 +173,7 @@ def _asked(request: web.Request) -> tuple[Asked, int]:
 def _limit(text: str | None) -> int:
     if text is None:
         return LIMIT
-    if not re.fullmatch(r"[1-9][0-9]{0,2}", text) or int(text) > MOST:
+    if not _IS_LIMIT.fullmatch(text) or int(text) > MOST:
         raise Problem(400, BAD_LIMIT.format(most=MOST))
     return int(text)
 
@@ -179,7 +181,7 @@ def _limit(text: str | None) -> int:
 def _before(repository: str, text: str | None) -> RunKey | None:
     if text is None:
         return None
-    found = re.fullmatch(_BEFORE, text)
+    found = _IS_BEFORE.fullmatch(text)
     if found is None:
         raise Problem(400, BAD_BEFORE)
     return RunKey(repository, *found.groups())

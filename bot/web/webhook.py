@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -21,6 +20,7 @@ from pydantic_core import from_json
 
 from bot.engine.service import StorageError
 from bot.events import lock_key
+from bot.patterns import Pattern
 from bot.rarely import Rarely
 from bot.web.bodies import Bodies
 from bot.web.problems import Problem
@@ -52,9 +52,9 @@ BAD_GUID = f"{GUID_HEADER} is missing, or is not 1 to 64 printable characters wi
 BAD_EVENT = f"{EVENT_HEADER} is missing, or is not 1 to 64 of a-z, 0-9 and _."
 NOT_STORED = "The delivery could not be stored. It is safe to send it again."
 
-_SIGNATURE = re.compile(r"sha256=([0-9a-f]{64})")
-_GUID = re.compile(r"[!-~]{1,64}")
-_EVENT = re.compile(r"[a-z0-9_]{1,64}")
+_SIGNATURE = Pattern(r"sha256=([0-9a-f]{64})")
+_GUID = Pattern(r"[!-~]{1,64}")
+_EVENT = Pattern(r"[a-z0-9_]{1,64}")
 _ACCEPTED = b'{"status":"accepted"}'
 _SEEN = b'{"status":"seen before"}'
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from bot.patterns import Pattern
 from bot.results.formats.fields import one_line
 from bot.results.formats.outcomes import PASSED, Outcome, build, of, outcome, place, skip, told
 from bot.results.formats.xml import Part, Suite
@@ -20,9 +20,9 @@ ESCAPE = "#x1B"
 INTERNAL = ("pytest", "internal")
 """Class and name of the case that stands for a failure of pytest itself."""
 
-_CRASH = re.compile(r"worker '[^']*' crashed while running ")
-_TIMEOUT = re.compile(r"(?:Failed: )?Timeout \(?>\s*[\d.]+ *s")
-_COLOUR = re.compile(r"#x1B\[[0-9;?]*[ -/]*[@-~]")
+_CRASH = Pattern(r"worker '[^']*' crashed while running ")
+_TIMEOUT = Pattern(r"(?:Failed: )?Timeout \(?>\s*[\d.]+ *s")
+_COLOUR = Pattern(r"#x1B\[[0-9;?]*[ -/]*[@-~]")
 _PHASES = {
     'failed on setup with "': Trouble.SETUP,
     'failed on teardown with "': Trouble.TEARDOWN,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from bot.patterns import Pattern
 from bot.results.formats.values import message
 from bot.results.model import Case, Status, Trouble
 
@@ -16,13 +16,15 @@ UNFINISHED = "The process ended while this test ran"
 INTERNAL = "pytest ended with an internal error: tests that it would have run are missing"
 INTERNAL_ERROR = 3
 """pytest's exit status for it (https://docs.pytest.org/en/stable/reference/exit-codes.html)."""
-_TIMEOUT = re.compile(r"(Failed: )?Timeout [>(]")
+_TIMEOUT = Pattern(r"(Failed: )?Timeout [>(]")
 """How pytest-timeout begins its messages."""
 
 GOOD = frozenset({Status.PASSED, Status.XFAILED, Status.XPASSED})
 _BAD = frozenset({"failed", "rerun"})
 # How a skip's place and reason read where a tuple was written as text.
-_SKIP_AS_TEXT = re.compile(r"\(.*, \d+, (['\"])(?:Skipped: )?(?P<reason>.*)\1\)\s*\Z", re.DOTALL)
+_SKIP_AS_TEXT = Pattern(
+    r"""\(.*, \d+, (?:'(?:Skipped: )?(?P<single>.*)'|"(?:Skipped: )?(?P<double>.*)")\)\s*$""", dot_is_any=True
+)
 
 
 class Phase(NamedTuple):
@@ -127,7 +129,9 @@ def itself(trouble: Trouble, message: str) -> Case:
 def reason(longrepr: str) -> str:
     """Return why a test was skipped, out of a place and a reason that were written as one text; "" if it is neither."""
     found = _SKIP_AS_TEXT.search(longrepr)
-    return found["reason"] if found else longrepr.removeprefix(SKIPPED) if longrepr.startswith(SKIPPED) else ""
+    if found:
+        return found["double"] if found["single"] is None else found["single"]
+    return longrepr.removeprefix(SKIPPED) if longrepr.startswith(SKIPPED) else ""
 
 
 def last_line(text: str) -> str:

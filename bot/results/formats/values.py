@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from bot.patterns import Pattern
 from bot.results.formats import fields
 from bot.results.limits import MAX_RAW_NAME, TooMuch
 
 MAX_LINE = 10_000_000
 LONG_NAME = "A test's name has {length:,} characters; {limit:,} are taken (pytest: ids=). It begins with {start!r}"
 
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_LINE_END = re.compile(r"\r+\n?")
+_COLOUR = Pattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_LINE_END = Pattern(r"\r+\n?")
 """Windows' has grown by a CR where text was written twice as text."""
-_UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNREADABLE = dict.fromkeys(
+    (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000)), "\N{REPLACEMENT CHARACTER}"
+)
 
 
 def name(value: object) -> str:
@@ -76,4 +78,8 @@ def sequence(value: object) -> list[Any]:
 
 
 def _readable(value: str) -> str:
-    return _UNREADABLE.sub("\N{REPLACEMENT CHARACTER}", _COLOUR.sub("", _LINE_END.sub("\n", value)))
+    if "\r" in value:
+        value = _LINE_END.sub("\n", value)
+    if "\x1b" in value:
+        value = _COLOUR.sub("", value)
+    return value.translate(_UNREADABLE)

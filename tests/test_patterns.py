@@ -1,0 +1,84 @@
+"""`bot.patterns` finds what `re` finds, whatever characters a text has, and refuses what RE2 cannot match in a line."""
+
+import fnmatch
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from bot.patterns import LETTER_OR_DIGIT, SPACE, Pattern, escape, glob, without_half_pairs
+
+ANY = st.text(st.sampled_from("ab12 /-[]*?!\n\t\u00a0\u3000é😀\ud800\udc00\ufffd"), max_size=30)
+SOURCES = {
+    "[ab]+": "[ab]+",
+    "(a)|(b)1?": "(a)|(b)1?",
+    f"[{SPACE}]+": r"\s+",
+    f"[{LETTER_OR_DIGIT}_]+": r"\w+",
+    ".": ".",
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@given(text=ANY)
+@example(text="a\ud800b")
+@example(text="é1 a😀b")
+def test_it_finds_what_re_finds(source: str, text: str) -> None:
+    ours = [(found.start(), found.end(), found[0]) for found in Pattern(source).finditer(text)]
+    theirs = [(found.start(), found.end(), found[0]) for found in re.finditer(SOURCES[source], text)]
+    assert ours == theirs
+
+
+@given(text=ANY)
+def test_what_is_not_matched_stays_as_it_is(text: str) -> None:
+    assert Pattern("[ab]").sub("-", text) == re.sub("[ab]", "-", text)
+    assert Pattern("[ab]+").split(text) == re.split("[ab]+", text)
+    assert Pattern("([ab])1").sub(lambda found: f"{found[1]}!", text) == re.sub("([ab])1", r"\1!", text)
+
+
+def test_an_empty_match_is_found_once() -> None:
+    assert Pattern("^", by_line=True).sub("> ", "é\nb\n\nc") == "> é\n> b\n> \n> c"
+
+
+def test_a_replacement_is_text() -> None:
+    assert Pattern("(a)").sub(r"\1\g<1>", "xax") == r"x\1\g<1>x"
+
+
+def test_half_a_surrogate_pair_is_a_character_like_u_fffd() -> None:
+    found = Pattern(r"a(?P<half>\x{fffd})(b)").search("éa\ud800b")
+    assert found is not None
+    assert (found.start(), found.end(), found["half"], found.groups()) == (1, 4, "\ud800", ("\ud800", "b"))
+    assert without_half_pairs("a\ud800\udc00b") == "a\ufffd\ufffdb"
+
+
+def test_a_group_that_took_no_part_is_none() -> None:
+    found = Pattern("(?P<x>a)|(b)").fullmatch("b")
+    assert found is not None
+    assert (found["x"], found[2]) == (None, "b")
+
+
+def test_what_re2_cannot_match_in_linear_time_is_no_pattern() -> None:
+    for source in (r"(?=a)", r"(?<!a)b", r"(a)\1", "("):
+        with pytest.raises(ValueError, match="no pattern of RE2"):
+            Pattern(source)
+
+
+@given(text=ANY)
+def test_an_escaped_text_matches_itself(text: str) -> None:
+    assert Pattern(escape(text), dot_is_any=True).fullmatch(text)
+
+
+@given(
+    pattern=st.text(st.sampled_from("ab-]*?![/.\n"), max_size=12),
+    name=st.text(st.sampled_from("ab-]![*/.\n"), max_size=12),
+)
+@example(pattern="[!]a]", name="b")
+@example(pattern="[]-a]", name="a")
+@example(pattern="[b-a]", name="a")
+@example(pattern="[!b-a]", name="a")
+@example(pattern="[a-]", name="-")
+@example(pattern="[--/]", name=".")
+@example(pattern="[a", name="[a")
+@example(pattern="[!]", name="[!]")
+def test_a_glob_matches_what_fnmatch_matches(pattern: str, name: str) -> None:
+    assert (glob(pattern).fullmatch(name) is not None) == fnmatch.fnmatchcase(name, pattern)
