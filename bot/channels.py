@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from yarl import URL
 
 from bot.config import Config
-from bot.errors import SettingsError, TryAgain, UserError
+from bot.errors import Away, SettingsError, TryAgain, UserError
 from bot.github.errors import seconds_in
 from bot.news import News
 from bot.news_text import as_discord, as_slack
@@ -70,7 +70,7 @@ def check_channels(config: Config, settings: Settings) -> None:
 async def post(http: aiohttp.ClientSession, place: Channel, webhook: SecretStr, news: News) -> Exception | None:
     """Post news; return None once it is there, or the error that says why it is known not to be there.
 
-    Raises `TryAgain` where it may be there and may not: the answer was lost, or tells of a fault of theirs.
+    Raises `Away` where it may be there and may not: the answer was lost, or tells of a fault of theirs.
     """
     url = webhook.get_secret_value().rstrip("/")
     if place == "discord":
@@ -89,10 +89,10 @@ async def post(http: aiohttp.ClientSession, place: Channel, webhook: SecretStr, 
                 return _refusal(place, response, await response.content.read(LONGEST_ANSWER))
             problem = BROKEN.format(name=NAMES[place], status=status)
     except aiohttp.ClientConnectorError as error:
-        return TryAgain(NOT_REACHED.format(name=NAMES[place], problem=type(error).__name__))
+        return Away(NOT_REACHED.format(name=NAMES[place], problem=type(error).__name__))
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         problem = NOT_REACHED.format(name=NAMES[place], problem=type(error).__name__)
-    raise TryAgain(problem)
+    raise Away(problem)
 
 
 def _refusal(place: Channel, response: aiohttp.ClientResponse, body: bytes) -> Exception:

@@ -46,6 +46,22 @@ class TryAgain(Exception):
         self.retry_in = retry_in
 
 
+OUTAGE_PATIENCE = 3 * 86400.0
+"""Seconds for which work waits for a service that gives no answer: as long as GitHub itself offers a delivery again.
+
+https://docs.github.com/en/webhooks/testing-and-troubleshooting-webhooks/redelivering-webhooks
+"""
+
+
+class Away(TryAgain):
+    """A service that we depend on gives no answer. Waiting for it uses up no tries.
+
+    `patience` is how long to wait for it, in seconds since the first try that found it so.
+    """
+
+    patience: float = OUTAGE_PATIENCE
+
+
 class StorageError(Exception):
     """Something could not be stored. Nothing is known to have happened: ask again later."""
 

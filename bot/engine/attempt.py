@@ -15,7 +15,8 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 
 from bot.engine.guard import Busy, Guard
-from bot.engine.notes import FAILED, REFUSED, RETRYING, Note, read_note, write_note
+from bot.engine.notes import AWAY, FAILED, REFUSED, RETRYING, Note, read_note, write_note
+from bot.engine.outage import release_waiting
 from bot.engine.retry import (
     MAX_ALONE,
     SUSPECT_AFTER,
@@ -26,7 +27,7 @@ from bot.engine.retry import (
     Tries,
     next_try,
 )
-from bot.errors import PayloadError, Refusal, UserError
+from bot.errors import Away, PayloadError, Refusal, UserError
 from bot.github.errors import is_refusal
 from bot.writes import Writes
 
@@ -81,7 +82,9 @@ class Attempt:
                 # It ended on purpose, and must not look like a try that ended with its process.
                 with suppress(ConnectorException):
                     await write_note(
-                        connector, job_id, replace(before, tries=tries.after(ended), writes=self.writes.state)
+                        connector,
+                        job_id,
+                        replace(before, tries=tries.after(ended, time.time()), writes=self.writes.state),
                     )
                 raise
             except Exception as error:
@@ -91,6 +94,8 @@ class Attempt:
                 raise outcome from error
             note = Note(outcome=done.outcome, text=done.text, tries=tries, about=done.about)
             await write_note(connector, job_id, note)
+            if tries.away_since:
+                await release_waiting(connector)
             line = f"{self.job.task_name}: {done.outcome}"
             log.info(line, text=done.text)
             self.watch(done.outcome, time.monotonic() - began)
@@ -119,13 +124,17 @@ class Attempt:
         self, connector: BaseAsyncConnector, error: Exception, tries: Tries, began: float
     ) -> Again | Failed | None:
         """Store how the try ended; return what is to be raised, None where the job ends with the refusal."""
-        seconds = next_try(error, tries)
+        now = time.time()
+        seconds = next_try(error, tries, now)
         told = self.told(error)
-        tries = tries.after(error)
+        after = tries.after(error, now)
+        if tries.away_since and not after.away_since:
+            await release_waiting(connector)
         outcome = RETRYING if seconds is not None else _final(error)
         if seconds is None:
             await self.answer(told)
-        note = Note(outcome=outcome, text=describe(error), told=told, tries=tries, writes=self.writes.state)
+        shown = AWAY if seconds is not None and isinstance(error, Away) else outcome
+        note = Note(outcome=shown, text=describe(error), told=told, tries=after, writes=self.writes.state)
         await write_note(connector, id_of(self.job), note)
         self._log(error, seconds)
         self.watch(outcome, time.monotonic() - began)

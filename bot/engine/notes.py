@@ -18,6 +18,8 @@ from bot.engine.retry import Tries
 
 ROUTED, IGNORED, PLANNED, APPLIED, UNCHANGED = "routed", "ignored", "planned", "applied", "unchanged"
 RETRYING, FAILED, REFUSED, REPLAYED = "retrying", "failed", "refused", "replayed"
+AWAY = "away"
+"""The job waits for a service that gives no answer, and is tried at once when that answers again."""
 WRITING = "writing"
 """A write of the job is on its way; nobody knows yet what became of it."""
 

@@ -17,8 +17,9 @@ from procrastinate.jobs import Job
 from procrastinate.types import JSONDict
 from sqlalchemy import exc as database
 
-from bot.errors import PayloadError, Refusal, StorageError, TryAgain, UserError
+from bot.errors import Away, PayloadError, Refusal, StorageError, TryAgain, UserError
 from bot.github.errors import is_refusal
+from bot.writes import LookAgain
 
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 600.0
@@ -32,6 +33,9 @@ MAX_TRIES = 12
 
 MAX_FAULT_TRIES = 3
 """Tries of what failed by a fault of ours: the same code will most likely fail again."""
+
+LONGEST_AWAY_WAIT = 60.0
+"""Seconds between two tries of what waits for a service that gives no answer. These tries are not counted."""
 
 MAX_NAMED_WAITS = 100
 """Waits that GitHub named (`retry-after`, `x-ratelimit-reset`): they are obeyed, and are no fault of the job."""
@@ -93,10 +97,11 @@ class Failed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """How a job's tries ended so far: backed off, told when to come back, or broken by a fault of ours.
+    """How a job's tries ended so far: backed off, told when to come back, broken by a fault of ours, or unanswered.
 
     `stopped` are those that ended on purpose: the worker was stopped, or the job stepped behind others. `alone` counts
-    the tries in a row that began while nothing else ran, and of whose end nothing is known.
+    the tries in a row that began while nothing else ran, and of whose end nothing is known. `away_since` is the moment,
+    in seconds since 1970, since which every try has found a service away; 0: none has.
     """
 
     backed_off: int = 0
@@ -104,11 +109,13 @@ class Tries:
     faults: int = 0
     stopped: int = 0
     alone: int = 0
+    away: int = 0
+    away_since: float = 0.0
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> Self:
         """Read what `asdict` wrote; what is missing is zero."""
-        return cls(**{name: int(stored.get(name, 0)) for name in cls.__slots__})
+        return cls(**{name: stored[name] for name in cls.__slots__ if name in stored})
 
     def asdict(self) -> JSONDict:
         """Return the counts as JSON values."""
@@ -116,17 +123,23 @@ class Tries:
 
     def lost(self, attempts: int) -> int:
         """Return how many of a job's tries ended with their worker and not with an error."""
-        return max(0, attempts - self.backed_off - self.named - self.faults - self.stopped)
+        return max(0, attempts - self.backed_off - self.named - self.faults - self.stopped - self.away)
 
-    def after(self, error: BaseException) -> Tries:
-        """Count one more try, which ended with `error`."""
-        if isinstance(error, TryAgain) and error.retry_in is not None:
-            return replace(self, named=self.named + 1, alone=0)
-        if isinstance(error, PASSING):
-            return replace(self, backed_off=self.backed_off + 1, alone=0)
+    def after(self, error: BaseException, now: float) -> Tries:
+        """Count one more try, which ended with `error` at a moment in seconds since 1970."""
+        ended = replace(self, alone=0)
+        if isinstance(error, Away):
+            return replace(ended, away=self.away + 1, away_since=self.away_since or now)
+        if isinstance(error, LookAgain):  # between two tries of a write that may be without an answer
+            return replace(ended, away=self.away + 1)
         if isinstance(error, Again | asyncio.CancelledError):
-            return replace(self, stopped=self.stopped + 1, alone=0)
-        return replace(self, faults=self.faults + 1, alone=0)
+            return replace(ended, stopped=self.stopped + 1)
+        answered = replace(ended, away_since=0.0)
+        if isinstance(error, TryAgain) and error.retry_in is not None:
+            return replace(answered, named=self.named + 1)
+        if isinstance(error, PASSING):
+            return replace(answered, backed_off=self.backed_off + 1)
+        return replace(answered, faults=self.faults + 1)
 
 
 def is_final(error: BaseException) -> bool:
@@ -134,16 +147,28 @@ def is_final(error: BaseException) -> bool:
     return isinstance(error, FINAL) or is_refusal(error)
 
 
-def next_try(error: BaseException, tries: Tries) -> float | None:
+def next_try(error: BaseException, tries: Tries, now: float) -> float | None:
     """Return in how many seconds to try again, or None if `error` is final after these earlier tries."""
     if is_final(error):
         return None
+    if isinstance(error, Away):
+        return _until_answered(error, now - (tries.away_since or now))
+    if isinstance(error, LookAgain):
+        return error.retry_in
     if isinstance(error, TryAgain) and error.retry_in is not None:
         named = min(max(error.retry_in, 0.0), LONGEST_NAMED_WAIT)
         return _jittered(named) if tries.named < MAX_NAMED_WAITS else None
     if isinstance(error, PASSING):
         return _back_off(tries.backed_off) if tries.backed_off + 1 < MAX_TRIES else None
     return _back_off(tries.faults) if tries.faults + 1 < MAX_FAULT_TRIES else None
+
+
+def _until_answered(error: Away, elapsed: float) -> float | None:
+    """Wait about as long as the service has been away, for `error.patience` seconds in all."""
+    if elapsed > error.patience:
+        return None
+    named = min(error.retry_in or 0.0, LONGEST_NAMED_WAIT)
+    return _jittered(max(named, min(max(elapsed, FIRST_WAIT), LONGEST_AWAY_WAIT)))
 
 
 def _back_off(earlier: int) -> float:

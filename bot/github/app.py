@@ -21,6 +21,7 @@ from bot.github.auth import (
     Token,
     TokenKey,
 )
+from bot.github.breaker import Breakers
 from bot.github.client import TIMEOUT, GitHub, Observer, Unobserved, Wire
 from bot.github.clock import GitHubClock
 from bot.github.errors import AppRefused, NotInstalled, is_forbidden, is_not_found, is_unprocessable
@@ -84,6 +85,7 @@ class GitHubApp:
             observer=observer or Unobserved(),
             timing=timing,
             clock=GitHubClock(timing.wall),
+            breakers=Breakers(timing.clock),
             timeout=timeout,
         )
         self.app_id = str(app_id)

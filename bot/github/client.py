@@ -20,6 +20,7 @@ from gidgethub.abc import ITERABLE_KEY, JSON_CONTENT_TYPE, JSON_UTF_8_CHARSET, G
 from uritemplate.variable import VariableValue
 
 from bot.github.auth import Credentials
+from bot.github.breaker import Breakers
 from bot.github.cache import AnswerCache, revalidated
 from bot.github.clock import GitHubClock
 from bot.github.download import fetch
@@ -27,6 +28,7 @@ from bot.github.errors import (
     NOT_JSON,
     Answer,
     AppRefused,
+    NotAsked,
     RateLimited,
     TooManyPages,
     Unavailable,
@@ -106,6 +108,7 @@ class Wire:
     refusals: dict[type[Credentials], str] = field(default_factory=dict)
     """Why GitHub refuses us at this moment, by the kind of credentials; empty while it accepts them."""
     timeout: aiohttp.ClientTimeout = TIMEOUT
+    breakers: Breakers = field(default_factory=lambda: Breakers(time.monotonic))
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +292,7 @@ class GitHub(GitHubAPI):
                 problem = f"{method} {_CALL.get().route}: {NOT_JSON}"
             else:
                 return answered
+            # Something between us and GitHub has answered, such as a page of a proxy.
             raise Unavailable(problem)
 
     @asynccontextmanager
@@ -325,7 +329,13 @@ class GitHub(GitHubAPI):
             try:
                 answer = await self._attempt(method, url, wanted, body)
             except Unavailable as error:
-                if not call.repeatable or attempt == TRIES or (error.retry_in or 0) > SHORT_WAIT:
+                error.answering = not self._wire.breakers.of(self._credentials.name).is_open
+                if (
+                    isinstance(error, NotAsked)
+                    or not call.repeatable
+                    or attempt == TRIES
+                    or (error.retry_in or 0) > SHORT_WAIT
+                ):
                     raise
                 log.info("github request is tried again", request=what, attempt=attempt, reason=str(error))
                 await self.sleep(error.retry_in or BACKOFF * 2 ** (attempt - 1) * (0.5 + self._wire.timing.jitter()))
@@ -372,7 +382,7 @@ class GitHub(GitHubAPI):
         if kept is not None:
             headers["if-none-match"] = kept.headers["etag"]
         async with wire.governor.turn(name, demand) as sent_at:
-            answer = await self._send(method, url, headers, body)
+            answer = await self._heard(method, url, headers, body)
         quota = wire.governor.learn(name, demand, answer)
         if quota is not None:
             wire.observer.quota(name, quota.resource, quota.remaining, quota.limit, quota.reset)
@@ -381,6 +391,22 @@ class GitHub(GitHubAPI):
             return revalidated(kept, answer)
         if method == "GET":
             wire.cache.put(key, answer)
+        return answer
+
+    async def _heard(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Send a request, unless GitHub is away and another request asks already whether it is still so."""
+        breakers, name = self._wire.breakers, self._credentials.name
+        if not breakers.may_ask(name):
+            raise NotAsked(f"{method} {_CALL.get().route}")
+        try:
+            answer = await self._send(method, url, headers, body)
+        except Unavailable:
+            breakers.fail(name)
+            raise
+        if answer.status >= 500:
+            breakers.fail(name)
+        else:
+            breakers.of(name).succeed()
         return answer
 
     async def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:

@@ -23,7 +23,7 @@ from gidgethub import (
     sansio,
 )
 
-from bot.errors import TryAgain
+from bot.errors import OUTAGE_PATIENCE, Away, TryAgain
 from bot.github.forbidden import Cause, LockedForRest, cause_of
 from bot.writes import UnclearWrite
 
@@ -56,10 +56,19 @@ class RateLimited(TryAgain):
         super().__init__(f"{reason}; again in {retry_in:.0f} s", retry_in=retry_in)
 
 
-class Unavailable(TryAgain):
+PARTIAL_PATIENCE = 6 * 3600.0
+"""Seconds for which one request may fail while GitHub answers others: longer than GitHub's usual incidents.
+
+After that the request is most likely one that GitHub can never answer, such as a diff that is too large for it, and
+its pull request must not wait for it any longer.
+"""
+
+
+class Unavailable(Away):
     """GitHub failed (5xx) or could not be reached in time. A write may have happened all the same: look first.
 
     `status` is None where no whole answer came. `sent` is False where the request never left: nothing was written.
+    `answering` is set where GitHub answers other requests.
     """
 
     def __init__(
@@ -68,6 +77,19 @@ class Unavailable(TryAgain):
         super().__init__(reason, retry_in=retry_in)
         self.status = status
         self.sent = sent
+        self.answering = False
+
+    @property
+    def patience(self) -> float:  # type: ignore[override]  # of an error it is only read
+        """How long to wait, in seconds."""
+        return PARTIAL_PATIENCE if self.answering else OUTAGE_PATIENCE
+
+
+class NotAsked(Unavailable):
+    """GitHub has given no answer lately, and another request is the one that asks whether it does again."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: GitHub does not answer at this time", sent=False)
 
 
 class UnclearAnswer(Unavailable, UnclearWrite):
@@ -76,10 +98,12 @@ class UnclearAnswer(Unavailable, UnclearWrite):
     @classmethod
     def of(cls, error: Unavailable) -> UnclearAnswer:
         """Return what an error means where the request was such a write."""
-        return cls(str(error), status=error.status, retry_in=error.retry_in)
+        unclear = cls(str(error), status=error.status, retry_in=error.retry_in)
+        unclear.answering = error.answering
+        return unclear
 
 
-class AppRefused(TryAgain):
+class AppRefused(Away):
     """GitHub does not accept who we say we are (401). It refused the request, so nothing was written.
 
     It is an outage and not a refusal of one request: nothing works until an operator, or GitHub, puts it right, and

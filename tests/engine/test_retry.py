@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
+from itertools import pairwise
 
 import pytest
 from gidgethub import BadRequest, GitHubBroken, InvalidField, QueryError, RedirectionException
@@ -12,6 +13,7 @@ from procrastinate.jobs import Job
 
 from bot.engine.retry import (
     JITTER,
+    LONGEST_AWAY_WAIT,
     LONGEST_NAMED_WAIT,
     LONGEST_WAIT,
     MAX_FAULT_TRIES,
@@ -24,16 +26,20 @@ from bot.engine.retry import (
     Tries,
     next_try,
 )
-from bot.errors import PayloadError, StorageError, TryAgain, UserError
-from bot.github.errors import NotInstalled
+from bot.errors import OUTAGE_PATIENCE, PayloadError, StorageError, TryAgain, UserError
+from bot.github.errors import PARTIAL_PATIENCE, AppRefused, NotInstalled, Unavailable, UnclearAnswer
+from bot.writes import LookAgain
+
+NOW = 1_800_000_000.0
 
 
 def waits_until_final(error: Exception) -> list[float]:
     """Fail with the same error over and over; return the waits until it is final."""
-    tries, waits = Tries(), []
-    while (seconds := next_try(error, tries)) is not None:
+    tries, waits, now = Tries(), list[float](), NOW
+    while (seconds := next_try(error, tries, now)) is not None:
         waits.append(seconds)
-        tries = tries.after(error)
+        tries = tries.after(error, now)
+        now += seconds
     return waits
 
 
@@ -79,7 +85,7 @@ def test_a_fault_of_ours_is_tried_three_times() -> None:
 
 
 def test_a_wait_that_github_names_is_obeyed_and_never_cut_short() -> None:
-    seconds = next_try(TryAgain("limited", retry_in=61), Tries())
+    seconds = next_try(TryAgain("limited", retry_in=61), Tries(), NOW)
     assert seconds is not None
     assert 61 <= seconds <= 61 * (1 + JITTER)
 
@@ -87,9 +93,9 @@ def test_a_wait_that_github_names_is_obeyed_and_never_cut_short() -> None:
 def test_waits_that_github_names_use_up_no_tries() -> None:
     tries = Tries()
     for _ in range(MAX_TRIES * 2):
-        tries = tries.after(TryAgain("limited", retry_in=1))
-    assert next_try(TryAgain("not yet"), tries) is not None
-    assert next_try(TryAgain("limited", retry_in=1), tries) is not None
+        tries = tries.after(TryAgain("limited", retry_in=1), NOW)
+    assert next_try(TryAgain("not yet"), tries, NOW) is not None
+    assert next_try(TryAgain("limited", retry_in=1), tries, NOW) is not None
 
 
 def test_waits_that_github_names_end_some_time() -> None:
@@ -98,24 +104,78 @@ def test_waits_that_github_names_end_some_time() -> None:
 
 @pytest.mark.parametrize(("named", "least", "most"), [(-5.0, 0.0, 0.0), (1e9, LONGEST_NAMED_WAIT, 4 * 3600)])
 def test_a_senseless_wait_is_brought_to_reason(named: float, least: float, most: float) -> None:
-    seconds = next_try(TryAgain("odd", retry_in=named), Tries())
+    seconds = next_try(TryAgain("odd", retry_in=named), Tries(), NOW)
     assert seconds is not None
     assert least <= seconds <= most
 
 
 def test_a_fault_after_many_passing_troubles_still_has_its_own_tries() -> None:
-    assert next_try(KeyError("oops"), Tries(backed_off=MAX_TRIES - 1, named=7)) is not None
+    assert next_try(KeyError("oops"), Tries(backed_off=MAX_TRIES - 1, named=7), NOW) is not None
 
 
-@pytest.mark.parametrize(("attempts", "tries", "lost"), [(0, Tries(), 0), (3, Tries(), 3), (5, Tries(1, 2, 1), 1)])
+@pytest.mark.parametrize(
+    ("attempts", "tries", "lost"),
+    [(0, Tries(), 0), (3, Tries(), 3), (5, Tries(1, 2, 1), 1), (9, Tries(1, 2, 1, away=4), 1)],
+)
 def test_a_try_that_left_no_word_was_lost_with_its_worker(attempts: int, tries: Tries, lost: int) -> None:
     assert tries.lost(attempts) == lost
 
 
 def test_counts_of_tries_are_read_as_they_were_written() -> None:
-    tries = Tries(1, 2, 3)
+    tries = Tries(1, 2, 3, away=4, away_since=NOW)
     assert Tries.read(tries.asdict()) == tries
     assert Tries.read({}) == Tries()
+
+
+def partial() -> Unavailable:
+    """A request that fails while GitHub answers others."""
+    error = Unavailable("GET /repos/{+repo}/compare/{base}...{head}: GitHub answered 502", status=502)
+    error.answering = True
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "patience"),
+    [
+        (Unavailable("GET /repos/{+repo}: no answer in time"), OUTAGE_PATIENCE),
+        (UnclearAnswer("POST /repos/{+repo}/issues: GitHub answered 502"), OUTAGE_PATIENCE),
+        (AppRefused("GitHub answered 401"), OUTAGE_PATIENCE),
+        (partial(), PARTIAL_PATIENCE),
+    ],
+)
+@pytest.mark.parametrize("elapsed", [45 * 60.0, 120 * 60.0])
+def test_an_outage_uses_up_no_tries(error: Unavailable, patience: float, elapsed: float) -> None:
+    tries, now = Tries(), NOW
+    while now < NOW + elapsed:
+        seconds = next_try(error, tries, now)
+        assert seconds is not None
+        assert seconds <= LONGEST_AWAY_WAIT * (1 + JITTER)
+        tries = tries.after(error, now)
+        now += seconds
+    assert tries.away_since == NOW
+    assert len(waits_until_final(TryAgain("not yet"))) == MAX_TRIES - 1
+    assert [next_try(error, tries, NOW + patience + late) is None for late in (-1, 0, 1)] == [False, False, True]
+
+
+def test_a_new_outage_is_given_its_own_time() -> None:
+    away = Unavailable("GET /repos/{+repo}: no answer in time")
+    tries = Tries().after(away, NOW).after(TryAgain("answered, but not yet"), NOW + OUTAGE_PATIENCE)
+    assert next_try(away, tries, NOW + 2 * OUTAGE_PATIENCE) is not None
+
+
+def test_looks_for_a_late_write_use_up_no_tries_and_end_no_outage() -> None:
+    tries, look = Tries().after(Unavailable("502"), NOW), LookAgain("on its way", retry_in=13)
+    for _ in range(MAX_NAMED_WAITS):
+        assert next_try(look, tries, NOW) == 13
+        tries = tries.after(look, NOW)
+    assert (tries.away_since, tries.named) == (NOW, 0)
+
+
+def test_what_was_away_for_long_is_asked_less_and_less_often() -> None:
+    waits = waits_until_final(Unavailable("no answer in time"))
+    assert 1 <= waits[0] <= 1 + JITTER
+    assert all(later >= earlier / (1 + JITTER) for earlier, later in pairwise(waits))
+    assert waits[-1] >= LONGEST_AWAY_WAIT
 
 
 JOB = Job(id=1, queue="default", lock=None, queueing_lock=None, task_name="effect", attempts=2)

@@ -252,7 +252,6 @@ async def test_no_secret_is_in_any_log_or_error(
     caplog.set_level(logging.DEBUG)
     out = io.StringIO()
     with structlog.testing.capture_logs() as logged:
-        gh = client_of(make_app(timeout=aiohttp.ClientTimeout(total=0.2)), INSTALLATION)
         loop = f"{scripted.url}{COMMENT_PATH}?sig=signed"
         troubles = [
             Say(500),
@@ -267,6 +266,8 @@ async def test_no_secret_is_in_any_log_or_error(
         ]
         for trouble in troubles:
             scripted.will("GET", COMMENT_PATH, trouble)
+            # Each with a client of its own: one to which nothing answers any more soon asks nothing.
+            gh = client_of(make_app(timeout=aiohttp.ClientTimeout(total=0.2)), INSTALLATION)
             try:
                 await gh.getitem(COMMENT, VARS)
             except Exception as error:

@@ -1,0 +1,68 @@
+"""Whether GitHub answers an installation: while it does not, one request at a time asks, and the others wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+FAILURES = 5
+"""Requests in a row without an answer after which GitHub is taken to be away."""
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds between two requests that ask whether GitHub answers again: doubled each time."""
+
+
+@dataclass(slots=True)
+class Breaker:
+    """The state of one installation; moments are seconds on a monotonic clock."""
+
+    failures: int = 0
+    pause: float = 0.0
+    next_probe: float = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether GitHub is taken to be away."""
+        return self.failures >= FAILURES
+
+    def may_ask(self, now: float) -> bool:
+        """Say whether a request may be sent now. Whoever is told so while GitHub is away asks for all."""
+        if not self.is_open:
+            return True
+        if now < self.next_probe:
+            return False
+        self._wait(now)
+        return True
+
+    def succeed(self) -> None:
+        """Take in that GitHub has answered."""
+        self.failures, self.pause = 0, 0.0
+
+    def fail(self, now: float) -> None:
+        """Take in that GitHub has given no answer, or that of a broken server."""
+        self.failures += 1
+        if self.failures == FAILURES:
+            self._wait(now)
+
+    def _wait(self, now: float) -> None:
+        self.pause = min(self.pause * 2, LONGEST_PAUSE) or FIRST_PAUSE
+        self.next_probe = now + self.pause
+
+
+class Breakers:
+    """The breakers of all installations."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._breakers: dict[str, Breaker] = {}
+
+    def of(self, installation: str) -> Breaker:
+        """Return that of an installation."""
+        return self._breakers.setdefault(installation, Breaker())
+
+    def may_ask(self, installation: str) -> bool:
+        """Say whether a request of an installation may be sent now."""
+        return self.of(installation).may_ask(self._clock())
+
+    def fail(self, installation: str) -> None:
+        """Take in that a request of an installation had no answer."""
+        self.of(installation).fail(self._clock())

@@ -1,0 +1,50 @@
+"""One request asks whether GitHub answers again, and then everybody goes."""
+
+from __future__ import annotations
+
+from bot.github.breaker import FAILURES, FIRST_PAUSE, LONGEST_PAUSE, Breaker
+
+
+def away(failures: int = FAILURES, now: float = 100.0) -> Breaker:
+    breaker = Breaker()
+    for _ in range(failures):
+        breaker.fail(now)
+    return breaker
+
+
+def test_a_few_failures_keep_nobody_from_asking() -> None:
+    assert not away(FAILURES - 1).is_open
+    assert away(FAILURES - 1).may_ask(100.0)
+    assert away(FAILURES).is_open
+
+
+def test_while_github_is_away_one_request_asks_after_each_pause() -> None:
+    breaker = away()
+    assert not breaker.may_ask(100.0 + FIRST_PAUSE - 0.01)
+    asked = [breaker.may_ask(100.0 + FIRST_PAUSE) for _ in range(1000)]
+    assert asked.count(True) == 1
+
+
+def test_the_pauses_grow_to_half_a_minute() -> None:
+    breaker, now, asked = away(), 100.0, list[float]()
+    while len(asked) < 10:
+        now += 0.5
+        if breaker.may_ask(now):
+            asked.append(now)
+            breaker.fail(now)
+    assert asked[1] - asked[0] == 2 * FIRST_PAUSE
+    assert asked[-1] - asked[-2] == LONGEST_PAUSE
+
+
+def test_one_answer_lets_everybody_go() -> None:
+    breaker = away()
+    breaker.succeed()
+    assert all(breaker.may_ask(100.0) for _ in range(1000))
+
+
+def test_failures_that_answers_lie_between_are_no_outage() -> None:
+    breaker = Breaker()
+    for _ in range(FAILURES * 2):
+        breaker.fail(100.0)
+        breaker.succeed()
+    assert not breaker.is_open

@@ -1,0 +1,75 @@
+"""GitHub is away, and back: no try is used up, and whatever waited goes on at once."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.conversations.town import BOT, Town, town
+from tests.waiting import until
+
+EVERYTHING = re.compile("")
+LATER = """
+UPDATE procrastinate_jobs SET scheduled_at = to_timestamp(%(at)s)
+ WHERE status = 'todo' AND id IN (SELECT job_id FROM nightjar_notes WHERE outcome = 'away')
+"""
+NOW = "UPDATE procrastinate_jobs SET scheduled_at = NULL WHERE status = 'todo' AND lock = %(lock)s"
+WAITING = """
+SELECT DISTINCT job.lock FROM procrastinate_jobs AS job JOIN nightjar_notes AS note ON note.job_id = job.id
+ WHERE job.status = 'todo' AND note.outcome = 'away' AND job.lock LIKE 'pr:%%' ORDER BY job.lock
+"""
+FAR = 4_000_000_000.0
+"""A moment to which nobody waits in this test, in seconds since 1970."""
+PULLS = 6
+
+
+async def waiting(here: Town) -> list[str]:
+    """Return the pull requests whose work waits for GitHub."""
+    return [str(row["lock"]) for row in await here.bot.engine.database.connector.execute_query_all_async(WAITING)]
+
+
+async def test_one_answer_sets_everything_going_that_waited(tmp_path: Path) -> None:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
+        await here.started()
+        here.repo.open_pull_request("hubot", "First")
+        await here.quiet()
+        here.github.faults.add("*", EVERYTHING, status=503, times=None)
+        pulls = [here.repo.open_pull_request("hubot", f"Change {n}", "cc @stranger") for n in range(PULLS)]
+        comments = [pull.comment("hubot", "@ci help") for pull in pulls]
+
+        async def all_wait() -> bool:
+            return len(await waiting(here)) == PULLS
+
+        await until(all_wait)
+        connector = here.bot.engine.database.connector
+        # From now on nothing comes back by itself.
+        await connector.execute_query_async(LATER, at=FAR)
+        locks = await waiting(here)
+        here.github.faults.clear()
+        await connector.execute_query_async(NOW, lock=locks[0])
+        await here.quiet()
+        assert [pull.reactions(comment, by=BOT) for pull, comment in zip(pulls, comments, strict=True)] == [
+            pulls[0].reactions(comments[0], by=BOT)
+        ] * PULLS
+        assert all(any("stranger" in text for text in here.answers(pull)) for pull in pulls)
+        assert await here.failures() == []
+
+
+async def test_while_github_is_away_hardly_anything_is_asked(tmp_path: Path) -> None:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
+        await here.started()
+        here.repo.open_pull_request("hubot", "First")
+        await here.quiet()
+        away = here.github.faults.add("*", EVERYTHING, status=503, times=None)
+        for n in range(PULLS * 3):
+            here.repo.open_pull_request("hubot", f"Change {n}")
+
+        async def all_wait() -> bool:
+            return len(await waiting(here)) == PULLS * 3
+
+        await until(all_wait)
+        # Each of them would have asked three times at least, and does so again and again.
+        assert away.hits < PULLS * 3
+        here.github.faults.clear()
+        await here.quiet()
+        assert await here.failures() == []
