@@ -305,6 +305,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
         last_good=last_good,
         metrics=bot.metrics,
         version=VERSION,
+        mentions=bot.config.mentions,
         commands=help_text(bot.commands, {spec.feature for spec in bot.commands}, bot.config.mentions),
     )
 

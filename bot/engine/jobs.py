@@ -17,7 +17,9 @@ from bot.events import Repository
 DELIVER, REPLAY, HANDLE, EFFECT = "deliver", "replay", "handle", "effect"
 TICK, TIMER = "tick", "timer"
 
-DELIVERY_PRIORITY = 0
+DELIVERY_PRIORITY, URGENT_PRIORITY = 0, 1
+"""Requests of people, timers and our own deliveries go before deliveries that are only noted. Both go behind all that
+an earlier delivery of the same lock still has to do. The latter do not starve: `bot.engine.upkeep.let_old_go_first`."""
 HANDLE_PRIORITY, HANDLE_RETRY_PRIORITY = 8, 2
 EFFECT_PRIORITY, EFFECT_RETRY_PRIORITY = 10, 6
 CLOSING_PRIORITY, CLOSING_RETRY_PRIORITY = 7, 4
@@ -35,7 +37,14 @@ def key_of(*parts: str | int) -> str:
 
 
 def delivery_job(
-    guid: str, event: str, body: str, received_at: float, lock: str, not_before: float | None = None
+    guid: str,
+    event: str,
+    body: str,
+    received_at: float,
+    lock: str,
+    not_before: float | None = None,
+    *,
+    urgent: bool = False,
 ) -> NewJob:
     """Describe the job that a webhook becomes. `body` is its raw text; moments are in seconds since 1970."""
     return NewJob(
@@ -43,7 +52,7 @@ def delivery_job(
         task=DELIVER,
         args={"guid": guid, "event": event, "body": body, "received_at": received_at},
         lock=lock,
-        priority=DELIVERY_PRIORITY,
+        priority=URGENT_PRIORITY if urgent else DELIVERY_PRIORITY,
         scheduled_at=datetime.fromtimestamp(not_before, UTC) if not_before is not None else None,
     )
 
@@ -146,7 +155,8 @@ def _effect_job(origin: Origin, plan: int, repository: Repository, effect: Plann
 
 def timer_job(name: str, moment: str | int) -> NewJob:
     """Describe one run of a timer; all replicas that name one moment mean one run."""
-    return NewJob(key=key_of("timer", name, moment), task=TIMER, args={"name": name}, lock=f"timer:{name}")
+    key = key_of("timer", name, moment)
+    return NewJob(key=key, task=TIMER, args={"name": name}, lock=f"timer:{name}", priority=URGENT_PRIORITY)
 
 
 def repository_of(args: Mapping[str, Any]) -> Repository:

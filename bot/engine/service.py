@@ -38,7 +38,7 @@ from bot.engine.retry import EngineRetry
 from bot.engine.store import Store
 from bot.engine.tasks import Tasks
 from bot.engine.timers import Timers, TimerWork
-from bot.engine.upkeep import remove_old, requeue_all
+from bot.engine.upkeep import go_first, remove_old, requeue_all
 from bot.engine.worker import Pace, Supervisor
 from bot.errors import StorageError
 from bot.events import Delivery
@@ -60,6 +60,9 @@ __all__ = [
 
 ACCEPT_TIMEOUT = 8.0
 """Seconds; GitHub gives up after ten: https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries."""
+
+OWN_EVENT = "."
+"""What names of our own events have, as `nightjar.timer`, and GitHub's have not."""
 
 LONGEST_OUTAGE = 86400.0
 """Seconds: a tick that was missed by less is made up for at start."""
@@ -155,16 +158,22 @@ class Engine:
             for job in await requeue_all(self.database.connector):
                 log.warning("a job is taken up again", job=job.job_id, task=job.task, attempts=job.attempts)
 
-    async def accept(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
+    async def accept(
+        self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None, urgent: bool = False
+    ) -> bool:
         """Store a delivery: durable when this returns True; False if its GUID was stored before.
 
         `body` is the raw text of a JSON object, `lock` the key of what it is handled in order with
-        (`bot.events.lock_key`). One of our own may have to wait: `not_before`, in seconds since 1970. Raises
-        `StorageError` if it could not be stored in time.
+        (`bot.events.lock_key`). One of our own may have to wait: `not_before`, in seconds since 1970. An `urgent` one,
+        as each of our own is, goes before those that are not, with what waits under its lock. Raises `StorageError` if
+        it could not be stored in time.
         """
-        job = delivery_job(guid, event, body, time.time(), lock, not_before)
+        urgent = urgent or OWN_EVENT in event
+        job = delivery_job(guid, event, body, time.time(), lock, not_before, urgent=urgent)
         try:
             async with asyncio.timeout(ACCEPT_TIMEOUT):
+                if urgent:
+                    await go_first(self.database.connector, lock)
                 (deferred,) = await defer_once(self.database.connector, [job])
         except (ConnectorException, TimeoutError) as error:
             # Not chained: a database may quote what was to be stored.

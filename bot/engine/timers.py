@@ -15,7 +15,7 @@ from procrastinate.connector import BaseAsyncConnector
 
 from bot.engine.attempt import Attempt, Outcome
 from bot.engine.guard import Guard
-from bot.engine.jobs import TICK, TIMER, timer_job
+from bot.engine.jobs import TICK, TIMER, URGENT_PRIORITY, timer_job
 from bot.engine.once import defer_once
 from bot.engine.retry import EngineRetry
 from bot.errors import UserError
@@ -40,7 +40,7 @@ class Timers:
         self._connector = connector
         self._work: dict[str, TimerWork] = {}
         self._at_start: list[str] = []
-        self._tick = app.task(name=TICK, retry=EngineRetry())(self._on_tick)
+        self._tick = app.task(name=TICK, retry=EngineRetry(), priority=URGENT_PRIORITY)(self._on_tick)
         app.task(name=TIMER, retry=EngineRetry(), pass_context=True)(self._on_timer)
 
     def add(self, name: str, cron: str, work: TimerWork, *, at_start: bool) -> None:

@@ -11,11 +11,19 @@ from typing import LiteralString, cast
 
 from procrastinate.connector import BaseAsyncConnector
 
+from bot.engine.jobs import DELIVERY_PRIORITY, URGENT_PRIORITY
+
 DONE_DAYS = 7.0
 """Longer than the three days in which GitHub offers a delivery again, or one could be done twice."""
 
 FAILED_DAYS = 30.0
 """What did not end well is kept longer, to be looked at and replayed."""
+
+LONG_WAIT = 60.0
+"""Seconds after which a delivery that nobody waits for may go in one line with urgent ones."""
+
+MOST_AT_ONCE = 250
+"""Of them, each time: about a second's work, every five seconds."""
 
 DAY = 86400.0
 BATCH = 1000
@@ -46,6 +54,19 @@ FORGET_WORKERS: LiteralString = """
 DELETE FROM procrastinate_workers WHERE last_heartbeat < to_timestamp(date_part('epoch', now()) - %(seconds)s)
 """
 FORGET_ALL_WORKERS: LiteralString = "DELETE FROM procrastinate_workers"
+
+# All of a lock, so that what came before stays before: the job that is stored next acts on what they note.
+GO_FIRST: LiteralString = """
+UPDATE procrastinate_jobs SET priority = %(urgent)s
+ WHERE lock = %(lock)s AND status = 'todo' AND priority = %(plain)s
+"""
+OLDEST: LiteralString = """
+SELECT id, CAST(args ->> 'received_at' AS double precision) AS received_at FROM procrastinate_jobs
+ WHERE status = 'todo' AND priority = %(plain)s ORDER BY id LIMIT %(most)s
+"""
+LET_GO_FIRST: LiteralString = """
+UPDATE procrastinate_jobs SET priority = %(urgent)s WHERE id = ANY(%(ids)s) AND status = 'todo' AND priority = %(plain)s
+"""
 
 # From the events that are old enough, which the index `nightjar_ended` finds without a look at the others. A job
 # that ended, was tried again and ended again has an old event and a newer one.
@@ -100,6 +121,23 @@ async def requeue_all(connector: BaseAsyncConnector) -> list[Requeued]:
     rows = await connector.execute_query_all_async(REQUEUE_ALL)
     await connector.execute_query_async(FORGET_ALL_WORKERS)
     return _requeued(rows)
+
+
+async def go_first(connector: BaseAsyncConnector, lock: str) -> None:
+    """Let the deliveries that wait under a lock go before those that nobody waits for, in the order they have."""
+    await connector.execute_query_async(GO_FIRST, lock=lock, urgent=URGENT_PRIORITY, plain=DELIVERY_PRIORITY)
+
+
+async def let_old_go_first(connector: BaseAsyncConnector, now: float) -> None:
+    """Let the oldest deliveries that have waited long go in one line with urgent ones, so that they never starve.
+
+    They are few each time, so that urgent ones that come now wait for few.
+    """
+    oldest = await connector.execute_query_all_async(OLDEST, plain=DELIVERY_PRIORITY, most=MOST_AT_ONCE)
+    jobs = [row["id"] for row in oldest if row["received_at"] is not None and row["received_at"] < now - LONG_WAIT]
+    if jobs:
+        values = {"urgent": URGENT_PRIORITY, "plain": DELIVERY_PRIORITY}
+        await connector.execute_query_async(LET_GO_FIRST, ids=jobs, **values)
 
 
 async def remove_old(

@@ -17,7 +17,7 @@ from procrastinate.worker import Worker
 from bot.engine.guard import JOB_SECONDS
 from bot.engine.manager import EngineJobManager
 from bot.engine.retry import Failed
-from bot.engine.upkeep import requeue_stalled
+from bot.engine.upkeep import let_old_go_first, requeue_stalled
 from bot.writes import LOOK_AFTER
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
@@ -144,6 +144,7 @@ class Supervisor:
         if worker is not None and worker.worker_id is not None:
             # After a time without a turn (the machine slept), ours must not be taken for dead by ourselves.
             await self._manager.update_heartbeat(worker.worker_id)
+        await let_old_go_first(self._connector, time.time())
         for job in await requeue_stalled(self._connector, seconds=self._pace.stalled):
             log.warning("a job lost its worker", job=job.job_id, task=job.task, attempts=job.attempts)
 

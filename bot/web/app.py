@@ -66,6 +66,8 @@ class Parts:
     last_good: following.ReadBranch
     metrics: Metrics
     version: str
+    mentions: Sequence[str]
+    """The names that address the bot in a text."""
     commands: str
     """What `GET /help` shows, in Markdown."""
 
@@ -79,7 +81,7 @@ def create_app(parts: Parts) -> web.Application:
         return web.Response(body=described, content_type="application/json")
 
     operations = [
-        _webhook(Webhook(parts.inbox, parts.bodies, parts.secrets, parts.metrics)),
+        _webhook(Webhook(parts.inbox, parts.bodies, parts.secrets, parts.metrics, parts.mentions)),
         *health.operations(parts.checks, parts.refresh, parts.metrics),
         *api.operations(parts.decide),
         results.operation(parts.runs),

@@ -12,7 +12,7 @@ import asyncio
 import hmac
 import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import structlog
 from aiohttp import web
@@ -22,6 +22,7 @@ from bot.engine.service import StorageError
 from bot.events import lock_key
 from bot.patterns import Pattern
 from bot.rarely import Rarely
+from bot.urgency import is_urgent
 from bot.web.bodies import Bodies
 from bot.web.problems import Problem
 
@@ -63,11 +64,21 @@ Result = TypeVar("Result")
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
+class Opened(NamedTuple):
+    """What is stored of a body: its text, the lock of its job, and whether a person waits for what comes of it."""
+
+    text: str
+    lock: str
+    urgent: bool
+
+
 class Inbox(Protocol):
     """Where deliveries become durable: the engine."""
 
-    async def accept(self, guid: str, event: str, body: str, lock: str) -> bool:
+    async def accept(self, guid: str, event: str, body: str, lock: str, *, urgent: bool) -> bool:
         """Store a delivery and return True, or False if its GUID is known; durable when it returns.
+
+        An `urgent` one goes before those that are not.
 
         Raises `StorageError`, within the time that GitHub waits.
         """
@@ -111,13 +122,16 @@ def parse(body: bytes | bytearray) -> tuple[str, dict[str, object]]:
 class Webhook:
     """The route of GitHub's webhooks; raises `ValueError` where there is no secret to verify them with."""
 
-    def __init__(self, inbox: Inbox, bodies: Bodies, secrets: Sequence[bytes], metrics: Metrics) -> None:
+    def __init__(
+        self, inbox: Inbox, bodies: Bodies, secrets: Sequence[bytes], metrics: Metrics, mentions: Sequence[str]
+    ) -> None:
         if not any(secrets):
             raise ValueError("a webhook secret is required")
         self._inbox = inbox
         self._bodies = bodies
         self._secrets = tuple(secrets)
         self._metrics = metrics
+        self._mentions = mentions
         self._rarely = Rarely()
 
     async def answer(self, request: web.Request) -> web.Response:
@@ -144,24 +158,24 @@ class Webhook:
         guid, event, signature = _headers(request)
         # The body counts until it is stored: a database that hangs must not make deliveries pile up in memory.
         async with self._bodies.read(request) as body:
-            text, lock = await _in_a_thread_if_large(body, lambda: self._open(event, body, signature))
-            new = await self._store(guid, event, text, lock)
+            opened = await _in_a_thread_if_large(body, lambda: self._open(event, body, signature))
+            new = await self._store(guid, event, opened)
         self._metrics.accepted(event, new)
         return _ACCEPTED if new else _SEEN
 
-    def _open(self, event: str, body: bytearray, signature: str) -> tuple[str, str]:
-        """Return a body's text and the lock of its job, once the signature is verified. Raises `Problem`."""
+    def _open(self, event: str, body: bytearray, signature: str) -> Opened:
+        """Read a body, once its signature is verified. Raises `Problem`."""
         if not verify(body, signature, self._secrets):
             raise Problem(401, BAD_SIGNATURE)
         try:
             text, value = parse(body)
         except ValueError:
             raise Problem(400, NOT_JSON) from None
-        return text, lock_key(event, value)
+        return Opened(text, lock_key(event, value), is_urgent(event, value, self._mentions))
 
-    async def _store(self, guid: str, event: str, text: str, lock: str) -> bool:
+    async def _store(self, guid: str, event: str, opened: Opened) -> bool:
         try:
-            return await self._inbox.accept(guid, event, text, lock)
+            return await self._inbox.accept(guid, event, opened.text, opened.lock, urgent=opened.urgent)
         except StorageError as error:
             log.error("delivery not stored", delivery=guid, reason=str(error))  # noqa: TRY400
         except Exception:

@@ -142,6 +142,7 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT) -> AsyncI
                 last_good=nothing_of,
                 metrics=metrics,
                 version="1.2.3",
+                mentions=["@ci"],
                 commands="| command |\n|---|\n| `@ci help` |",
             )
         )

@@ -186,3 +186,13 @@ async def test_answers_are_counted_by_status_and_event(site: Site) -> None:
     assert 'nightjar_deliveries_total{event="issue_comment",outcome="accepted"} 1.0' in text
     assert 'nightjar_deliveries_total{event="issue_comment",outcome="duplicate"} 1.0' in text
     assert 'nightjar_deliveries_total{event="other",outcome="accepted"} 1.0' in text
+
+
+async def test_a_comment_that_mentions_us_is_stored_before_what_nobody_waits_for(site: Site) -> None:
+    for number, (guid, text) in enumerate({"plain": "nice", "command": "@ci rerun"}.items()):
+        payload = {"repository": {"id": 1}, "issue": {"number": number}, "comment": {"body": text}}
+        await site.post(json.dumps(payload).encode(), {"X-GitHub-Delivery": guid, "X-GitHub-Event": "issue_comment"})
+    rows = await site.engine.database.connector.execute_query_all_async(
+        "SELECT args ->> 'guid' AS guid, priority FROM procrastinate_jobs ORDER BY id"
+    )
+    assert [(row["guid"], row["priority"]) for row in rows] == [("plain", 0), ("command", 1)]

@@ -1,0 +1,72 @@
+"""What a person waits for goes before a backlog that nobody wants, and the backlog does not starve."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bot.engine.upkeep import LONG_WAIT, MOST_AT_ONCE, let_old_go_first
+from tests.engine.running import LOCK, QUICK, opened, running, settled
+from tests.engine.toy import World, body, writes
+
+BACKLOG = 300
+ONE_AT_A_TIME = replace(QUICK, concurrency=1, reap=3600.0)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path / "world.db")
+    yield made
+    made.close()
+
+
+def delivered(world: World) -> list[str]:
+    return [what.removeprefix("deliver ") for what in world.happenings if what.startswith("deliver ")]
+
+
+async def test_a_command_goes_before_a_backlog_and_after_what_came_before_it_on_its_pull_request(
+    database_url: str, world: World
+) -> None:
+    """The push before the command says which commit the command is about."""
+    async with opened(database_url) as web:
+        for n in range(BACKLOG):
+            await web.accept(f"star-{n}", "star", body({}), f"repo:{n}")
+        await web.accept("push", "pull_request", body({}), LOCK)
+        await web.accept("command", "issue_comment", body({"a": writes("x")}), LOCK, urgent=True)
+        await web.accept("push-after", "pull_request", body({}), LOCK)
+    async with running(database_url, world, pace=ONE_AT_A_TIME) as engine:
+        await settled(engine, "command")
+        assert delivered(world)[:2] == ["push", "command"]
+        assert world.written == ["command a x"]
+        assert "push-after" not in delivered(world)[:3]
+
+
+async def test_our_own_deliveries_and_timers_go_before_a_backlog(database_url: str, world: World) -> None:
+    async with opened(database_url) as web:
+        for n in range(BACKLOG):
+            await web.accept(f"star-{n}", "star", body({}), f"repo:{n}")
+        await web.accept("timer", "nightjar.timer", body({}), "timer:1:nightly")
+    async with running(database_url, world, pace=ONE_AT_A_TIME) as engine:
+        await settled(engine, "timer")
+        assert delivered(world)[0] == "timer"
+
+
+async def test_what_has_waited_long_goes_in_one_line_with_urgent_deliveries_a_part_at_a_time(
+    sqlite_url: str, world: World
+) -> None:
+    async with opened(sqlite_url) as web:
+        for n in range(BACKLOG):
+            await web.accept(f"star-{n}", "star", body({}), f"repo:{n}")
+        await let_old_go_first(web.database.connector, time.time() + LONG_WAIT - 30)
+        await web.accept("first", "issue_comment", body({}), LOCK, urgent=True)
+        await let_old_go_first(web.database.connector, time.time() + LONG_WAIT + 1)
+        await web.accept("second", "issue_comment", body({}), "pr:1#8", urgent=True)
+    async with running(sqlite_url, world, pace=ONE_AT_A_TIME) as engine:
+        await settled(engine, "second")
+    order = delivered(world)
+    assert order[:MOST_AT_ONCE] == [f"star-{n}" for n in range(MOST_AT_ONCE)], "the oldest, and no more than that"
+    assert order[MOST_AT_ONCE : MOST_AT_ONCE + 2] == ["first", "second"]
