@@ -7,7 +7,8 @@ However many commands a comment has, it gets one 👀, then one 👍, or one �
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,14 +17,17 @@ import structlog
 from bot import texts
 from bot.aside import aside
 from bot.ci.providers import Found, find_runs
+from bot.command_budget import Kind, Question, Response, Tally, decide_response
 from bot.commands import BadCommand, Command, CommandSpec, Registry, new_commands, parse
 from bot.effects.actions import one_for_each_run
 from bot.effects.base import Effect
+from bot.effects.commands import CountCommands, person_key, pull_key
 from bot.effects.conclude import Conclude, Item
-from bot.effects.reactions import EYES, React
+from bot.effects.reactions import CONFUSED, EYES, React
 from bot.engine.retry import PASSING
 from bot.errors import TryAgain, UserError
 from bot.events import Person, PullRequest, Remark, remark_of
+from bot.github.ranks import Rank
 from bot.heads import head_of
 from bot.payload import Payload
 from bot.plan import NOTHING, Context, Handler, Plan, Router
@@ -33,7 +37,15 @@ if TYPE_CHECKING:
     from bot.github.permissions import Permissions
 
 NAME = "commands"
-NO_ROLE = "none"
+WRITERS = frozenset({"write", "maintain", "admin"})
+PERSON_OVER = (
+    "Nothing in this comment was done. You have written {limit} commands here within an hour, which is the limit. "
+    "Ask again later."
+)
+PULL_OVER = (
+    "Nothing in this comment was done. This pull request has had {limit} commands within an hour, which is the limit. "
+    "Ask again later; people with the write role can ask now."
+)
 CALLED_OFF = "A later line of this comment calls it off."
 BEHIND = "GitHub's API does not know yet of the head that its webhook told of"
 WANTS = frozenset(
@@ -114,12 +126,17 @@ class Dialogue:
         head = await head_of(context.records, context.repository.id, remark.number)
         if head is not None and head.sha != pull.head_sha and head.updated_at > pull.updated_at:
             raise TryAgain(BEHIND)
-        may = await self._may(context, remark.sender, pull)
+        may, role = await self._may(context, remark.sender, pull)
         if not any(may.values()):
             # Slips are not held up to somebody who may run nothing.
             asked = [item for item in asked if isinstance(item, Command)]
         if not asked:
             return Plan(why="nothing that could be run, from somebody who may run nothing")
+        question = _question(context, remark, asked, may, pull, writer=role in WRITERS)
+        rank = Rank.WRITER if question.writer else Rank.STRANGER if question.refused else Rank.EVENT
+        response = await self._response(context, remark, question)
+        if response in (Response.REACT, Response.NOTHING, Response.PERSON_OVER, Response.PULL_OVER):
+            return _brief_plan(context, remark, asked, question, response, rank)
         ask = Asked(
             context=context,
             pull=pull,
@@ -128,7 +145,16 @@ class Dialogue:
             remark=remark,
             registry=self.registry,
         )
-        return _plan_of(remark, [(item, await self._answer(ask, item, may)) for item in asked])
+        plan = _plan_of(remark, [(item, await self._answer(ask, item, may)) for item in asked])
+        eyes, *others = plan.effects
+        return replace(plan, effects=(eyes, _count(remark, question, response), *others), rank=rank)
+
+    async def _response(self, context: Context, remark: Remark, question: Question) -> Response:
+        """Say what the budgets of the person and of the pull request allow."""
+        repository = context.repository.id
+        person = await context.records.get(person_key(repository, remark.sender.id))
+        on_pull = await context.records.get(pull_key(repository, remark.number))
+        return decide_response(question, Tally.read(person), Tally.read(on_pull), context.app_config.commands)
 
     async def plan_failure(self, context: Context, told: str) -> Plan:
         """Answer a comment whose commands could not be worked out at all."""
@@ -155,20 +181,15 @@ class Dialogue:
             return None
         return await aside(read, old, remark.text) or None
 
-    async def _may(self, context: Context, by: Person, pull: PullRequest) -> dict[str, bool]:
-        """Say of each command that is switched on whether this person may run it."""
+    async def _may(self, context: Context, by: Person, pull: PullRequest) -> tuple[dict[str, bool], str]:
+        """Say of each command that is switched on whether this person may run it, and what their role is."""
         enabled, is_author = self.registry.enabled(context.config.features), by.id == pull.author.id
-
-        def allowed(role: str) -> dict[str, bool]:
-            return {
-                spec.name: spec.allows(role=role, is_author=is_author, override=context.config.allowed(spec.feature))
-                for spec in enabled
-            }
-
-        may = allowed(NO_ROLE)
-        if all(may.values()):
-            return may  # the author of a pull request, as a rule: their role would change nothing
-        return allowed(await self._permissions.role(context.github, context.repository.full_name, by))
+        role = await self._permissions.role(context.github, context.repository.full_name, by)
+        may = {
+            spec.name: spec.allows(role=role, is_author=is_author, override=context.config.allowed(spec.feature))
+            for spec in enabled
+        }
+        return may, role
 
     async def _answer(self, ask: Asked, command: Command | BadCommand, may: Mapping[str, bool]) -> Answer:
         if isinstance(command, BadCommand):
@@ -190,6 +211,51 @@ class Dialogue:
             if refusal(error) is None:
                 log.exception("command failed", command=spec.name)
             return Answer(say=told(error, ask.context.delivery.guid), done=False)
+
+
+def _question(
+    context: Context,
+    remark: Remark,
+    asked: Sequence[Command | BadCommand],
+    may: Mapping[str, bool],
+    pull: PullRequest,
+    *,
+    writer: bool,
+) -> Question:
+    """Put what the budgets need of a comment together; a command that is switched off is refused to nobody."""
+    commands = [item for item in asked if isinstance(item, Command)]
+    refused = bool(commands) and not any(may.get(item.spec.name, any(may.values())) for item in commands)
+    written = datetime.fromisoformat(remark.written_at or pull.updated_at).timestamp()
+    return Question(context.intent, written, len(asked), remark.sender.id, refused=refused, writer=writer)
+
+
+def _count(remark: Remark, question: Question, response: Response) -> CountCommands:
+    refused = response in (Response.REFUSE, Response.REACT)
+    outcome = Kind.REFUSED if refused else Kind.RUN if response is Response.RUN else Kind.OVER
+    told = response is Response.REFUSE
+    return CountCommands(remark.number, question.person_id, question.at, question.commands, outcome, told)
+
+
+def _brief_plan(
+    context: Context,
+    remark: Remark,
+    asked: Sequence[Command | BadCommand],
+    question: Question,
+    response: Response,
+    rank: Rank,
+) -> Plan:
+    """Plan what a comment gets of which nothing is carried out: a reaction, one answer, or nothing."""
+    count = _count(remark, question, response)
+    if response is Response.NOTHING:
+        return Plan(why="nothing more in this hour")
+    if response is Response.REACT:
+        why = "they have been told on this pull request who may"
+        return Plan((count, React.to(remark, CONFUSED)), why=why, rank=rank)
+    limits = context.app_config.commands
+    person = response is Response.PERSON_OVER
+    said = PERSON_OVER.format(limit=limits.per_person) if person else PULL_OVER.format(limit=limits.per_pull_request)
+    item = Item(texts.shown(asked[0]), said, done=False)
+    return Plan((count,), why="over the limit of an hour", closing=Conclude.of(remark, [item]), rank=rank)
 
 
 def _plan_of(remark: Remark, answers: Sequence[tuple[Command | BadCommand, Answer]]) -> Plan:

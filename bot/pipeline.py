@@ -14,6 +14,8 @@ from bot.engine.processor import AppliedEffect, EffectJob, PlannedEffect, Planne
 from bot.errors import PayloadError, UserError
 from bot.events import Delivery, Repository
 from bot.github.access import Place
+from bot.github.errors import RateLimited
+from bot.github.ranks import Rank, ranked
 from bot.heads import note_head
 from bot.plan import Context, Handler, Plan, Router
 from bot.reading import Reader
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from bot.results.service import ResultsService
     from bot.settings import Settings
 
+RANK = "rank"
+"""Where an effect's data has the rank of its plan, if that is not the usual one."""
+NOT_WORTH_WAITING = "left out: GitHub's limits leave nothing for people who may not run what they ask for"
 NOBODY = "no handler wants {event}"
 NO_REPOSITORY = "it concerns no repository"
 NOT_CONFIGURED = "{repository} is not in app.yaml"
@@ -95,7 +100,9 @@ class Pipeline:
 
     async def apply(self, job: EffectJob) -> AppliedEffect:
         """Apply one effect."""
-        effect, place = decode(job.effect), await self._place_of(job.repository)
+        rank = Rank(job.effect.get(RANK, Rank.EVENT))
+        effect = decode({key: value for key, value in job.effect.items() if key != RANK})
+        place = await self._place_of(job.repository)
         context = EffectContext(
             intent=job.intent,
             repository=job.repository,
@@ -110,8 +117,15 @@ class Pipeline:
             siblings=job.siblings,
             writes=job.writes,
         )
-        applied = await effect.apply(context)
-        return AppliedEffect(applied.text, applied.changed, then=tuple(map(_effect_as_data, applied.then)))
+        try:
+            with ranked(rank):
+                applied = await effect.apply(context)
+        except RateLimited:
+            if rank is not Rank.STRANGER:
+                raise
+            # To wait would hold up everybody's commands on this pull request.
+            return AppliedEffect(NOT_WORTH_WAITING, changed=False)
+        return AppliedEffect(applied.text, applied.changed, then=tuple(_effect_as_data(e, rank) for e in applied.then))
 
     def told(self, error: Exception, guid: str) -> str:
         """Put a failure into words that may be shown to people."""
@@ -159,11 +173,12 @@ def _concerned(handler: Handler, delivery: Delivery, config: RepositoryConfig) -
 
 def _as_data(plan: Plan) -> PlannedEffects:
     return PlannedEffects(
-        effects=tuple(map(_effect_as_data, plan.effects)),
+        effects=tuple(_effect_as_data(effect, plan.rank) for effect in plan.effects),
         why=plan.why,
-        closing=_effect_as_data(plan.closing) if plan.closing else None,
+        closing=_effect_as_data(plan.closing, plan.rank) if plan.closing else None,
     )
 
 
-def _effect_as_data(effect: Effect) -> PlannedEffect:
-    return PlannedEffect(target=effect.target, effect=encode(effect))
+def _effect_as_data(effect: Effect, rank: Rank) -> PlannedEffect:
+    data = encode(effect)
+    return PlannedEffect(target=effect.target, effect=data if rank is Rank.EVENT else {**data, RANK: int(rank)})

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
+from bot.github.ranks import Rank
+
 if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
     from bot.effects.base import Effect
@@ -46,6 +48,8 @@ class Plan:
     effects: tuple[Effect, ...] = ()
     why: str = ""
     closing: Effect | None = None
+    rank: Rank = Rank.EVENT
+    """For whom the effects are applied, where GitHub's limits leave little."""
 
 
 NOTHING = Plan()

@@ -51,25 +51,25 @@ def items(plan: PlannedEffects) -> list[tuple[str, bool]]:
 @pytest.mark.parametrize(
     ("text", "effects", "concluded"),
     [
-        ("@ci help", ["React"], [("`@ci help`", True)]),
-        ("@ci rerun", ["React", "RerunWorkflow"], [("`@ci rerun`", True)]),
+        ("@ci help", ["React", "CountCommands"], [("`@ci help`", True)]),
+        ("@ci rerun", ["React", "CountCommands", "RerunWorkflow"], [("`@ci rerun`", True)]),
         (
             "@ci run slow tests",
-            ["React", "Remember", "SetStatus", "RerunWorkflow"],
+            ["React", "CountCommands", "Remember", "SetStatus", "RerunWorkflow"],
             [("`@ci run slow tests`", True)],
         ),
-        ("@ci rnu", ["React"], [("`@ci rnu`", False)]),
+        ("@ci rnu", ["React", "CountCommands"], [("`@ci rnu`", False)]),
         (
             "@ci rerun\n@ci rnu\n@ci help",
-            ["React", "RerunWorkflow"],
+            ["React", "CountCommands", "RerunWorkflow"],
             [("`@ci rerun`", True), ("`@ci rnu`", False), ("`@ci help`", True)],
         ),
         (
             "@ci rerun failed\n@ci rerun all",
-            ["React", "RerunWorkflow"],
+            ["React", "CountCommands", "RerunWorkflow"],
             [("`@ci rerun failed`", True), ("`@ci rerun all`", True)],
         ),
-        ("@ci rerun\n@ci rerun", ["React", "RerunWorkflow"], [("`@ci rerun`", True)]),
+        ("@ci rerun\n@ci rerun", ["React", "CountCommands", "RerunWorkflow"], [("`@ci rerun`", True)]),
     ],
 )
 async def test_the_eyes_come_first_and_one_conclusion_last(
@@ -101,7 +101,7 @@ async def test_of_somebody_who_may_run_nothing(
     world: World, text: str, concluded: list[tuple[str, bool]] | None
 ) -> None:
     plan = await plan_of(world, text, by="passer-by")
-    assert kinds(plan) == ([] if concluded is None else ["React"])
+    assert kinds(plan) == ([] if concluded is None else ["React", "CountCommands"])
     assert concluded is None or items(plan) == concluded
 
 

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from bot.config.alarms import MainFailures, Regressions
 from bot.config.ci_decisions import RebuildDocker, SkipCi
 from bot.config.ci_tests import Runtime, SkippedTests, Tests
+from bot.config.commands import Commands
 from bot.config.docker_update import DockerUpdate
 from bot.config.docs_link import DocsLink
 from bot.config.keys import Keys
@@ -324,6 +325,11 @@ class Config(Keys):
         default=None,
         description="Where people reach this server; links in comments and statuses start with it.",
         examples=["https://ci.example.org"],
+    )
+    commands: Annotated[Commands, Section(switch=False)] = Field(
+        default=Commands(),
+        description="How many commands are carried out in an hour.",
+        examples=[{"per_person": 30, "per_pull_request": 60}],
     )
     http: Annotated[Http, Section(switch=False)] = Field(
         default=Http(),

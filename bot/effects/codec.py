@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 from bot.effects.actions import ApproveRun, RerunJob, RerunWorkflow
 from bot.effects.base import Effect
 from bot.effects.checks import AskForCheck, PutCheckRun
+from bot.effects.commands import CountCommands
 from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude
 from bot.effects.issues import KeepIssue
@@ -43,6 +44,7 @@ KINDS: dict[str, type[Effect]] = {
         Conclude,
         ConcludeLastGood,
         ConcludeNightly,
+        CountCommands,
         EndWish,
         HandOverSection,
         JenkinsBuild,

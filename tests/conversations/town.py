@@ -98,11 +98,13 @@ async def town(
     files: Mapping[str, str] | None = None,
     now: Callable[[], float] = time.time,
     pace: Pace | None = None,
+    allowance: Allowance = UNHURRIED,
 ) -> AsyncIterator[Town]:
     """Start everything; at the end the bot has broken none of GitHub's rules.
 
-    `now` is what the watch over results goes by. `permissions` are the App's; with `teams` the
-    owner of the repository is an organization that has them. `files` are in the repository when the bot starts.
+    `now` is what the watch over results goes by, and `allowance` what the bot may ask of GitHub. `permissions` are the
+    App's; with `teams` the owner of the repository is an organization that has them. `files` are in the repository when
+    the bot starts.
     """
     github = GitHubSandbox()
     async with github.serve() as api_url:
@@ -121,7 +123,7 @@ async def town(
         )
         address = Address("127.0.0.1", 0)
         async with running(
-            parse_config(config.encode(), "app.yaml"), settings, address, UNHURRIED, now, pace
+            parse_config(config.encode(), "app.yaml"), settings, address, allowance, now, pace
         ) as at_work:
             url = f"http://127.0.0.1:{at_work.port}"
             app.webhook_url = f"{url}/webhook"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from typing import get_type_hints
 
 import pytest
 
 from bot.ci.restarts import Origin
+from bot.command_budget import Kind
 from bot.effects.actions import ApproveRun, RerunJob, RerunWorkflow
 from bot.effects.base import Effect
 from bot.effects.checks import AskForCheck, PutCheckRun
 from bot.effects.codec import KINDS, decode, encode
+from bot.effects.commands import CountCommands
 from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude, Item
 from bot.effects.issues import KeepIssue
@@ -58,6 +61,7 @@ EFFECTS: list[Effect] = [
     EndWish(1, WISH, "The head moved.", "merge:1"),
     HandOverSection("docs-link", 1, "a" * 40, "**Docs:** built.", 1_795_152_400.0),
     JenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
+    CountCommands(1, 2, 1_795_152_400.0, 3, Kind.REFUSED, told=True),
     KeepIssue("alarm:main", "Main is broken", "`cpu/branch` fails.", news="**It fails**", news_key="alarm:7"),
     KeepLabel(1, "ready-for-merge", on=True),
     KeepRepositoryFile("b" * 40, "a" * 40, "c" * 40, 1_795_152_400, "help: false\n", 0),
@@ -104,6 +108,11 @@ def test_an_effect_is_the_same_after_it_was_stored(effect: Effect) -> None:
 
 def test_every_kind_is_tried_here() -> None:
     assert {type(effect).__name__ for effect in EFFECTS} == set(KINDS)
+
+
+def test_no_effect_has_a_field_of_a_name_that_its_data_needs_for_itself() -> None:
+    reserved = {"kind", "rank"}
+    assert [name for name, kind in KINDS.items() if reserved & set(get_type_hints(kind.__init__))] == []
 
 
 def test_what_another_version_stored_is_refused_by_its_name() -> None:

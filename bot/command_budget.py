@@ -1,0 +1,130 @@
+"""How many commands a person may write: pure decisions over what was counted in the last hour.
+
+Strangers must not be able to make the bot talk: each answer is a write, and GitHub allows a few hundred writes an hour
+for everybody together. Moments are GitHub's own times of the comments, in seconds since 1970, so a delivery that comes
+late counts in its own hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bot.config.commands import Commands
+
+HOUR = 3600.0
+REFUSALS_AN_HOUR = 5
+"""Comments of somebody who may not run what they ask for that get any reaction, within an hour."""
+MOST_TOLD = 200
+"""People of one pull request of whom it is kept that they were told who may."""
+MOST_COUNTED = 1_000
+"""Comments of one hour that are kept of a pull request or a person; the limits are far below."""
+
+
+class Kind(StrEnum):
+    """What became of a comment with commands."""
+
+    RUN = "run"
+    REFUSED = "refused"
+    OVER = "over"
+
+
+class Response(StrEnum):
+    """What to do about a comment with commands."""
+
+    RUN = "run"
+    """Carry the commands out."""
+    REFUSE = "refuse"
+    """Say why not, and who may."""
+    REACT = "react"
+    """React, for this person has been told why on this pull request."""
+    PERSON_OVER = "person-over"
+    """Say that the person's limit is reached."""
+    PULL_OVER = "pull-over"
+    """Say that the pull request's limit is reached."""
+    NOTHING = "nothing"
+    """Leave it alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """One comment with commands: when it was written, how many it has, and what became of it."""
+
+    at: float
+    commands: int
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The comments of a person, or on a pull request, by the intents of their deliveries.
+
+    `told`: the IDs of people who were told on this pull request who may run commands.
+    """
+
+    counted: Mapping[str, Counted]
+    told: tuple[int, ...] = ()
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any] | None) -> Tally:
+        """Read it back out of its record."""
+        record = record or {}
+        counted = {
+            intent: Counted(float(one["at"]), int(one["commands"]), Kind(one["kind"]))
+            for intent, one in record.get("counted", {}).items()
+        }
+        return cls(counted, tuple(record.get("told", ())))
+
+    def as_record(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {"counted": {intent: asdict(one) for intent, one in self.counted.items()}, "told": list(self.told)}
+
+    def with_one(self, intent: str, one: Counted, told: int | None = None) -> Tally:
+        """Return it with one more comment and without those that are more than an hour older."""
+        kept = {key: other for key, other in self.counted.items() if other.at > one.at - HOUR}
+        kept[intent] = one
+        recent = dict(list(kept.items())[-MOST_COUNTED:])
+        people = self.told if told is None or told in self.told else (*self.told, told)[-MOST_TOLD:]
+        return replace(self, counted=recent, told=people)
+
+    def within_an_hour(self, at: float, intent: str) -> Sequence[Counted]:
+        """Return the comments of the hour before a moment, but for the one that is asked about."""
+        return [one for key, one in self.counted.items() if key != intent and one.at > at - HOUR]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A comment with commands about which is decided; `refused`: the person may run none of them."""
+
+    intent: str
+    at: float
+    commands: int
+    person_id: int
+    refused: bool
+    writer: bool
+
+
+def decide_response(asked: Question, person: Tally, pull: Tally, limits: Commands) -> Response:
+    """Say what to do about a comment with commands, by what the person and the pull request had in the last hour."""
+    by_person = person.within_an_hour(asked.at, asked.intent)
+    if asked.refused:
+        if sum(one.kind is Kind.REFUSED for one in by_person) >= REFUSALS_AN_HOUR:
+            return Response.NOTHING
+        return Response.REACT if asked.person_id in pull.told else Response.REFUSE
+    if _run(by_person) + asked.commands > limits.per_person:
+        return _over(by_person, Response.PERSON_OVER)
+    on_pull = pull.within_an_hour(asked.at, asked.intent)
+    if not asked.writer and _run(on_pull) + asked.commands > limits.per_pull_request:
+        return _over(on_pull, Response.PULL_OVER)
+    return Response.RUN
+
+
+def _run(counted: Sequence[Counted]) -> int:
+    return sum(one.commands for one in counted if one.kind is Kind.RUN)
+
+
+def _over(counted: Sequence[Counted], response: Response) -> Response:
+    return Response.NOTHING if any(one.kind is Kind.OVER for one in counted) else response

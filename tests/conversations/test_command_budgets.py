@@ -1,0 +1,125 @@
+"""Nobody can make the bot talk, and nobody can silence it for others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sandbox import PullRequest
+from tests.conversations.town import CONFIG, UNHURRIED, Town, town
+from tests.waiting import until
+
+LIMITED = f"commands: {{per_person: 2, per_pull_request: 3}}\n{CONFIG}"
+WHO_MAY = "Only the pull request's author and people with the triage role or a higher one may ask for this"
+NOTHING: list[str] = []
+
+
+def writes(here: Town) -> int:
+    """How often the bot wrote to GitHub."""
+    return sum(request.method in {"POST", "PATCH", "PUT", "DELETE"} for request in here.github.requests.records)
+
+
+async def test_sixty_comments_of_a_stranger_cost_six_writes_and_keep_nobody_waiting(here: Town) -> None:
+    """60 comments by a stranger silenced the bot for everybody for over a minute."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    spam = [pull.comment("stranger", "@ci rerun") for _ in range(60)]
+    asked = pull.comment("triager", "@ci help")
+    await here.quiet()
+    assert pull.reactions(asked) == ["eyes", "+1"]
+    told, reacted, silent = spam[0], spam[1:5], spam[5:]
+    assert pull.reactions(told) == ["eyes", "confused"]
+    assert [pull.reactions(comment) for comment in reacted] == [["confused"]] * 4
+    assert [pull.reactions(comment) for comment in silent] == [NOTHING] * 55
+    first, last = here.answers(pull)
+    assert WHO_MAY in first
+    assert "Write a command on a line of its own" in last
+
+
+async def test_a_stranger_is_told_on_each_pull_request_and_after_an_hour_heard_again(here: Town) -> None:
+    one, two = here.repo.open_pull_request("hubot", "Faster"), here.repo.open_pull_request("hubot", "Slower")
+    await here.quiet()
+    for pull in (one, one, two):
+        pull.comment("stranger", "@ci rerun")
+        await here.quiet()
+    assert (len(here.answers(one)), len(here.answers(two))) == (1, 1)
+    for _ in range(3):
+        late = one.comment("stranger", "@ci rerun")
+        await here.quiet()
+    assert one.reactions(late) == NOTHING
+    here.github.clock.advance(seconds=3_601)
+    again = one.comment("stranger", "@ci rerun")
+    await here.quiet()
+    assert (one.reactions(again), len(here.answers(one))) == (["confused"], 1)
+
+
+async def test_an_author_is_told_once_that_they_may_not_merge(tmp_path: Path) -> None:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=f"{CONFIG}    merge: true\n") as here:
+        pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+        first = pull.comment("somebody", "@ci merge")
+        second = pull.comment("somebody", "@ci merge")
+        own = pull.comment("somebody", "@ci help")
+        await here.quiet()
+        assert [pull.reactions(c) for c in (first, second, own)] == [["eyes", "confused"], ["confused"], ["eyes", "+1"]]
+        assert "Only people with the write role or a higher one may ask for this" in here.answers(pull)[0]
+
+
+async def test_over_a_persons_limit_one_answer_says_so(tmp_path: Path) -> None:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=LIMITED) as here:
+        pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+        said = [pull.comment("somebody", "@ci help") for _ in range(5)]
+        await here.quiet()
+        done, over = ["eyes", "+1"], ["confused"]
+        assert [pull.reactions(comment) for comment in said] == [done, done, over, NOTHING, NOTHING]
+        assert here.answers(pull)[2].endswith(
+            "- 😕 `@ci help`: Nothing in this comment was done. You have written 2 commands here within an hour, "
+            "which is the limit. Ask again later."
+        )
+        assert len(here.answers(pull)) == 3
+        here.github.clock.advance(seconds=3_601)
+        later = pull.comment("somebody", "@ci help")
+        await here.quiet()
+        assert pull.reactions(later) == done
+
+
+async def test_over_a_pull_requests_limit_people_with_the_write_role_are_heard(tmp_path: Path) -> None:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=LIMITED) as here:
+        pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+        people = ["somebody", "somebody", "triager", "triager", "triager", "hubot"]
+        said = [pull.comment(who, "@ci help") for who in people]
+        await here.quiet()
+        done, over = ["eyes", "+1"], ["confused"]
+        assert [pull.reactions(comment) for comment in said] == [done, done, done, over, NOTHING, done]
+        assert (
+            "This pull request has had 3 commands within an hour, which is the limit. "
+            "Ask again later; people with the write role can ask now."
+        ) in here.answers(pull)[3]
+
+
+async def asked_by_strangers(here: Town, pull: PullRequest, count: int) -> None:
+    """Let as many people who may nothing each ask for something."""
+    for number in range(count):
+        pull.comment(f"stranger-{number}", "@ci rerun")
+    await here.github.delivered()
+
+
+@pytest.mark.parametrize("same", [True, False])
+async def test_when_the_writes_of_an_hour_are_short_people_with_the_write_role_come_first(
+    tmp_path: Path, same: bool
+) -> None:
+    """Thirty strangers use up their share of the hour's writes; a maintainer is answered all the same."""
+    short = replace(UNHURRIED, writes_per_hour=20)
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", allowance=short) as here:
+        pull, other = here.repo.open_pull_request("hubot", "Faster"), here.repo.open_pull_request("hubot", "Slower")
+        await here.quiet()
+        await asked_by_strangers(here, pull, 30)
+        place = pull if same else other
+        asked = place.comment("hubot", "@ci help")
+
+        async def answered() -> bool:
+            return place.reactions(asked) == ["eyes", "+1"]
+
+        await until(answered)
+        assert writes(here) <= 20
