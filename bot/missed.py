@@ -3,8 +3,9 @@
 https://docs.github.com/en/webhooks/using-webhooks/automatically-redelivering-failed-deliveries-for-a-github-app-webhook
 
 A sweep reads the App's deliveries back to where the last one began, notes the GUIDs of which no attempt was answered
-with 2xx and which are not in our inbox either, and asks for them again: the oldest first, each after a pause that
-doubles. What is still missing is kept with the records, so that it survives restarts and moves between replicas.
+with 2xx and which are not in our inbox either, and asks for them again: pull requests and comments first, of those the
+oldest, and one GUID again after a pause that doubles. What is still missing is kept with the records, so that it
+survives restarts and moves between replicas.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from bot.github.ranks import Rank, ranked
 from bot.metrics import Metrics
 from bot.payload import Payload
 
-CRON = "*/5 * * * *"
+CRON = "* * * * *"
 """When a sweep begins, besides every start of a worker."""
 WINDOW = 3 * 86400.0
 """Seconds for which GitHub keeps a delivery and offers it again."""
@@ -34,8 +35,17 @@ OVERLAP = 600.0
 """Seconds that a sweep looks back behind the newest attempt of the last one: the list's order is not strict."""
 FIRST_PAUSE, LONGEST_PAUSE = 240.0, 6 * 3600.0
 """Seconds before a GUID is asked for again, doubled each time: what we refuse ourselves we would refuse for ever."""
-PER_SWEEP = 25
-"""Redeliveries asked for by one sweep, within what the governor allows sweeps to write in an hour."""
+PACE = 1.0
+"""Seconds between two requests for a redelivery: GitHub asks for that between writes.
+
+https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
+"""
+PER_SWEEP = 240
+"""Redeliveries asked for by one sweep: four minutes of work. The next sweep, a minute later at most, goes on."""
+PER_NOTE = 25
+"""Redeliveries after which a sweep notes how far it is: after a crash, these are asked for again at most."""
+URGENT = frozenset({"pull_request", "issue_comment", "pull_request_review", "pull_request_review_comment", "issues"})
+"""Events by which people talk to the bot: somebody waits for an answer."""
 MAX_PAGES = 1_000
 MOST_MISSING = 10_000
 """GUIDs that are remembered as missing; the oldest of them, should there be more."""
@@ -70,13 +80,16 @@ class Attempt:
     guid: str
     at: float
     arrived: bool
+    event: str = ""
 
     @classmethod
     def of(cls, item: Payload) -> Attempt:
         """Read an item of GitHub's list; a status code other than 2xx is one that we, or a proxy, did not accept."""
         code = item.integer("status_code") if item.has("status_code") else 0
         at = datetime.fromisoformat(item.string("delivered_at")).timestamp()
-        return cls(id=item.integer("id"), guid=item.string("guid"), at=at, arrived=200 <= code < 300)
+        return cls(
+            id=item.integer("id"), guid=item.string("guid"), at=at, arrived=200 <= code < 300, event=item.text("event")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +101,18 @@ class Missing:
     first: float
     last: float
     asked: int = 0
+    event: str = ""
 
     @property
     def due(self) -> float:
         """When it may be asked for, in seconds since the epoch."""
         pause = min(FIRST_PAUSE * 2 ** (self.asked - 1), LONGEST_PAUSE) if self.asked else 0.0
         return self.last + pause
+
+    @property
+    def turn(self) -> tuple[bool, float, int]:
+        """What it is sorted by: those for which people wait come first, then the oldest."""
+        return self.event not in URGENT, self.first, self.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +133,9 @@ def still_missing(
     for attempt in attempts:
         if attempt.arrived:
             arrived.add(attempt.guid)
-        entry = missing.get(attempt.guid) or Missing(attempt.guid, attempt.id, attempt.at, attempt.at)
+        entry = missing.get(attempt.guid) or Missing(
+            attempt.guid, attempt.id, attempt.at, attempt.at, event=attempt.event
+        )
         missing[attempt.guid] = replace(
             entry,
             id=max(entry.id, attempt.id),
@@ -122,7 +143,7 @@ def still_missing(
             last=max(entry.last, attempt.at),
         )
     kept = [m for m in missing.values() if m.guid not in arrived and m.first > now - WINDOW]
-    return {m.guid: m for m in sorted(kept, key=lambda m: (m.first, m.id))[:MOST_MISSING]}
+    return {m.guid: m for m in sorted(kept, key=lambda m: m.turn)[:MOST_MISSING]}
 
 
 class MissedDeliveries:
@@ -151,14 +172,28 @@ class MissedDeliveries:
             for lost in before.values():
                 if lost.first <= now - WINDOW and lost.guid not in known:
                     log.error("missed delivery is lost", delivery=lost.guid, reason="GitHub no longer offers it")
-            asked = await self._ask([m for m in missing.values() if m.due <= now][:PER_SWEEP], missing, now)
-        newest = max((attempt.at for attempt in attempts), default=None)
-        since = newest - OVERLAP if newest is not None else float(kept.get("since", 0))
-        await self._memory.put(RECORD, {"since": since, "missing": [asdict(m) for m in missing.values()]})
-        self._metrics.redelivered(asked=asked, recovered=recovered)
+            newest = max((attempt.at for attempt in attempts), default=None)
+            since = newest - OVERLAP if newest is not None else float(kept.get("since", 0))
+            await self._note(since, missing, asked=0, recovered=recovered)
+            due = [m for m in missing.values() if m.due <= now][:PER_SWEEP]
+            asked = 0
+            for first in range(0, len(due), PER_NOTE):
+                some = due[first : first + PER_NOTE]
+                done = await self._ask(some, missing, now)
+                asked += done
+                await self._note(since, missing, asked=done, recovered=0)
+                if missing[some[-1].guid] == some[-1]:  # GitHub wants no more for now
+                    break
         if asked or recovered:
             log.info("missed deliveries", asked=asked, recovered=recovered, missing=len(missing))
         return Swept(asked, recovered, len(missing))
+
+    async def _note(self, since: float, missing: Mapping[str, Missing], *, asked: int, recovered: int) -> None:
+        """Keep how far a sweep is, and tell the metrics."""
+        await self._memory.put(RECORD, {"since": since, "missing": [asdict(m) for m in missing.values()]})
+        self._metrics.redelivered(asked=asked, recovered=recovered)
+        if asked:
+            log.info("redeliveries asked for", asked=asked, missing=len(missing))
 
     async def missing(self) -> int:
         """Return how many deliveries were missing after the last sweep, whichever replica made it."""
@@ -184,7 +219,8 @@ class MissedDeliveries:
         asked = 0
         for one in due:
             try:
-                await self._github.post(ATTEMPTS, {"delivery_id": str(one.id)}, data={})
+                # It makes no content that GitHub's limit of 500 an hour is about, and may happen twice: the GUID stays.
+                await self._github.post_repeatable(ATTEMPTS, {"delivery_id": str(one.id)}, data={})
             except TryAgain as error:
                 log.warning("redelivery put off", delivery=one.guid, reason=str(error))
                 break
@@ -194,5 +230,6 @@ class MissedDeliveries:
             else:
                 asked += 1
                 log.info("redelivery asked for", delivery=one.guid)
+            await self._github.sleep(PACE)
             missing[one.guid] = replace(one, asked=one.asked + 1, last=max(one.last, now))
         return asked

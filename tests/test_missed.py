@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,7 +16,19 @@ from bot.engine.records import Records
 from bot.errors import TryAgain
 from bot.github.app import GitHubApp
 from bot.metrics import Metrics
-from bot.missed import FIRST_PAUSE, LONGEST_PAUSE, PER_SWEEP, WINDOW, Attempt, MissedDeliveries, Missing, still_missing
+from bot.missed import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    PACE,
+    PER_NOTE,
+    PER_SWEEP,
+    RECORD,
+    WINDOW,
+    Attempt,
+    MissedDeliveries,
+    Missing,
+    still_missing,
+)
 from sandbox.apps import App
 from sandbox.github import GitHubSandbox
 from tests.github.virtual import JumpingTime
@@ -54,6 +66,14 @@ def test_the_oldest_come_first() -> None:
     assert list(still_missing({}, attempts, (), NOW)) == ["a", "b", "c"]
 
 
+def test_those_for_which_people_wait_come_before_the_others() -> None:
+    events = [("a", "push"), ("b", "check_suite"), ("c", "issue_comment"), ("d", "status"), ("e", "pull_request")]
+    attempts = [
+        replace(attempt(guid, number, 100 - number), event=event) for number, (guid, event) in enumerate(events)
+    ]
+    assert list(still_missing({}, attempts, (), NOW)) == ["c", "e", "a", "b", "d"]
+
+
 def test_a_guid_is_asked_for_at_once_and_then_ever_more_seldom() -> None:
     pauses = [Missing("a", 1, NOW, NOW, asked=asked).due - NOW for asked in range(12)]
     assert pauses[:4] == [0, FIRST_PAUSE, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE]
@@ -68,6 +88,8 @@ class World:
     app: App
     sweeper: MissedDeliveries
     metrics: Metrics
+    records: Records
+    time: JumpingTime
     inbox: set[str] = field(default_factory=set)
     looked_up: list[Sequence[str]] = field(default_factory=list)
 
@@ -102,10 +124,11 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         database = Database(f"sqlite:///{tmp_path / 'nightjar.db'}")
         await database.open()
         stack.push_async_callback(database.close)
-        bot = GitHubApp(session, app_id=app.id, private_key=app.private_key, api_url=url, timing=JumpingTime().timing())
-        metrics = Metrics("1.0")
-        world = World(github, app, None, metrics)  # type: ignore[arg-type]  # the two know each other
-        world.sweeper = MissedDeliveries(bot.as_app(), Records(database.connector), world.known, metrics)
+        time = JumpingTime()
+        bot = GitHubApp(session, app_id=app.id, private_key=app.private_key, api_url=url, timing=time.timing())
+        metrics, records = Metrics("1.0"), Records(database.connector)
+        world = World(github, app, None, metrics, records, time)  # type: ignore[arg-type]  # the two know each other
+        world.sweeper = MissedDeliveries(bot.as_app(), records, world.known, metrics)
         yield world
 
 
@@ -138,16 +161,28 @@ async def test_what_arrives_after_we_asked_counts_as_recovered(world: World) -> 
     assert "nightjar_missed_deliveries_recovered_total 1.0" in text
 
 
-async def test_one_sweep_asks_for_a_bounded_number_the_oldest_first(world: World) -> None:
-    lost = world.lose(PER_SWEEP + 3)
+async def test_what_a_freeze_of_ten_minutes_left_is_asked_for_by_two_sweeps_at_githubs_pace(world: World) -> None:
+    """389 were still missing after ten minutes, when a sweep asked for 25 every five."""
+    lost = world.lose(400)
     for place, delivery in enumerate(world.github.webhooks.deliveries):
         delivery.created_at -= timedelta(seconds=1000 - place)  # GitHub tells whole seconds
+    began = world.time.now
     assert (await world.sweeper.sweep()).asked == PER_SWEEP
-    await world.github.delivered()
-    assert world.redelivered() == lost[:PER_SWEEP]
-    assert (await world.sweeper.sweep()).asked == 3
+    assert (await world.sweeper.sweep()).asked == len(lost) - PER_SWEEP
+    assert len(lost) * PACE <= world.time.now - began < 600
     await world.github.delivered()
     assert world.redelivered() == lost
+    assert "nightjar_missed_deliveries_asked_total 400.0" in world.metrics.exposition()[0].decode()
+
+
+async def test_a_sweep_that_ends_early_has_noted_how_far_it_was(world: World) -> None:
+    world.lose(PER_NOTE + 5)
+    route = "/app/hook/deliveries/{delivery_id}/attempts"
+    world.github.faults.add("POST", route, status=429, headers={"Retry-After": "90"}, skip=PER_NOTE + 2)
+    assert (await world.sweeper.sweep()).asked == PER_NOTE + 2
+    kept = await world.records.get(RECORD)
+    assert kept is not None
+    assert sorted(one["asked"] for one in kept["missing"]) == [0] * 3 + [1] * (PER_NOTE + 2)
 
 
 async def test_one_that_github_refuses_does_not_hold_up_the_others(world: World) -> None:
@@ -162,9 +197,10 @@ async def test_one_that_github_refuses_does_not_hold_up_the_others(world: World)
 async def test_what_could_not_be_asked_for_is_remembered_though_its_page_is_not_read_again(world: World) -> None:
     [old] = world.lose(1)
     world.github.webhooks.deliveries[0].created_at -= timedelta(hours=2)
-    world.github.faults.add("POST", "/app/hook/deliveries/{delivery_id}/attempts", status=500)
+    world.github.faults.add("POST", "/app/hook/deliveries/{delivery_id}/attempts", status=500, times=None)
     world.lose(1)
     assert (await world.sweeper.sweep()).asked == 0
+    world.github.faults.clear()
     # The second sweep ends before the page on which the first found it.
     world.github.requests.records.clear()
     assert (await world.sweeper.sweep()).asked == 2
