@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from .errors import NOT_ACCESSIBLE
+
 When = Literal["before", "after"]
 
 
@@ -79,7 +81,7 @@ class Faults:
         when: When = "before",
         drop: When | None = None,
         headers: Mapping[str, str] | None = None,
-        message: str = "Server Error",
+        message: str | None = None,
         delay: float = 0,
         times: int | None = 1,
         skip: int = 0,
@@ -89,10 +91,13 @@ class Faults:
 
         `route` is a template as in GitHub's documentation, a compiled pattern over the path, or `*`; so may be
         `method`. `status` answers that error instead, `when` either before the request takes effect or after it did.
-        `drop` closes the connection without an answer. `delay` waits that many seconds before anything happens.
+        `message` is GitHub's sentence, for a 403 its usual one unless another is given. `drop` closes the connection
+        without an answer. `delay` waits that many seconds before anything happens.
         `late`: the request takes effect so many seconds, by the sandbox's clock, after the fault stood in for its
         answer, as of a server that lost only the answer; without a `status` the connection is closed.
         """
+        if message is None:
+            message = NOT_ACCESSIBLE if status == 403 else "Server Error"
         lost = drop is not None or (late > 0 and status is None)
         fault = Fault(method, route, drop or when, status, lost, headers or {}, message, delay, times, skip, late)
         self._faults.append(fault)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bot.effects.base import Applied, EffectContext
 from bot.effects.comments import delete_comment, marked_comments
 from bot.github.access import ISSUES, WritePermissions
+from bot.github.errors import is_not_found
 from bot.github.markdown import TEXT_LIMIT, plain, truncate
 from bot.payload import Payload
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from bot.engine.records import Records
 
 OURS = "/repos/{+repo}/issues{?creator,state}"
+NEWEST = "/repos/{+repo}/issues?state=open&sort=created&direction=desc&per_page=100"
 ALL_ISSUES = "/repos/{+repo}/issues"
 ONE_ISSUE = "/repos/{+repo}/issues/{number}"
 COMMENTS = "/repos/{+repo}/issues/{number}/comments"
@@ -84,7 +87,7 @@ class KeepIssue:
         known = (await context.records.get(record) or {}).get("number")
         if not self.body and known is None:
             return Applied(NONE_OPEN, changed=False)
-        found = await self._open_one(context)
+        found = await self._open_one(context, known)
         if not self.body:
             return await self._close(context, found, record)
         if found is None and known is not None and not self.begins:
@@ -113,15 +116,37 @@ class KeepIssue:
         await context.records.put(record, {})
         return Applied(CLOSED.format(number=number)) if found is not None else Applied(NONE_OPEN, changed=False)
 
-    async def _open_one(self, context: EffectContext) -> Payload | None:
-        """Return the open issue of the key; close its twins, which a write that took effect late has left."""
+    async def _open_one(self, context: EffectContext, known: int | None) -> Payload | None:
+        """Return the open issue of the key; close its twins, which a write that took effect late has left.
+
+        The list may lack what Apps have opened, so the recorded number has the last word; without one, the newest
+        issues are looked through.
+        """
         where = {"repo": context.repository.full_name, "creator": context.me.login, "state": "open"}
-        listed = [Payload(item, "issue") async for item in context.github.getiter(OURS, url_vars=where)]
-        mine = [one for one in listed if _is_ours(one, context) and one.text("body").startswith(self._marker)]
+        mine = self._mine(context, [item async for item in context.github.getiter(OURS, url_vars=where)])
+        if known is not None and known not in (one.integer("number") for one in mine):
+            mine += await self._recorded(context, known)
+        elif not mine:
+            mine = self._mine(context, await context.github.getitem(NEWEST, url_vars=where))
         mine.sort(key=lambda issue: issue.integer("number"))
         for twin in mine[1:]:
             await self._change(context, twin.integer("number"), {"state": "closed", "state_reason": "not_planned"})
         return mine[0] if mine else None
+
+    def _mine(self, context: EffectContext, listed: Iterable[Any]) -> list[Payload]:
+        found = [Payload(item, "issue") for item in listed]
+        return [one for one in found if _is_ours(one, context) and one.text("body").startswith(self._marker)]
+
+    async def _recorded(self, context: EffectContext, number: int) -> list[Payload]:
+        """Return the issue of a recorded number if it is open; nobody finds one that was deleted."""
+        where = {"repo": context.repository.full_name, "number": str(number)}
+        try:
+            issue = Payload(await context.github.getitem(ONE_ISSUE, url_vars=where), "issue")
+        except Exception as error:
+            if is_not_found(error):
+                return []
+            raise
+        return [issue] if _is_ours(issue, context) and issue.text("state") == "open" else []
 
     async def _comment(self, context: EffectContext, issue: Payload) -> bool:
         """Tell the news, unless the issue was opened with it or a comment of ours has it; return whether it was new."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from bot.effects.base import Applied, EffectContext
 from bot.effects.comments import UpsertSection
-from bot.github.access import ISSUES, PULL_REQUESTS, WritePermissions
-from bot.github.errors import is_unprocessable
+from bot.github.access import ISSUES, MEMBERS, PULL_REQUESTS, WritePermissions
+from bot.github.errors import is_unprocessable, message_of
 from bot.github.markdown import code
 from bot.payload import Payload
 
@@ -19,6 +19,13 @@ REFUSED = (
     "**Reviewers:** GitHub did not let me ask {names}. Only people and teams with access to this repository can be "
     "asked for a review. Is the name spelled right? I try again when the description is edited."
 )
+HIDDEN = (
+    "**Reviewers:** GitHub did not let me ask {names}: the App lacks the permission *Members: read* of the "
+    "organization, so it sees no teams. Whoever owns the App grants it in the App's settings; an owner of the "
+    "organization then accepts it. I try again when the description is edited."
+)
+UNRESOLVED = "could not resolve to a node"
+"""What GitHub says of a team that the App may not see (https://github.com/github/docs/issues/35057)."""
 TROUBLE = "**Reviewers:** nobody could be asked for a review: {why}"
 
 
@@ -27,12 +34,14 @@ class Asked:
     """What is remembered of a pull request's review requests; names in small letters, but for `refused`.
 
     `asked` holds everybody whom we dealt with, so that nobody is asked again whom a human removed; `refused` those of
-    them whom GitHub did not take; `told` is what the sticky comment says.
+    them whom GitHub did not take, `hidden` the teams among these that it does not show to the App; `told` is what the
+    sticky comment says.
     """
 
     asked: frozenset[str] = frozenset()
     refused: tuple[str, ...] = ()
     told: str = ""
+    hidden: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, record: Mapping[str, Any] | None) -> Asked:
@@ -42,11 +51,13 @@ class Asked:
             asked=frozenset(str(name).lower() for name in stored.get("asked", ())),
             refused=tuple(str(name) for name in stored.get("refused", ())),
             told=str(stored.get("told", "")),
+            hidden=tuple(str(name) for name in stored.get("hidden", ())),
         )
 
     def as_record(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        return {"asked": sorted(self.asked), "refused": list(self.refused), "told": self.told}
+        names = {"refused": list(self.refused), "hidden": list(self.hidden)}
+        return {"asked": sorted(self.asked), **names, "told": self.told}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +68,7 @@ class RequestReviewers:
     https://docs.github.com/en/rest/pulls/review-requests
     """
 
-    permissions: ClassVar[WritePermissions] = frozenset({PULL_REQUESTS})
+    permissions: ClassVar[WritePermissions] = frozenset({MEMBERS, PULL_REQUESTS})
 
     number: int
     users: tuple[str, ...]
@@ -73,19 +84,21 @@ class RequestReviewers:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Ask those who are not asked already; remember who was asked and who was refused."""
-        asked, refused = await self._ask(context) if self.users or self.teams else ([], [])
+        asked, answers = await self._ask(context) if self.users or self.teams else ([], _Refused())
+        refused = list(answers.names)
         before = Asked.read(await context.records.get(self.record))
         now = {name.lower() for name in (*self.users, *self.teams)}
         still = [name for name in before.refused if name.lower() in self.named and name.lower() not in now]
         unasked = tuple(sorted([*still, *refused], key=str.lower))
-        after = Asked(before.asked | now, unasked, before.told)
+        hidden = tuple(name for name in unasked if name in answers.hidden or (name in still and name in before.hidden))
+        after = Asked(before.asked | now, unasked, before.told, hidden)
         if after != before:
             await context.records.put(self.record, after.as_record())
         if not asked and not refused:
             return Applied("nobody had to be asked", changed=after != before)
         return Applied(_summary(asked, refused))
 
-    async def _ask(self, context: EffectContext) -> tuple[list[str], list[str]]:
+    async def _ask(self, context: EffectContext) -> tuple[list[str], _Refused]:
         """Return who was asked now and who was refused."""
         repo = context.repository.full_name
         where = {"repo": repo, "number": str(self.number)}
@@ -97,8 +110,9 @@ class RequestReviewers:
         foreign = [name for name in self.teams if name.partition("/")[0].lower() != owner]
         users = [name for name in self.users if name.lower() not in there]
         teams = [name for name in self.teams if name not in foreign and _slug(name).lower() not in slugs]
-        refused = foreign + await _refused(context, where, users, teams)
-        return [name for name in (*users, *teams) if name not in refused], refused
+        answers = await _refused(context, where, users, teams)
+        refused = replace(answers, names=(*foreign, *answers.names))
+        return [name for name in (*users, *teams) if name not in refused.names], refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +139,19 @@ class TellOfReviewers:
         failures = [sibling.text for sibling in await context.siblings() if sibling.failed]
         why = self.trouble or " ".join(failures)
         before = Asked.read(await context.records.get(self.record))
-        text = TROUBLE.format(why=why) if why else refusal_text(before.refused)
+        text = TROUBLE.format(why=why) if why else refusal_text(before.refused, before.hidden)
         if text == before.told and not context.writes.may_have_twins:
             return Applied("the sticky comment says so already", changed=False)
         applied = await UpsertSection(self.number, self.section, text).apply(context)
-        await context.records.put(self.record, Asked(before.asked, before.refused, text).as_record())
+        await context.records.put(self.record, replace(before, told=text).as_record())
         return applied
 
 
-def refusal_text(names: Sequence[str]) -> str:
-    """Say who could not be asked, without mentioning them; empty where there is nobody."""
-    return REFUSED.format(names=", ".join(map(code, names))) if names else ""
+def refusal_text(names: Sequence[str], hidden: Sequence[str] = ()) -> str:
+    """Say who could not be asked, and why, without mentioning them; empty where there is nobody."""
+    others = [name for name in names if name not in hidden]
+    parts = ((REFUSED, others), (HIDDEN, hidden))
+    return "\n\n".join(text.format(names=", ".join(map(code, who))) for text, who in parts if who)
 
 
 def _summary(asked: Iterable[str], refused: Iterable[str]) -> str:
@@ -147,19 +163,32 @@ def _slug(team: str) -> str:
     return team.rpartition("/")[2]
 
 
-async def _refused(context: EffectContext, where: dict[str, str], users: list[str], teams: list[str]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """Who was refused, and which teams of them because the App may not see teams."""
+
+    names: tuple[str, ...] = ()
+    hidden: frozenset[str] = frozenset()
+
+
+async def _refused(context: EffectContext, where: dict[str, str], users: list[str], teams: list[str]) -> _Refused:
     """Ask for all; where GitHub refuses, for each alone. Return the names that were refused."""
     if not users and not teams:
-        return []
-    if await _accepted(context, where, users, teams):
-        return []
-    if len(users) + len(teams) == 1:
-        return [*users, *teams]
-    alone = [([name], list[str]()) for name in users] + [(list[str](), [name]) for name in teams]
-    return [(u or t)[0] for u, t in alone if not await _accepted(context, where, u, t)]
+        return _Refused()
+    said = await _asked(context, where, users, teams)
+    if said is None:
+        return _Refused()
+    answers = {(*users, *teams)[0]: said}
+    if len(users) + len(teams) > 1:
+        answers = {name: await _asked(context, where, [name], []) or "" for name in users}
+        answers |= {name: await _asked(context, where, [], [name]) or "" for name in teams}
+    refused = {name: said for name, said in answers.items() if said}
+    hidden = frozenset(name for name in teams if UNRESOLVED in refused.get(name, "").casefold())
+    return _Refused(tuple(refused), hidden)
 
 
-async def _accepted(context: EffectContext, where: dict[str, str], users: list[str], teams: list[str]) -> bool:
+async def _asked(context: EffectContext, where: dict[str, str], users: list[str], teams: list[str]) -> str | None:
+    """Ask for reviews; return what GitHub says where it refuses, None where it does not."""
     body: dict[str, list[str]] = {}
     if users:
         body["reviewers"] = users
@@ -169,6 +198,6 @@ async def _accepted(context: EffectContext, where: dict[str, str], users: list[s
         await context.github.post(REQUESTED, url_vars=where, data=body)
     except Exception as error:
         if is_unprocessable(error):
-            return False
+            return message_of(error) or REFUSED
         raise
-    return True
+    return None

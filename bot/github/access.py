@@ -23,6 +23,9 @@ WORKFLOWS: Final = "workflows"
 READ, WRITE = "read", "write"
 _LEVELS = (READ, WRITE, "admin")
 
+_ONLY_READ = frozenset({MEMBERS})
+"""GitHub wants to read these of whoever writes: it asks a team for a review only for those who may see teams."""
+
 WritePermissions = frozenset[str]
 """The permissions that a caller writes with, such as `{ISSUES}`."""
 NO_PERMISSIONS: WritePermissions = frozenset()
@@ -39,8 +42,8 @@ class Access:
 
     @classmethod
     def writing(cls, permissions: WritePermissions) -> Access:
-        """Return the permissions that a write takes, each at the level `write`."""
-        return cls(((METADATA, READ), *((name, WRITE) for name in sorted(permissions))))
+        """Return the permissions that a write takes, each at the level `write` unless reading is all that it needs."""
+        return cls(((METADATA, READ), *((name, READ if name in _ONLY_READ else WRITE) for name in sorted(permissions))))
 
     def within(self, granted: Mapping[str, str]) -> Access:
         """Leave out what an installation has not granted: GitHub makes no token that asks for it."""

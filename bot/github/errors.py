@@ -193,8 +193,15 @@ def error_of(answer: Answer, what: str) -> Exception:
     data = answer.json()
     message = data.get("message") if isinstance(data, Mapping) else None
     if answer.status == 422:
-        return InvalidField([], message or HTTPStatus(422).phrase, headers=answer.headers)
+        said = ": ".join([message or HTTPStatus(422).phrase, *_details(data)])
+        return InvalidField([], said, headers=answer.headers)
     return BadRequest(_known(answer.status), message or f"status {answer.status}", headers=answer.headers)
+
+
+def _details(data: object) -> list[str]:
+    """Return the sentences in the `errors` of an answer: there they are texts, where gidgethub expects objects."""
+    errors = data.get("errors") if isinstance(data, Mapping) else None
+    return [one for one in errors if isinstance(one, str)] if isinstance(errors, list) else []
 
 
 def _known(status: int) -> HTTPStatus:

@@ -31,6 +31,11 @@ def list_issues(call: Call) -> Answer:
         for issue in reversed(call.repository.issues.values())
         if wanted in {"all", issue.state} and names <= {label.name.lower() for label in issue.labels}
     ]
+    creator = call.query.get("creator")
+    if creator:
+        # https://github.com/renovatebot/renovate/issues/44730
+        hidden = creator.endswith("[bot]") and not call.github.finds_apps_as_creators
+        found = [issue for issue in found if issue.user.login == creator and not hidden]
     if since:
         found = [issue for issue in found if issue.updated_at >= datetime.fromisoformat(since)]
     return call.page(found, issues.issue)

@@ -21,6 +21,7 @@ PULL = f"{REPO}/pulls/{{pull_number}}"
 HEAD_MOVED = "Head branch was modified. Review and try the merge again."
 NOT_MERGEABLE = "Pull Request is not mergeable"
 STILL_DRAFT = "Pull Request is still a draft"
+UNRESOLVED = "Could not resolve to a node with the global id of '{}'."
 FROM_AUTHOR = "Review cannot be requested from pull request author."
 NOT_COLLABORATORS = (
     "Reviews may only be requested from collaborators. One or more of the users or teams you specified "
@@ -174,6 +175,9 @@ def _named(call: Call, pull: PullRequest) -> tuple[list[User], list[Team]]:
     people = [call.github.users.get(login.lower()) for login in logins]
     known = [user for user in people if user is not None and repository.is_collaborator(user)]
     teams = [repository.teams[slug] for slug in slugs if slug in repository.teams]
+    if teams and call.token is not None and not call.token.may("members", "read"):
+        # https://github.com/github/docs/issues/35057
+        raise refused("Validation Failed", UNRESOLVED.format(teams[0].node_id))
     authors = [user for user in people if user is pull.user and user is not None]
     if len(known + [a for a in authors if a not in known]) < len(logins) or len(teams) < len(slugs):
         raise refused(NOT_COLLABORATORS.format(repository.full_name))

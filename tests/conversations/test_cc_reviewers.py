@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.registration import PERMISSIONS
 from sandbox import PullRequest
 from tests.conversations.town import Town, town
 
@@ -67,6 +68,29 @@ async def test_teams_are_asked_by_their_full_name(tmp_path: Path) -> None:
         await here.quiet()
         assert asked(pull) == ["triager", "reviewers"]
         assert here.github.requests.count("POST", REQUESTED) == 1
+
+
+async def test_teams_that_the_app_may_not_see_are_told_with_the_permission_that_it_lacks(tmp_path: Path) -> None:
+    """GitHub says that it could not resolve a node, and names neither the team nor the permission."""
+    permissions = {name: access for name, access in PERMISSIONS.items() if name != "members"}
+    teams = {"reviewers": ["triager"]}
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", teams=teams, permissions=permissions) as here:
+        pull = here.repo.open_pull_request("octocat", "Faster", "cc @octocat/reviewers @hubot @stranger")
+        await here.quiet()
+        assert asked(pull) == ["hubot"]
+        (said,) = here.answers(pull)
+        assert (
+            "**Reviewers:** GitHub did not let me ask `octocat/reviewers`: the App lacks the permission *Members: "
+            "read* of the organization, so it sees no teams."
+        ) in said
+        assert "**Reviewers:** GitHub did not let me ask `stranger`. Only people and teams" in said
+        here.app.permissions["members"] = "read"
+        here.github.tokens.expire_all()
+        pull.edit("octocat", body="cc @octocat/reviewers @hubot @stranger, please")
+        await here.quiet()
+        assert asked(pull) == ["hubot", "reviewers"]
+        (said,) = here.answers(pull)
+        assert "Members" not in said
 
 
 async def test_another_organizations_team_is_not_taken_for_ours(tmp_path: Path) -> None:

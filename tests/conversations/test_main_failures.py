@@ -299,7 +299,7 @@ async def test_a_look_costs_two_requests_for_each_of_the_newest_commits_and_one_
         place.report(sha, cpu="failure", gpu="failure")
         await place.town.quiet()
         look = {COMMITS: 1, STATUSES: MOST_COMMITS, CHECKS: MOST_COMMITS}
-        assert asked(place) == look | {ISSUES: 1, OPEN: 1}
+        assert asked(place) == look | {ISSUES: 2, OPEN: 1}
         place.town.github.requests.clear()
         place.report(sha, cpu="success")
         await place.town.quiet()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from gidgethub import BadRequest
 
 from bot.effects.issues import NEWS_MARKER, KeepIssue
 from sandbox.issues import Issue
@@ -65,6 +66,36 @@ async def test_a_trouble_from_beginning_to_end(world: World) -> None:
     assert seen(issue) == ("These fail: gpu, cpu.", ["gpu, cpu fails", "All is well"], "closed")
     assert await told(world, broken("gpu", 4)) == "opened an issue"
     assert [one.state for one in issues(world)] == ["closed", "open"]
+
+
+async def test_where_lists_know_no_apps_the_recorded_number_is_what_closes_the_issue(world: World) -> None:
+    """A filter by `creator=` may find nothing of an App: the issue stayed open for ever, and was opened once more."""
+    world.github.finds_apps_as_creators = False
+    await told(world, broken("gpu", 1))
+    (issue,) = issues(world)
+    assert await told(world, broken("gpu, cpu", 2)) == f"the issue #{issue.number} says so now"
+    world.github.faults.add("PATCH", ISSUE, status=403, message="No")
+    with pytest.raises(BadRequest):
+        await told(world, well(3))
+    assert issue.state == "open"
+    assert await told(world, well(3)) == f"closed the issue #{issue.number}"
+    assert [one.state for one in issues(world)] == ["closed"]
+
+
+async def test_there_an_issue_whose_number_was_not_noted_is_found_among_the_newest(world: World) -> None:
+    world.github.finds_apps_as_creators = False
+    await told(world, broken("gpu", 1))
+    await world.records.put(f"issue:{world.repository.id}:alarm:main", {})
+    await told(world, broken("gpu, cpu", 2))
+    assert [seen(one)[0] for one in issues(world)] == ["These fail: gpu, cpu."]
+
+
+async def test_a_recorded_issue_that_was_deleted_is_missed_by_nobody(world: World) -> None:
+    await told(world, broken("gpu", 1))
+    (issue,) = issues(world)
+    del world.repository.issues[issue.number]
+    assert await told(world, well(2)) == "there was no issue to be closed"
+    assert await told(world, broken("gpu", 3)) == "opened an issue"
 
 
 async def test_what_was_told_is_not_told_again_nor_undone_by_an_old_effect(world: World) -> None:
@@ -191,5 +222,5 @@ async def test_news_takes_few_requests(world: World) -> None:
         before = len(world.github.requests.records)
         await told(world, effect)
         counts.append(len([r for r in world.github.requests.records[before:] if "/issues" in r.path]))
-    # Look and open; look, change, look, comment; look, look, comment, close; nothing.
-    assert counts == [2, 4, 4, 0]
+    # Look twice and open; look, change, look, comment; look, look, comment, close; nothing.
+    assert counts == [3, 4, 4, 0]
