@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rapidfuzz import fuzz
+
+from bot.patterns import normalized
 
 if TYPE_CHECKING:
     from bot.config.types import Role
@@ -148,7 +149,7 @@ class Registry:
 
 def folded(text: str) -> str:
     """Return text as commands compare it: upper and lower case, wide and narrow letters are the same."""
-    return unicodedata.normalize("NFKC", text).casefold()
+    return normalized("NFKC", text).casefold()
 
 
 def likeness(left: str, right: str) -> float:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
+from unicodedata import normalize
 
 import re2  # type: ignore[import-untyped]
 
@@ -170,6 +171,9 @@ class _Characters:
         return place
 
 
+_MARKS = Pattern(r"\p{M}{31}")
+
+
 @lru_cache(maxsize=128)
 def glob(pattern: str) -> Pattern:
     """Return a shell pattern as `fnmatch.fnmatchcase` reads it: `*` (which also matches `/`), `?`, `[abc]`, `[!a-c]`.
@@ -207,6 +211,15 @@ def escape(text: str) -> str:
     """Return a pattern that matches this text and nothing else."""
     escaped: str = re2.escape(without_half_pairs(text))
     return escaped
+
+
+def normalized(form: Literal["NFC", "NFKC"], text: str) -> str:
+    """Return a text in one of Unicode's normal forms.
+
+    One with more than 30 marks on one letter, which no language has, stays as it is: Python sorts the marks in
+    quadratic time (https://www.unicode.org/reports/tr15/#Stream_Safe_Text_Format).
+    """
+    return text if text.isascii() or _MARKS.search(text) else normalize(form, text)
 
 
 def without_half_pairs(text: str) -> str:

@@ -18,7 +18,7 @@ from bot.config.types import seconds
 from bot.effects.sections import HandOverSection
 from bot.plan import NOTHING, Context, Plan, Router
 from bot.results.events import CHECK_DUE
-from bot.results.identity import renames
+from bot.results.renames import renames
 from bot.sections import SECTION_DUE, Due
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from bot.ci.outcomes import Outcomes, Suite
 from bot.errors import UserError
-from bot.results.identity import renames
+from bot.results.renames import renames
 
 NO_TEST = "it lists no test"
 NO_JSON = "it is no JSON: {why}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bot.patterns import SPACE, Pattern
-from bot.results.identity import renames
 from bot.results.model import BAD, Seen, Status, Trouble
+from bot.results.places import Places
+from bot.results.renames import renames
 
 FINISHED = (None, 0, 5)
 """Exit statuses with which a run may end well without a test; 5 is pytest's for none selected."""
@@ -201,17 +202,17 @@ def _unseen(
     if not unseen:
         return precluded, skipped, returned, gone
     files = {test for test in unseen if "::" not in test}
-    inside = {place for test in now if files and "::" in test for place in _places(test)}
-    stopped = {place for test, seen in now.items() if (place := _stopped(test, seen))}
-    left_out = {test for test, seen in now.items() if _left_out(test, seen)}
+    inside = Places(_file(test) for test in now if files and "::" in test)
+    stopped = Places(place for test, seen in now.items() if (place := _stopped(test, seen)))
+    left_out = Places(test for test, seen in now.items() if _left_out(test, seen))
     ended = _ended_early(now, exit_status)
     for test in unseen:
-        places = set(_places(test))
-        if test in inside:
+        file = _file(test)
+        if test in files and inside.lie_in(test):
             returned.add(test)
-        elif places & left_out:
+        elif left_out.hold(file):
             skipped.add(test)
-        elif ended or places & stopped:
+        elif ended or stopped.hold(file):
             precluded.add(test)
         elif baseline[test].trouble is Trouble.INTERNAL:
             returned.add(test)
@@ -229,19 +230,16 @@ def absent(now: Mapping[str, Seen], tests: Iterable[str], *, exit_status: int | 
     return returned, gone
 
 
-def _places(test: str) -> Iterator[str]:
-    """Yield the file that a test's ID begins with, and the folders (or packages, if it is dotted) that it is in."""
-    place = test.partition("::")[0]
-    while place:
-        yield place
-        place = place[: max(place.rfind("/"), place.rfind("."), 0)]
+def _file(test: str) -> str:
+    """Return the file, or the dotted name, that a test's ID begins with."""
+    return test.partition("::")[0]
 
 
 def _stopped(test: str, seen: Seen) -> str:
     """Return the place whose other tests may not have run because of this one."""
     if _unread(seen):
         return test
-    return test.partition("::")[0] if seen.trouble is Trouble.CRASH else ""
+    return _file(test) if seen.trouble is Trouble.CRASH else ""
 
 
 def _ended_early(now: Mapping[str, Seen], exit_status: int | None) -> bool:
@@ -276,7 +274,7 @@ def _mass_collection(now: Mapping[str, Seen]) -> str:
     broken = {test for test, seen in now.items() if _unread(seen)}
     if len(broken) < MASS_COLLECTION_FILES:
         return ""
-    files = broken | {test.partition("::")[0] for test, seen in now.items() if seen.trouble is not Trouble.INTERNAL}
+    files = broken | {_file(test) for test, seen in now.items() if seen.trouble is not Trouble.INTERNAL}
     much = len(broken) >= MASS_COLLECTION_SHARE * len(files)
     return MASS_COLLECTION.format(broken=len(broken), files=len(files)) if much else ""
 

@@ -10,6 +10,8 @@ MAX_FILE_BYTES = 64 << 20
 MAX_RUN_BYTES = 512 << 20
 MAX_INFLATED_BYTES = 512 << 20
 """Bytes of one file after inflating."""
+MAX_MEMBERS = 20_000
+"""Members of a gzip file, frames of a zstd file; tools that make one for each 64 KiB need half of that."""
 MAX_RATIO = 200
 """Inflated bytes for each compressed one, looked at once 1 MiB has come out; real reports have 20."""
 RATIO_FREE_BYTES = 1 << 20
@@ -41,6 +43,8 @@ MAX_TESTS = 1_000_000
 """Tests of one run, all files together."""
 MAX_SUITE_NAMES = 3_000_000
 """Names that a suite's tests have had in all runs of all labs; more come of names that differ in every run."""
+MAX_PATH_STEPS = 20_000_000
+"""Steps in which the tests of one file are found among the repository's files; 10,000 classes take some 100,000."""
 MAX_NAME = 1000
 """Characters of a test's ID; of longer ones the middle gives way to its hash."""
 MAX_RAW_NAME = 15_000

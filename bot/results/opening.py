@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Protocol, cast
 
 import zstandard
 
-from bot.results.limits import MAX_INFLATED_BYTES, MAX_RATIO, RATIO_FREE_BYTES, Refused, TooMuch
+from bot.results.limits import MAX_INFLATED_BYTES, MAX_MEMBERS, MAX_RATIO, RATIO_FREE_BYTES, Refused, TooMuch
 
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
@@ -32,6 +32,7 @@ _GARBAGE = "{name} has something behind the end of its compressed data, before b
 _BROKEN = "{name} cannot be inflated: {error}, before byte {taken}. Compress it again, by gzip, or zstd up to level 19"
 _BOMB = f"{{name}} inflates to more than {MAX_RATIO} times its size, which no report does"
 _TOO_LONG = f"{{name}} is longer than {MAX_INFLATED_BYTES >> 20} MiB once it is inflated. Split the run into shards"
+_TOO_MANY = f"{{name}} has more than {MAX_MEMBERS:,} compressed parts. Compress it in one piece"
 _ARCHIVES = (
     (0, (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"), "a zip archive"),
     (257, (b"ustar",), "a tar archive"),
@@ -97,6 +98,7 @@ def _decompressor(head: bytes) -> tuple[Callable[[], _Decompressor], int] | None
 def _inflated(chunks: Iterable[bytes], make: Callable[[], _Decompressor], step: int, name: str) -> Iterator[bytes]:
     member, left = make(), b""
     taken = given = 0
+    members = 1
     for piece in (chunk[at : at + step] for chunk in chunks for at in range(0, len(chunk), step)):
         taken += len(piece)
         left += piece
@@ -106,7 +108,9 @@ def _inflated(chunks: Iterable[bytes], make: Callable[[], _Decompressor], step: 
                     break
                 if _decompressor(left) != (make, step):
                     raise Refused(_GARBAGE.format(name=name, taken=taken))
-                member = make()
+                member, members = make(), members + 1
+                if members > MAX_MEMBERS:
+                    raise TooMuch(_TOO_MANY.format(name=name))
             try:
                 made = member.decompress(left)
             except (zlib.error, zstandard.ZstdError) as error:

@@ -8,7 +8,6 @@ commit that comes late changes its own and those of its successor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -16,9 +15,7 @@ import sqlalchemy as sa
 from bot.results import names, runs, schema
 from bot.results.columns import ABSENT, at, differences
 from bot.results.names import Suite
-
-Renames = Callable[[Iterable[str], Iterable[str]], Mapping[str, str]]
-"""Finds which of the tests that are gone have come back under which new name (`bot.results.identity.renames`)."""
+from bot.results.searching import Renames
 
 
 @dataclass(frozen=True, slots=True)

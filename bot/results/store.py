@@ -18,7 +18,6 @@ from bot.results import (
     compare,
     durations,
     history,
-    identity,
     merge,
     names,
     runs,
@@ -33,7 +32,9 @@ from bot.results.database import ResultsDatabase
 from bot.results.history import Change, Flaky
 from bot.results.model import RunKey, Seen, TargetKey
 from bot.results.names import Suite
-from bot.results.series import Facts, Renames
+from bot.results.renames import renames as find_renames
+from bot.results.searching import Renames, written
+from bot.results.series import Facts
 from bot.results.state import Admission, Due, Run, RunState, SuiteState, TargetState
 from bot.results.trace import TestHistory
 
@@ -60,7 +61,7 @@ class ResultsStore:
         url: str,
         *,
         infra: Infra = _infra,
-        renames: Renames = identity.renames,
+        renames: Renames = find_renames,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._database = ResultsDatabase(url)
@@ -192,15 +193,18 @@ class ResultsStore:
         One that is stored stays as it is. What a lab has begun and not brought to its end is shown by the check run; a
         refused one makes none.
         """
-        with self._database.writing() as connection:
+
+        def write(connection: sa.Connection, search: Renames) -> bool:
             found = runs.find(connection, run.key)
             if found is not None and (found[1].state is RunState.STORED or found[1] == run):
                 return False
             target = runs.target_id(connection, run.key.about, make=True)
             assert target is not None
             runs.save(connection, target, run)
-            self._follow(connection, target, found[1] if found else None, run)
+            self._follow(connection, target, search, found[1] if found else None, run)
             return True
+
+        return written(self._database, self._renames, write)
 
     def put(self, run: Run, columns: Columns, *, replace: bool = False) -> bool:
         """Store a run with its results; return False, and change nothing, if its folder is stored already.
@@ -215,25 +219,35 @@ class ResultsStore:
             suite = names.find(connection, run.key.repository, suite_name) or Suite(0, 0)
             # What takes long is done before the writing begins, for then everybody else waits.
             laid_out = writing.lay_out(connection, suite, columns)
-        with self._database.writing() as connection:
+
+        def write(connection: sa.Connection, search: Renames) -> bool:
             found = runs.find(connection, run.key)
             if not replace and found is not None and found[1].state is RunState.STORED:
                 return False
             now_known = names.find(connection, run.key.repository, suite_name, make=True)
             assert now_known is not None
-            if now_known.names != suite.names:  # somebody else has added names meanwhile
-                laid_out = writing.lay_out(connection, now_known, columns)
-            suite = names.add(connection, now_known, laid_out.new, laid_out.new_names)
+            up_to_date = now_known.names == suite.names  # or somebody else has added names meanwhile
+            ordered = laid_out if up_to_date else writing.lay_out(connection, now_known, columns)
+            names.add(connection, now_known, ordered.new, ordered.new_names)
             target = runs.target_id(connection, run.key.about, make=True)
             assert target is not None
             number = runs.save(connection, target, run)
-            changed = writing.save(connection, number, laid_out, columns)
+            changed = writing.save(connection, number, ordered, columns)
             before = found[1] if found else None
-            self._follow(connection, target, before, run, news=changed or before != run)
+            self._follow(connection, target, search, before, run, news=changed or before != run)
             return True
 
+        return written(self._database, self._renames, write)
+
     def _follow(
-        self, connection: sa.Connection, target: int, before: Run | None, run: Run, *, news: bool = True
+        self,
+        connection: sa.Connection,
+        target: int,
+        search: Renames,
+        before: Run | None,
+        run: Run,
+        *,
+        news: bool = True,
     ) -> None:
         """Bring everything that follows from a run up to date: its suites' points, and what checks tell.
 
@@ -248,7 +262,7 @@ class ResultsStore:
             assert suite is not None
             of = series.find(connection, suite, suite_name, target)
             facts = self._facts(connection, of, run.key.sha)
-            if facts is not None and (series.place(connection, of, facts, self._renames) or news):
+            if facts is not None and (series.place(connection, of, facts, search) or news):
                 touched |= {run.key.sha, *series.followers(connection, of, facts)}
         checks.touch(connection, target, touched, self._now())
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -15,10 +17,10 @@ from bot.results.blobs import Reasons, Stored
 from bot.results.collect import Reason
 from bot.results.columns import status_byte
 from bot.results.compare import infra
-from bot.results.identity import renames
 from bot.results.limits import MAX_SUITE_NAMES, TooMuch
 from bot.results.merge import evidently_tells
 from bot.results.model import Detail, Seen, Status, TargetKey, Trouble
+from bot.results.renames import renames
 from bot.results.state import RunState
 from bot.results.store import ResultsStore
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, TARGET, Upload, sha
@@ -303,6 +305,46 @@ def test_the_tests_that_change_most_are_told_first(store: ResultsStore) -> None:
 
 
 # Many at once
+
+OLD, NEW = ({f"te/{file}.py::test_{number}": "passed" for number in range(60)} for file in ("test_old", "test_new"))
+
+
+def test_renames_are_searched_for_while_others_may_write(database_url: str) -> None:
+    other = ResultsStore(database_url)
+    elsewhere = iter([Upload(1, {ADD: "passed"}, target="hexagon"), Upload(2, {ADD: "passed"}, target="hexagon")])
+
+    def search(gone: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
+        put(other, next(elsewhere))
+        return renames(gone, new)
+
+    store = ResultsStore(database_url, renames=search)
+    store.open()
+    put(store, Upload(1, OLD), Upload(2, NEW))
+    test = "te/test_new.py::test_7"
+    assert [one.name for one in store.history(REPOSITORY, SUITE, test)[ABOUT]] == ["te/test_old.py::test_7", test]
+    for one in (store, other):
+        one.close()
+
+
+def test_what_changes_while_renames_are_searched_for_counts(database_url: str, tmp_path: Path) -> None:
+    """A commit between two others arrives while those are compared: it is what the later one is compared with."""
+    uploads = [Upload(1, OLD), Upload(3, {**NEW, ADD: "failed"}), Upload(2, NEW)]
+    other, calm = ResultsStore(database_url), ResultsStore(f"sqlite:///{tmp_path / 'calm.db'}")
+    between = uploads[2:]
+
+    def search(gone: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
+        while between:
+            put(other, between.pop())
+        return renames(gone, new)
+
+    disturbed = ResultsStore(database_url, renames=search)
+    for one in (disturbed, calm):
+        one.open()
+    put(disturbed, *uploads[:2])
+    put(calm, *uploads)
+    assert disturbed.snapshot(REPOSITORY) == calm.snapshot(REPOSITORY)
+    for one in (disturbed, other, calm):
+        one.close()
 
 
 def test_runs_that_arrive_at_once_all_find_their_place(database_url: str) -> None:

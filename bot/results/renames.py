@@ -1,0 +1,239 @@
+"""Which tests were renamed between two runs, by rules that renamed many at once: no I/O.
+
+The work is bounded: what a lab calls its tests decides how much there is to compare, and everybody else waits for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+
+import structlog
+
+RENAMED_TOGETHER = 10
+"""So many tests must have been renamed by one rule, or it may be chance."""
+RENAMED_SHARE = 0.8
+"""So much of what a rule could concern must have been renamed by it."""
+MAX_REWORDED = 5_000
+"""Tests whose names are compared word by word; beyond that only moves are looked for."""
+MAX_WORDS = 40
+"""Words of a name that is compared word by word."""
+MAX_PARTS = 64
+"""Components of a location; tests in longer ones are not looked at."""
+CONTEXT = 4
+"""Components next to the test's name by which a moved test may be told from others of its name."""
+MAX_STEPS = 40_000_000
+"""Characters of names, and components of locations, that one search handles: a second or two. Ten thousand tests that
+move from one folder to another take a tenth of it."""
+
+GAVE_UP = "renamed tests are not looked for"
+TOO_LONG = "that would take more than {most:,} steps"
+
+Location = tuple[str, ...]
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class _GaveUpError(Exception):
+    """The search takes more steps than it may."""
+
+
+class _Steps:
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def take(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise _GaveUpError
+
+
+def renames(gone: Iterable[str], new: Iterable[str], *, most_steps: int = MAX_STEPS) -> dict[str, str]:
+    """Pair tests that vanished with those that appeared, where one rule renamed many at once: old ID to new ID.
+
+    Two kinds of rule are known. A move: the beginning of the location (folders, file, classes) is another, and the rest
+    and the test's own name are the same. A rewording: the location is the same, and one word of the name or of its
+    parameters was replaced, added or removed; a number for a number is another value, not another name. A rule counts
+    if it pairs RENAMED_TOGETHER tests and RENAMED_SHARE of what it could concern, and a pair counts if no other rule
+    has another partner for one of the two.
+
+    Returns nothing, and says so in the log, where the search takes more than `most_steps`.
+    """
+    gone, new = set(gone), set(new)
+    if min(len(gone - new), len(new - gone)) < RENAMED_TOGETHER:
+        return {}
+    old = {test: split for test in sorted(gone - new) if (split := _split(test))}
+    fresh = {test: split for test in sorted(new - gone) if (split := _split(test))}
+    steps = _Steps(most_steps)
+    try:
+        moved = _moved(old, fresh, steps)
+        taken = set(moved.values())
+        old = {test: split for test, split in old.items() if test not in moved}
+        fresh = {test: split for test, split in fresh.items() if test not in taken}
+        found = {**moved, **_reworded(old, fresh, steps)}
+    except _GaveUpError:
+        log.warning(GAVE_UP, reason=TOO_LONG.format(most=most_steps), removed=len(gone - new), added=len(new - gone))
+        return {}
+    return dict(sorted(found.items()))
+
+
+def _split(test: str) -> tuple[Location, str] | None:
+    """Return the components of a test's location, a file's `.py` taken off, and its own name with the parameters.
+
+    None for a location of more than MAX_PARTS components: as tuples, such IDs would take many times their own length.
+
+    A dotted location has the same components as the path it stands for, so that a file list that was not known one day
+    is one more move.
+    """
+    bracket = test.find("[")
+    cut = test.rfind("::", 0, bracket if bracket >= 0 else len(test))
+    location, name = (test[:cut], test[cut + 2 :]) if cut >= 0 else (test, "")
+    file, *classes = location.split("::", MAX_PARTS)
+    parted_by = "/" if "/" in file or file.endswith(".py") else "."
+    if file.count(parted_by) + len(classes) >= MAX_PARTS:
+        return None
+    return (*file.removesuffix(".py").split(parted_by), *classes), name
+
+
+Tests = Mapping[str, tuple[Location, str]]
+
+
+def _moved(old: Tests, fresh: Tests, steps: _Steps) -> dict[str, str]:
+    rules = [move for move, votes in _moves(old, fresh, steps).items() if votes >= RENAMED_TOGETHER]
+    below = _below(old, {before for before, _ in rules}, steps)
+    room = {after: len(tests) for after, tests in _below(fresh, {after for _, after in rules}, steps).items()}
+    named = {split: test for test, split in fresh.items()}
+    pairs = []
+    for before, after in rules:
+        concerned = below[before]
+        enough = max(RENAMED_TOGETHER, RENAMED_SHARE * len(concerned))
+        if room.get(after, 0) < enough:
+            continue  # so many rules may begin with one folder that to try each would never end
+        steps.take(len(concerned) * (len(after) + 1))
+        made = [
+            (test, named[key])
+            for test in concerned
+            if (key := ((*after, *old[test][0][len(before) :]), old[test][1])) in named
+        ]
+        if len(made) >= enough:
+            pairs += made
+    return _one_to_one(pairs)
+
+
+def _below(tests: Tests, places: set[Location], steps: _Steps) -> dict[Location, list[str]]:
+    """Return the tests whose location begins with each of some places."""
+    below: dict[Location, list[str]] = defaultdict(list)
+    lengths = sorted({len(place) for place in places})
+    for test, (location, _) in tests.items():
+        for length in lengths:
+            if length > len(location):
+                break
+            steps.take(1 + length)
+            if (place := location[:length]) in places:
+                below[place].append(test)
+    return below
+
+
+def _moves(old: Tests, fresh: Tests, steps: _Steps) -> Counter[tuple[Location, Location]]:
+    """Count the moves that tests tell of which can be recognised by their name and, at need, what stands before it."""
+    moves: Counter[tuple[Location, Location]] = Counter()
+    left, right = dict(old), dict(fresh)
+    for context in range(CONTEXT, -1, -1):
+        known, others = (_alone(side, context) for side in (left, right))
+        steps.take((CONTEXT + 1) * (len(left) + len(right)))
+        for key in known.keys() & others.keys():
+            before, after = left.pop(known[key])[0], right.pop(others[key])[0]
+            steps.take(len(before) + len(after))
+            moves[before, after] += 1
+            if common := _common_end(before, after):
+                moves[before[:-common], after[:-common]] += 1
+    return moves
+
+
+def _alone(tests: Tests, context: int) -> dict[tuple[Location, str], str]:
+    """Return the tests that are alone in having their name after the last `context` components of their location."""
+    found: dict[tuple[Location, str], str] = {}
+    for test, (location, name) in tests.items():
+        key = location[-context:] if context else (), name
+        found[key] = "" if key in found else test
+    return {key: test for key, test in found.items() if test}
+
+
+def _common_end(left: Location, right: Location) -> int:
+    count = 0
+    for one, other in zip(reversed(left), reversed(right), strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def _reworded(old: Tests, fresh: Tests, steps: _Steps) -> dict[str, str]:
+    if not RENAMED_TOGETHER <= min(len(old), len(fresh)) <= max(len(old), len(fresh)) <= MAX_REWORDED:
+        return {}
+    rules: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
+    before, after = _without_a_word(old, steps), _without_a_word(fresh, steps)
+    for key in before.keys() & after.keys():
+        one, other = before[key], after[key]
+        if one and other and not (one[1].isdecimal() and other[1].isdecimal()):
+            rules[one[1], other[1]].add((one[0], other[0]))
+    having: Counter[tuple[Location, str]] = Counter()
+    for location, name in old.values():
+        having.update((location, word) for word in {"", *(name[start:end] for start, end in _words(name))})
+    pairs: list[tuple[str, str]] = []
+    for (word, _), made in rules.items():
+        could = sum(having[place, word] for place in {old[test][0] for test, _ in made})
+        if len(made) >= max(RENAMED_TOGETHER, RENAMED_SHARE * could):
+            pairs += made
+    return _one_to_one(pairs)
+
+
+def _without_a_word(tests: Tests, steps: _Steps) -> dict[int, tuple[str, str] | None]:
+    """Return a test and a word of it by what its name is without: blanked, taken out, and no word at all.
+
+    The keys are hashes, for the names themselves would take a thousand times what came in. None: several have it.
+    """
+    found: dict[int, tuple[str, str] | None] = {}
+
+    def add(place: int, rest: str, test: str, word: str) -> None:
+        steps.take(len(rest))
+        key = hash((place, rest))
+        found[key] = None if key in found else (test, word)
+
+    for test, (location, name) in tests.items():
+        words = list(_words(name))
+        if not name or len(words) > MAX_WORDS:
+            continue
+        place = hash(location)
+        add(place, name, test, "")
+        for start, end in words:
+            add(place, f"{name[:start]}\0{name[end:]}", test, name[start:end])
+            add(place, _without(name, start, end), test, name[start:end])
+    return found
+
+
+def _words(name: str) -> Iterator[tuple[int, int]]:
+    """Yield where each word begins and ends."""
+    position = 0
+    for is_word, characters in groupby(name, str.isalnum):
+        end = position + sum(1 for _ in characters)
+        if is_word:
+            yield position, end
+        position = end
+
+
+def _without(name: str, start: int, end: int) -> str:
+    """Take a word out of a name, with the brackets that it alone stood in, or with one sign that parted it."""
+    before, after = name[:start], name[end:]
+    if before.endswith("[") and after.startswith("]"):
+        return before[:-1] + after[1:]
+    if before and not before.endswith("["):
+        return before[:-1] + after
+    return before + after[1:]
+
+
+def _one_to_one(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Keep the pairs both of whose tests are in no other pair."""
+    told = set(pairs)
+    olds, news = Counter(old for old, _ in told), Counter(new for _, new in told)
+    return {old: new for old, new in told if olds[old] == 1 and news[new] == 1}

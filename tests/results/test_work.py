@@ -1,0 +1,120 @@
+"""What names that a lab chose cost: twice as much of them takes twice the work, not four times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import BytesIO
+
+import pytest
+import zstandard
+
+from bot.results.compare import compare
+from bot.results.identity import Resolver
+from bot.results.limits import TooMuch
+from bot.results.model import Case, Seen, Status, Trouble
+from bot.results.opening import inflated
+from bot.results.renames import renames
+from tests.steps import assert_linear
+
+PASSED, FAILED = Seen(Status.PASSED), Seen(Status.FAILED)
+
+
+def resolve_paths(size: int) -> Callable[[], object]:
+    """As many files of one name as cases, each in a folder of its own."""
+    files = [f"tests/{index}/test_a.py" for index in range(size)]
+    cases = [
+        Case("test_x", Status.PASSED, path=f"lab/{index}/test_a.py", nodeid=f"lab/{index}/test_a.py::test_x")
+        for index in range(size)
+    ]
+    return lambda: list(map(Resolver(files).resolve, cases))
+
+
+def resolve_classes(size: int) -> Callable[[], object]:
+    files = [f"tests/{index}/test_a.py" for index in range(size)]
+    cases = [Case("test_x", Status.PASSED, classname=f"lab.{index}.test_a.TestA") for index in range(size)]
+    return lambda: list(map(Resolver(files).resolve, cases))
+
+
+def resolve_nested(size: int) -> Callable[[], object]:
+    """Folders of one name inside of each other, so that many ends of a path are those of files."""
+    files = ["/".join(["test"] * depth) + ".py" for depth in range(1, 60)]
+    cases = [Case("test_x", Status.PASSED, classname=".".join(["test"] * 60 + [f"x{index}"])) for index in range(size)]
+    return lambda: list(map(Resolver(files).resolve, cases))
+
+
+def resolve_marks(size: int) -> Callable[[], object]:
+    case = Case("test_x", Status.PASSED, classname="a" + "\u0301" * size + "\u0323" * size)
+    return lambda: Resolver(["tests/test_a.py"]).resolve(case)
+
+
+def resolve_climbs(size: int) -> Callable[[], object]:
+    case = Case("test_x", Status.PASSED, path="../" * size + "a.py", nodeid="../" * size + "a.py::test_x")
+    return lambda: Resolver(["tests/test_a.py"]).resolve(case)
+
+
+def resolve_repeated(size: int) -> Callable[[], object]:
+    case = Case("test_x", Status.PASSED, classname=".".join(["a"] * size), path="/".join(["a"] * size) + ".py")
+    return lambda: Resolver(["tests/test_a.py"]).resolve(case)
+
+
+def rename_by_tens(size: int) -> Callable[[], object]:
+    """Each ten tests moved to a folder of their own."""
+    gone = [f"old/test_a.py::test_{index}" for index in range(10 * size)]
+    new = [f"new/{index // 10}/test_a.py::test_{index}" for index in range(10 * size)]
+    return lambda: renames(gone, new)
+
+
+def reword_by_tens(size: int) -> Callable[[], object]:
+    """Each ten tests with a word of their own."""
+    gone = [f"test_a.py::test_w{index // 10}_{index}" for index in range(10 * size)]
+    new = [f"test_a.py::test_v{index // 10}_{index}" for index in range(10 * size)]
+    return lambda: renames(gone, new)
+
+
+def reword_long(size: int) -> Callable[[], object]:
+    gone = [f"test_a.py::test_a_{index}" + "_x" * size for index in range(20)]
+    new = [f"test_a.py::test_b_{index}" + "_x" * size for index in range(20)]
+    return lambda: renames(gone, new)
+
+
+def compare_deep(size: int) -> Callable[[], object]:
+    """Tests in folders so deep that the names of all folders are many times as long as the test's own."""
+    deep = "/a" * size
+    now = {f"{index}{deep}/test_a.py::test_{index}": PASSED for index in range(20)}
+    before = {f"b{index}{deep}/test_a.py": FAILED for index in range(20)}
+    return lambda: compare(now, before, exit_status=1)
+
+
+def compare_stopped(size: int) -> Callable[[], object]:
+    now = {f"a{index}/test_a.py": Seen(Status.ERRORED, trouble=Trouble.COLLECTION) for index in range(2)}
+    now |= {f"ok/test_{index}.py::test_x": PASSED for index in range(9)}
+    before = {f"a1{'.b' * index}/test_b.py::test_x": PASSED for index in range(size)}
+    return lambda: compare(
+        {**now, **{f"c{index}.py": Seen(Status.SKIPPED) for index in range(size)}}, before, exit_status=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "size"),
+    [
+        (resolve_paths, 60),
+        (resolve_classes, 60),
+        (resolve_nested, 8),
+        (resolve_marks, 2000),
+        (resolve_climbs, 400),
+        (resolve_repeated, 60),
+        (rename_by_tens, 30),
+        (reword_by_tens, 30),
+        (reword_long, 18),
+        (compare_deep, 200),
+        (compare_stopped, 60),
+    ],
+)
+def test_twice_as_much_takes_twice_the_work(make: Callable[[int], Callable[[], object]], size: int) -> None:
+    assert_linear(make, size)
+
+
+def test_a_file_of_too_many_empty_frames_is_refused() -> None:
+    frame = zstandard.ZstdCompressor().compress(b"")
+    with pytest.raises(TooMuch, match="more than 20,000 compressed parts"):
+        inflated(BytesIO(frame * 20_001), "a.xml.zst").read()

@@ -1,0 +1,102 @@
+"""Count the work of a function: steps of the interpreter, what C functions have to go through, and memory.
+
+Time is not looked at: it depends on the machine, and on who else uses it. The kernel could count instructions, but not
+on every machine. So this counts
+
+- every instruction that the interpreter executes;
+- for every call of a method in C of a text, a list, and so on, its length, unless it is known to take constant time:
+  a `find` or an `index` in a loop shows, though it is one instruction each time;
+- the bytes that are held at once.
+
+It does not see what operators go through (`a + b`, `a[1:]`, `a in b`), nor RE2, which is linear by its construction.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import tracemalloc
+from collections.abc import Callable, Sized
+from types import FrameType
+from typing import Any, NamedTuple
+
+# fmt: off
+_CONSTANT = frozenset({
+    "__contains__", "__enter__", "__exit__", "__getitem__", "__len__", "__next__", "__setitem__", "add", "append",
+    "appendleft", "clear", "close", "discard", "endswith", "get", "isascii", "items", "keys", "pop", "popitem",
+    "popleft", "send", "setdefault", "startswith", "throw", "values",
+})
+# fmt: on
+FAR = 2.6
+"""What has to do more than this many times as much for twice the input is not linear; quadratic work is 4."""
+
+
+class Work(NamedTuple):
+    """What a function had to do: `steps`, and the most bytes that it held at once."""
+
+    steps: int
+    memory: int
+
+
+def work_of(function: Callable[[], object]) -> Work:
+    """Run a function once for its steps, and once for its memory."""
+    return Work(_steps(function), _memory(function))
+
+
+def assert_linear(make: Callable[[int], Callable[[], object]], size: int, *, least: int = 20_000) -> None:
+    """Assert that twice the input takes about twice the work. `make` prepares a function for an input of a size.
+
+    What is held must not grow faster either, where it is more than `least` bytes in all.
+    """
+    make(2)()  # what is made once and kept, such as compiled patterns, is not counted
+    once, twice = work_of(make(size)), work_of(make(2 * size))
+    assert twice.steps <= FAR * once.steps + 2_000, f"{once.steps} steps for {size}, {twice.steps} for twice as much"
+    assert twice.memory <= FAR * once.memory + least, (
+        f"{once.memory} bytes for {size}, {twice.memory} for twice as much"
+    )
+
+
+def _steps(function: Callable[[], object]) -> int:
+    steps = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal steps
+        if event == "opcode":
+            steps += 1
+        elif event == "call":
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return trace
+
+    def profile(_: FrameType, event: str, called: Any) -> None:
+        nonlocal steps
+        if event == "c_call" and called.__name__ not in _CONSTANT:
+            owner = getattr(called, "__self__", None)
+            if isinstance(owner, Sized) and not isinstance(owner, type):
+                steps += len(owner)
+
+    before = sys.gettrace(), sys.getprofile()
+    sys.setprofile(profile)
+    sys.settrace(trace)
+    try:
+        function()
+    finally:
+        sys.settrace(before[0])
+        sys.setprofile(before[1])
+    return steps
+
+
+def _memory(function: Callable[[], object]) -> int:
+    gc.collect()
+    was_tracing = tracemalloc.is_tracing()
+    if not was_tracing:
+        tracemalloc.start()
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    try:
+        kept = function()
+        peak = tracemalloc.get_traced_memory()[1]
+        del kept
+    finally:
+        if not was_tracing:
+            tracemalloc.stop()
+    return peak - before
