@@ -121,6 +121,12 @@ class PostgresServer:
             else:
                 return
 
+    @property
+    def pid(self) -> int:
+        """The process of the server that runs; its connections have processes below it."""
+        assert self._process is not None
+        return self._process.pid
+
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Stop the server: SIGINT as `pg_ctl stop -m fast` does, SIGQUIT as `-m immediate`, which is a crash."""
         if self._process is not None:

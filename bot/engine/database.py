@@ -9,7 +9,8 @@ import contextlib
 import fcntl
 import os
 import sqlite3
-from collections.abc import Collection, Generator
+import time
+from collections.abc import Callable, Collection, Generator
 from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import unquote
@@ -70,10 +71,10 @@ class Database:
     Raises DatabaseError for a URL of another kind.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, now: Callable[[], float] = time.time) -> None:
         self.connector: SqliteConnector | PostgresConnector
         if url.startswith(SQLITE):
-            self.connector = SqliteConnector(_path(url))
+            self.connector = SqliteConnector(_path(url), now=now)
             self.name = str(self.connector.path)
         elif url.startswith(POSTGRES):
             try:

@@ -36,7 +36,8 @@ UPDATE procrastinate_jobs
 RETRY: LiteralString = """
 UPDATE procrastinate_jobs
    SET status = 'todo', abort_requested = FALSE, attempts = attempts + 1,
-       scheduled_at = to_timestamp(%(at)s), priority = coalesce(%(priority)s::integer, priority)
+       scheduled_at = to_timestamp(date_part('epoch', now()) + %(wait)s),
+       priority = coalesce(%(priority)s::integer, priority)
  WHERE id = %(id)s AND status = 'doing' AND worker_id = %(worker_id)s RETURNING id
 """
 
@@ -86,8 +87,9 @@ class EngineJobManager(JobManager):
         lock: str | None = None,
     ) -> None:
         """Return a job to the queue."""
-        at = retry_at or datetime.datetime.now(datetime.UTC)
-        await self._write(job, RETRY, at=at.timestamp(), priority=priority)
+        # The wait counts by the clock of the database, which also says when it is over.
+        wait = (retry_at - datetime.datetime.now(datetime.UTC)).total_seconds() if retry_at else 0.0
+        await self._write(job, RETRY, wait=max(wait, 0.0), priority=priority)
 
     async def _write(self, job: procrastinate_jobs.Job, statement: LiteralString, **values: Any) -> None:
         clock = asyncio.get_running_loop().time

@@ -6,7 +6,6 @@ for a delivery what it is about.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, LiteralString, cast
@@ -24,12 +23,13 @@ WRITING = "writing"
 """A write of the job is on its way; nobody knows yet what became of it."""
 
 WRITE: LiteralString = """
-INSERT INTO nightjar_notes (job_id, at, outcome, text) VALUES (%(job_id)s, %(at)s, %(outcome)s, %(text)s)
+INSERT INTO nightjar_notes (job_id, at, outcome, text)
+VALUES (%(job_id)s, date_part('epoch', now()), %(outcome)s, %(text)s)
 ON CONFLICT (job_id) DO UPDATE SET at = excluded.at, outcome = excluded.outcome, text = excluded.text
 """
 READ: LiteralString = "SELECT outcome, text AS note FROM nightjar_notes WHERE job_id = %(job_id)s"
 FORGET: LiteralString = """
-UPDATE nightjar_notes SET at = %(at)s, outcome = 'replayed', text = '{}' WHERE job_id = ANY(%(ids)s)
+UPDATE nightjar_notes SET at = date_part('epoch', now()), outcome = 'replayed', text = '{}' WHERE job_id = ANY(%(ids)s)
 """
 
 
@@ -68,7 +68,7 @@ class Note:
 
 async def write_note(connector: BaseAsyncConnector, job_id: int, note: Note) -> None:
     """Store a job's note in place of the one before."""
-    await connector.execute_query_async(WRITE, job_id=job_id, at=time.time(), outcome=note.outcome, text=note.written())
+    await connector.execute_query_async(WRITE, job_id=job_id, outcome=note.outcome, text=note.written())
 
 
 async def read_note(connector: BaseAsyncConnector, job_id: int) -> Note:
@@ -79,4 +79,4 @@ async def read_note(connector: BaseAsyncConnector, job_id: int) -> Note:
 
 async def forget_notes(connector: BaseAsyncConnector, job_ids: Sequence[int]) -> None:
     """Empty the notes of jobs that begin anew, their counts of tries with them."""
-    await connector.execute_query_async(FORGET, at=time.time(), ids=list(job_ids))
+    await connector.execute_query_async(FORGET, ids=list(job_ids))

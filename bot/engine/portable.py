@@ -15,7 +15,7 @@ from __future__ import annotations
 import datetime
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from sqlite3 import Connection, Cursor
 
@@ -114,9 +114,9 @@ def execute(connection: Connection, sql: str, arguments: Mapping[str, object], *
     return cursor.fetchall()
 
 
-def add_functions(connection: Connection) -> None:
-    """Give SQLite the functions of PostgreSQL that texts of ours may call."""
-    connection.create_function("now", 0, time.time)
+def add_functions(connection: Connection, now: Callable[[], float] = time.time) -> None:
+    """Give SQLite the functions of PostgreSQL that texts of ours may call; `now` is in seconds since 1970."""
+    connection.create_function("now", 0, now)
     connection.create_function("to_timestamp", 1, lambda seconds: seconds, deterministic=True)
     connection.create_function("date_part", 2, _date_part, deterministic=True)
 

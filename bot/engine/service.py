@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, LiteralString, Self
@@ -21,7 +21,7 @@ from bot.engine.database import Database
 from bot.engine.guard import Guard
 from bot.engine.jobs import DELIVER, EFFECT, HANDLE, REPLAY, delivery_job
 from bot.engine.journal import DeliveryRecord, Journal
-from bot.engine.once import defer_once
+from bot.engine.once import NewJob, defer_once
 from bot.engine.processor import (
     AppliedEffect,
     EffectJob,
@@ -58,8 +58,8 @@ __all__ = [
     "TimerWork",
 ]
 
-ACCEPT_TIMEOUT = 8.0
-"""Seconds; GitHub gives up after ten: https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries."""
+ACCEPT_TIMEOUT = 7.0
+"""Seconds; an answer takes one more at most, and GitHub gives up after ten: https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries."""
 
 OWN_EVENT = "."
 """What names of our own events have, as `nightjar.timer`, and GitHub's have not."""
@@ -74,7 +74,8 @@ REPLAY_PATIENCE = 60.0
 
 # The arguments of the oldest job of each task alone are read: those of deliveries hold whole payloads.
 BACKLOG: LiteralString = """
-SELECT queue.task, queue.waiting, CAST(job.args ->> 'received_at' AS double precision) AS oldest
+SELECT queue.task, queue.waiting, job.id,
+       CAST(job.args ->> 'received_at' AS double precision) AS oldest
   FROM (SELECT task_name AS task, count(*) AS waiting, min(id) AS first
           FROM procrastinate_jobs WHERE status = 'todo' GROUP BY task_name) AS queue
   JOIN procrastinate_jobs AS job ON job.id = queue.first
@@ -94,7 +95,8 @@ class Backlog:
 class Engine:
     """Deliveries and timers as durable work, on the database of a URL.
 
-    Without a `processor` it only produces, reads and replays. Raises DatabaseError for a URL that it cannot use.
+    Without a `processor` it only produces, reads and replays. `now` is the clock of an embedded database and of
+    arrivals, in seconds since 1970; a server has its own. Raises DatabaseError for a URL that it cannot use.
     """
 
     def __init__(
@@ -104,8 +106,14 @@ class Engine:
         *,
         observer: Observer | None = None,
         pace: Pace | None = None,
+        now: Callable[[], float] = time.time,
+        accept_timeout: float = ACCEPT_TIMEOUT,
     ) -> None:
-        self.database = Database(url)
+        self.database = Database(url, now)
+        self._now = now
+        self._accept_timeout = accept_timeout
+        self._abandoned: set[asyncio.Task[bool]] = set()
+        self._oldest: dict[str, tuple[int, float]] = {}
         self.journal = Journal(self.database.connector)
         self.records = Records(self.database.connector)
         self._store = Store(self.database.connector)
@@ -169,16 +177,36 @@ class Engine:
         it could not be stored in time.
         """
         urgent = urgent or OWN_EVENT in event
-        job = delivery_job(guid, event, body, time.time(), lock, not_before, urgent=urgent)
+        job = delivery_job(guid, event, body, self._now(), lock, not_before, urgent=urgent)
+        storing = asyncio.create_task(self._store_delivery(job, lock if urgent else None))
         try:
-            async with asyncio.timeout(ACCEPT_TIMEOUT):
-                if urgent:
-                    await go_first(self.database.connector, lock)
-                (deferred,) = await defer_once(self.database.connector, [job])
+            done, _ = await asyncio.wait({storing}, timeout=self._accept_timeout)
+        except asyncio.CancelledError:
+            storing.cancel()
+            raise
+        if not done:
+            # Nobody waits for its end: to cancel what runs on a server that hangs takes seconds more.
+            storing.cancel()
+            self._abandoned.add(storing)
+            storing.add_done_callback(self._forget)
+            raise StorageError("TimeoutError")
+        try:
+            return storing.result()
         except (ConnectorException, TimeoutError) as error:
             # Not chained: a database may quote what was to be stored.
             raise StorageError(type(error.__cause__ or error).__name__) from None
+
+    async def _store_delivery(self, job: NewJob, first: str | None) -> bool:
+        """Store a delivery's job; `first` is a lock of which all that waits is to go first."""
+        if first is not None:
+            await go_first(self.database.connector, first)
+        (deferred,) = await defer_once(self.database.connector, [job])
         return deferred.new
+
+    def _forget(self, storing: asyncio.Task[bool]) -> None:
+        self._abandoned.discard(storing)
+        if not storing.cancelled():
+            storing.exception()  # it was answered as not stored long ago
 
     def every(self, name: str, cron: str, work: TimerWork, *, at_start: bool = False) -> None:
         """Run `work` by a schedule in UTC, once for each tick however many replicas there are; before `run`.
@@ -215,9 +243,18 @@ class Engine:
     async def backlog(self) -> Backlog:
         """Count what waits."""
         rows: list[dict[str, Any]] = await self.database.connector.execute_query_all_async(BACKLOG)
-        now = time.time()
-        oldest = min((row["oldest"] for row in rows if row["oldest"] is not None), default=now)
-        return Backlog({row["task"]: row["waiting"] for row in rows}, oldest_seconds=max(0.0, now - oldest))
+        now, watched = self._now(), time.monotonic()
+        seen = self._oldest
+        self._oldest = {
+            row["task"]: seen[row["task"]]
+            if row["task"] in seen and seen[row["task"]][0] == row["id"]
+            else (row["id"], watched)
+            for row in rows
+        }
+        ages = [now - row["oldest"] for row in rows if row["oldest"] is not None]
+        # Since we have seen it wait, for the time at which it came may be in the future: the clock may have been wrong.
+        ages += [watched - since for _, since in self._oldest.values()]
+        return Backlog({row["task"]: row["waiting"] for row in rows}, oldest_seconds=max(0.0, *ages, 0.0))
 
     async def replay(
         self, guid: str, *, patience: float | None = REPLAY_PATIENCE, progress: Progress | None = None

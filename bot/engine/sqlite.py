@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -63,9 +64,13 @@ class SqliteConnector(connector.BaseAsyncConnector):
     queueing lock is UniqueViolation.
     """
 
-    def __init__(self, path: Path, *, synchronous: str = "FULL") -> None:
-        """Take the file's path; `synchronous` other than FULL is for tests: a power cut could take answered work."""
+    def __init__(self, path: Path, *, synchronous: str = "FULL", now: Callable[[], float] = time.time) -> None:
+        """Take the file's path; `synchronous` other than FULL is for tests: a power cut could take answered work.
+
+        `now` is the clock that deadlines are compared with, in seconds since 1970.
+        """
         self.path = path
+        self._now = now
         self._synchronous = synchronous
         self._file = OpenFile(path)
         self._writer: Writer | None = None
@@ -175,7 +180,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA journal_size_limit = 67108864")
         connection.row_factory = portable.row
-        portable.add_functions(connection)
+        portable.add_functions(connection, self._now)
 
         def wake(queue_name: str, kind: str, job_id: int) -> None:
             notices.append((queue_name, json.dumps({"type": kind, "job_id": job_id})))

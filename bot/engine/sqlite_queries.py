@@ -7,7 +7,6 @@ within a transaction and returns rows.
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
@@ -33,7 +32,7 @@ FETCH_JOB = f"""
 UPDATE procrastinate_jobs SET status = 'doing', worker_id = :worker_id WHERE id = (
     SELECT job.id FROM procrastinate_jobs AS job INDEXED BY procrastinate_jobs_priority_idx_v1
      WHERE job.status = 'todo'
-       AND (job.scheduled_at IS NULL OR job.scheduled_at <= :now)
+       AND (job.scheduled_at IS NULL OR job.scheduled_at <= (SELECT now()))
        AND (:queues IS NULL OR job.queue_name IN (SELECT value FROM json_each(:queues)))
        AND (job.lock IS NULL OR (
             job.lock NOT IN (SELECT lock FROM procrastinate_jobs WHERE status = 'doing' AND lock IS NOT NULL)
@@ -100,7 +99,7 @@ def defer_periodic_job(
 def fetch_job(connection: sqlite3.Connection, *, queues: Iterable[str] | None, worker_id: int) -> list[Row]:
     """Give the first job that may run to a worker."""
     wanted = None if queues is None else text.dumps(list(queues))
-    arguments: dict[str, Value] = {"worker_id": worker_id, "now": time.time(), "queues": wanted}
+    arguments: dict[str, Value] = {"worker_id": worker_id, "queues": wanted}
     return connection.execute(FETCH_JOB, arguments).fetchall() or [NO_JOB]
 
 
@@ -179,8 +178,8 @@ def select_stalled_jobs_by_started(
     """Return the running jobs that started long ago."""
     return connection.execute(
         f"{STALLED} AND id IN (SELECT job_id FROM procrastinate_events WHERE type = 'started'"  # noqa: S608  # a constant
-        " GROUP BY job_id HAVING max(at) < :before)",
-        {"queue": queue, "task_name": task_name, "before": time.time() - nb_seconds},
+        " GROUP BY job_id HAVING max(at) < (SELECT now()) - :seconds)",
+        {"queue": queue, "task_name": task_name, "seconds": nb_seconds},
     ).fetchall()
 
 
@@ -190,8 +189,8 @@ def select_stalled_jobs_by_heartbeat(
     """Return the running jobs whose worker is gone or silent."""
     return connection.execute(
         f"{STALLED} AND (worker_id IS NULL OR worker_id IN"  # noqa: S608  # a constant
-        " (SELECT id FROM procrastinate_workers WHERE last_heartbeat < :before))",
-        {"queue": queue, "task_name": task_name, "before": time.time() - seconds_since_heartbeat},
+        " (SELECT id FROM procrastinate_workers WHERE last_heartbeat < (SELECT now()) - :seconds))",
+        {"queue": queue, "task_name": task_name, "seconds": seconds_since_heartbeat},
     ).fetchall()
 
 
@@ -202,8 +201,9 @@ def delete_old_jobs(
     connection.execute(
         "DELETE FROM procrastinate_jobs WHERE status IN (SELECT value FROM json_each(:statuses))"
         " AND (:queue IS NULL OR queue_name = :queue)"
-        " AND (SELECT max(at) FROM procrastinate_events WHERE job_id = procrastinate_jobs.id) < :before",
-        {"statuses": stored(statuses), "queue": queue, "before": time.time() - nb_hours * HOUR},
+        " AND (SELECT max(at) FROM procrastinate_events WHERE job_id = procrastinate_jobs.id)"
+        " < (SELECT now()) - :seconds",
+        {"statuses": stored(statuses), "queue": queue, "seconds": nb_hours * HOUR},
     )
     return []
 
@@ -223,7 +223,7 @@ def check_connection(connection: sqlite3.Connection) -> list[Row]:
 def register_worker(connection: sqlite3.Connection) -> list[Row]:
     """Put a worker on the list."""
     return connection.execute(
-        "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (?) RETURNING id AS worker_id", (time.time(),)
+        "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now()) RETURNING id AS worker_id"
     ).fetchall()
 
 
@@ -235,15 +235,15 @@ def unregister_worker(connection: sqlite3.Connection, *, worker_id: int) -> list
 
 def update_heartbeat(connection: sqlite3.Connection, *, worker_id: int) -> list[Row]:
     """Note that a worker is alive."""
-    connection.execute("UPDATE procrastinate_workers SET last_heartbeat = ? WHERE id = ?", (time.time(), worker_id))
+    connection.execute("UPDATE procrastinate_workers SET last_heartbeat = now() WHERE id = ?", (worker_id,))
     return []
 
 
 def prune_stalled_workers(connection: sqlite3.Connection, *, seconds_since_heartbeat: float) -> list[Row]:
     """Take silent workers off the list."""
     return connection.execute(
-        "DELETE FROM procrastinate_workers WHERE last_heartbeat < ? RETURNING id AS worker_id",
-        (time.time() - seconds_since_heartbeat,),
+        "DELETE FROM procrastinate_workers WHERE last_heartbeat < (SELECT now()) - ? RETURNING id AS worker_id",
+        (seconds_since_heartbeat,),
     ).fetchall()
 
 

@@ -25,6 +25,9 @@ LONG_WAIT = 60.0
 MOST_AT_ONCE = 250
 """Of them, each time: about a second's work, every five seconds."""
 
+TOLERATED = 2.0
+"""Seconds by which a clock may be set back unnoticed: clocks of several machines differ by less."""
+
 DAY = 86400.0
 BATCH = 1000
 
@@ -67,6 +70,20 @@ SELECT id, CAST(args ->> 'received_at' AS double precision) AS received_at FROM 
 LET_GO_FIRST: LiteralString = """
 UPDATE procrastinate_jobs SET priority = %(urgent)s WHERE id = ANY(%(ids)s) AND status = 'todo' AND priority = %(plain)s
 """
+
+# What is scheduled waits from the moment of its note, or of its arrival where it has not run yet. If that moment is in
+# the future, the clock has jumped back since, and the wait counts from now.
+COUNT_ANEW: LiteralString = """
+UPDATE procrastinate_jobs AS job
+   SET scheduled_at = to_timestamp(date_part('epoch', now()) + date_part('epoch', job.scheduled_at) - since.at)
+  FROM (SELECT waiting.id AS job_id, coalesce(note.at, CAST(waiting.args ->> 'received_at' AS double precision)) AS at
+          FROM procrastinate_jobs AS waiting LEFT JOIN nightjar_notes AS note ON note.job_id = waiting.id
+         WHERE waiting.status = 'todo' AND waiting.scheduled_at IS NOT NULL) AS since
+ WHERE job.id = since.job_id AND since.at > date_part('epoch', now()) + %(margin)s
+RETURNING id
+"""
+NOTE_ANEW: LiteralString = "UPDATE nightjar_notes SET at = date_part('epoch', now()) WHERE job_id = ANY(%(ids)s)"
+CLOCK: LiteralString = "SELECT date_part('epoch', now()) AS seconds"
 
 # From the events that are old enough, which the index `nightjar_ended` finds without a look at the others. A job
 # that ended, was tried again and ended again has an old event and a newer one.
@@ -138,6 +155,24 @@ async def let_old_go_first(connector: BaseAsyncConnector, now: float) -> None:
     if jobs:
         values = {"urgent": URGENT_PRIORITY, "plain": DELIVERY_PRIORITY}
         await connector.execute_query_async(LET_GO_FIRST, ids=jobs, **values)
+
+
+async def clock(connector: BaseAsyncConnector) -> float:
+    """Return the database's time, in seconds since 1970: what deadlines are compared with."""
+    (row,) = await connector.execute_query_all_async(CLOCK)
+    return float(cast(float, row["seconds"]))
+
+
+async def count_anew(connector: BaseAsyncConnector) -> list[int]:
+    """Let waits that began at a moment which is now in the future begin now; return the jobs.
+
+    Without that, what a clock that was two hours ahead for some seconds has scheduled would wait for two hours.
+    """
+    rows = await connector.execute_query_all_async(COUNT_ANEW, margin=TOLERATED)
+    jobs = [cast(int, row["id"]) for row in rows]
+    if jobs:
+        await connector.execute_query_async(NOTE_ANEW, ids=jobs)
+    return jobs
 
 
 async def remove_old(

@@ -17,7 +17,7 @@ from procrastinate.worker import Worker
 from bot.engine.guard import JOB_SECONDS
 from bot.engine.manager import EngineJobManager
 from bot.engine.retry import Failed
-from bot.engine.upkeep import let_old_go_first, requeue_stalled
+from bot.engine.upkeep import TOLERATED, clock, count_anew, let_old_go_first, requeue_stalled
 from bot.writes import LOOK_AFTER
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
@@ -62,6 +62,7 @@ class Supervisor:
         self._worker: Worker | None = None
         self._stopping = asyncio.Event()
         self._problem = NOT_STARTED
+        self._ahead: float | None = None
         logging.getLogger("procrastinate.worker").addFilter(_not_told_yet)
         app.job_manager = self._manager
 
@@ -144,9 +145,18 @@ class Supervisor:
         if worker is not None and worker.worker_id is not None:
             # After a time without a turn (the machine slept), ours must not be taken for dead by ourselves.
             await self._manager.update_heartbeat(worker.worker_id)
-        await let_old_go_first(self._connector, time.time())
+        now = await clock(self._connector)
+        if self._jumped_back(now) and (jobs := await count_anew(self._connector)):
+            log.warning("the clock was set back; what waited counts from now", jobs=len(jobs))
+        await let_old_go_first(self._connector, now)
         for job in await requeue_stalled(self._connector, seconds=self._pace.stalled):
             log.warning("a job lost its worker", job=job.job_id, task=job.task, attempts=job.attempts)
+
+    def _jumped_back(self, now: float) -> bool:
+        """Say whether the database's clock was set back since the last time; the first time, nobody knows."""
+        ahead, before = now - time.monotonic(), self._ahead
+        self._ahead = ahead
+        return before is None or ahead < before - TOLERATED
 
     async def _wait(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
 
 from bot.engine.journal import DeliveryRecord
 from bot.engine.service import Engine, Observer, Pace
@@ -26,10 +27,15 @@ async def opened(url: str, world: World | None = None) -> AsyncIterator[Engine]:
 
 @contextlib.asynccontextmanager
 async def running(
-    url: str, world: World, *, pace: Pace = QUICK, observer: Observer | None = None
+    url: str,
+    world: World,
+    *,
+    pace: Pace = QUICK,
+    observer: Observer | None = None,
+    now: Callable[[], float] = time.time,
 ) -> AsyncIterator[Engine]:
     """Run an engine with a toy processor, and stop it gracefully."""
-    engine = Engine(url, Toy(world), pace=pace, observer=observer)
+    engine = Engine(url, Toy(world), pace=pace, observer=observer, now=now)
     async with engine:
         await engine.recover()
         work = asyncio.create_task(engine.run())

@@ -1,0 +1,98 @@
+"""Deadlines survive a clock that was wrong for a while, and the metric of what waits tells."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bot.engine.journal import Journal
+from bot.engine.upkeep import count_anew
+from tests.engine.running import LOCK, opened, running, settled
+from tests.engine.toy import World, body
+from tests.waiting import until
+
+EVENT = "issue_comment"
+TWO_HOURS = 7200.0
+
+
+@dataclass
+class Clock:
+    """A clock that may be wrong."""
+
+    ahead: float = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path / "world.db")
+    yield made
+    made.close()
+
+
+async def test_a_retry_that_was_scheduled_while_the_clock_was_ahead_is_not_stranded(
+    sqlite_url: str, world: World
+) -> None:
+    clock = Clock(TWO_HOURS)
+    script = {"effects": [{"target": "x", "errors": ["again:1"]}]}
+    async with running(sqlite_url, world, now=clock) as engine:
+        await engine.accept("g", EVENT, body({"a": script}), LOCK)
+
+        async def waits() -> bool:
+            record = await engine.journal.delivery("g")
+            return record is not None and any(job.next_try for job in record.jobs)
+
+        await until(waits)
+        clock.ahead = 0.0
+        (record,) = await settled(engine, "g")
+    assert record.state == "done"
+
+
+async def test_a_wait_that_began_in_the_future_begins_now_and_another_stays(database_url: str, world: World) -> None:
+    """Whatever process finds it: also one that starts after the clock was set back."""
+    async with running(database_url, world) as engine:
+        for guid in ("ahead", "right"):
+            script = {"effects": [{"target": "x", "errors": ["again:900"]}]}
+            await engine.accept(guid, EVENT, body({"a": script}), f"pr:1#{guid}")
+        before = await until(lambda: _waits(engine.journal, "ahead", "right"))
+    async with opened(database_url) as command:
+        connector = command.database.connector
+        await connector.execute_query_async(
+            "UPDATE nightjar_notes SET at = at + 7200 WHERE job_id IN"
+            " (SELECT id FROM procrastinate_jobs WHERE lock = 'pr:1#ahead' AND status = 'todo')"
+        )
+        await connector.execute_query_async(
+            "UPDATE procrastinate_jobs SET scheduled_at = to_timestamp(date_part('epoch', scheduled_at) + 7200)"
+            " WHERE lock = 'pr:1#ahead' AND status = 'todo'"
+        )
+        assert len(await count_anew(connector)) == 1
+        assert await count_anew(connector) == []
+        after = await _waits(command.journal, "ahead", "right")
+        assert after is not None
+        assert isinstance(before, list)
+        assert after[0] == pytest.approx(before[0], abs=60)
+        assert after[1] == before[1]
+
+
+async def _waits(journal: Journal, *guids: str) -> list[float] | None:
+    """Return when each delivery's effect is tried again, once all of them wait for that."""
+    records = [await journal.delivery(guid) for guid in guids]
+    found = [job.next_try for record in records if record for job in record.jobs if job.next_try]
+    return found if len(found) == len(guids) else None
+
+
+async def test_what_seems_to_have_come_in_the_future_is_seen_to_wait(sqlite_url: str) -> None:
+    async with opened(sqlite_url) as engine:
+        await engine.accept("g", EVENT, body({}), LOCK)
+        connector = engine.database.connector
+        await connector.execute_query_async(
+            "UPDATE procrastinate_jobs SET args = json_set(args, '$.received_at', 4102444800.0)"
+        )
+        first, second = await engine.backlog(), await engine.backlog()
+    assert second.oldest_seconds > first.oldest_seconds >= 0.0
