@@ -26,6 +26,7 @@ LAZY = {
     "backup": ("bot.cli_backup:backup", "Copy the SQLite database while a server works on it."),
     "restore": ("bot.cli_backup:restore", "Put a backup in the place of the SQLite database."),
     "ci": ("bot.cli_ci:ci", "Tell a CI what to do."),
+    "doctor": ("bot.cli_doctor:doctor", "Check what the bot depends on, and say what to do."),
     "deliveries": ("bot.cli_deliveries:deliveries", "List what came in and what was done."),
     "replay": ("bot.cli_deliveries:replay", "Do a delivery again."),
     "timer": ("bot.cli_timers:timer", "List what a clock starts, or start it now."),

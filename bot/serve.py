@@ -24,6 +24,7 @@ from bot.channels import check_channels
 from bot.commands import Registry
 from bot.config import Config
 from bot.dialogue import Dialogue
+from bot.doctor.doctor import Doctor, HealthWatch
 from bot.engine.budget import Budget
 from bot.engine.service import Engine, Pace
 from bot.errors import StartError
@@ -86,6 +87,7 @@ class Bot:
     results: ResultsParts
     timers: Timers
     commands: Registry
+    watch: HealthWatch
     now: Callable[[], float]
 
 
@@ -158,7 +160,8 @@ async def open_bot(
             files = RepositoryFileSweep(config, engine.records, accept=engine.accept, github_for=reading, now=now)
             if files.repositories:
                 engine.every("repository-files", HALF_HOURLY, files.sweep, at_start=True)
-            yield Bot(config, settings, metrics, engine, github, missed, results, timers, dialogue.registry, now)
+            watch = HealthWatch(Doctor(config, settings, github, session, results.aws))
+            yield Bot(config, settings, metrics, engine, github, missed, results, timers, dialogue.registry, watch, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +192,7 @@ async def running(
         runner = await _listen(bot, address) if address is not None else None
         worker = asyncio.create_task(bot.engine.run(), name="engine")
         listening = [asyncio.create_task(queue.run(bot.results.watch.heard)) for queue in bot.results.queues]
+        listening.append(asyncio.create_task(bot.watch.run(), name="doctor"))
         if runner is None:
             log.info("working", version=VERSION, database=bot.engine.database.name)
         try:
@@ -296,6 +300,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
             HealthCheck("database file", bot.engine.database.problem),
             HealthCheck("app", lambda: bot.github.refused),
             HealthCheck("clock", lambda: bot.github.clock.problem, fatal=False),
+            *bot.watch.checks,
         ],
         refresh=refresh,
         decide=Decisions(bot.config, bot.engine.records, github_for),

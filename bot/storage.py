@@ -184,7 +184,11 @@ class Bucket:
         ]
         return found, answer.get("NextContinuationToken")
 
-    def _list(self, prefix: str, after: str, **how: str) -> Any:
+    async def check(self, prefix: str) -> None:
+        """Ask for one key below a prefix: raises `UserError` where the bucket cannot be listed, `TryAgain` for now."""
+        await in_thread(partial(self._list, prefix, "", MaxKeys=1))
+
+    def _list(self, prefix: str, after: str, **how: Any) -> Any:
         where = how | ({"ContinuationToken": after} if after else {})
         with explained(self._place):
             return self._aws.s3().list_objects_v2(Bucket=self.name, Prefix=prefix, **where)

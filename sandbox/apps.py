@@ -88,6 +88,8 @@ class App:
     webhook_secret: str | None = None
     permissions: dict[str, str] = field(default_factory=lambda: dict(DEFAULT_PERMISSIONS))
     events: tuple[str, ...] = DEFAULT_EVENTS
+    hook_content_type: str = "json"
+    hook_insecure_ssl: str = "0"
     installations: dict[int, Installation] = field(default_factory=dict)
 
     @property
@@ -132,11 +134,38 @@ class Installation:
     created_at: datetime
     repositories: list[Repository] = field(default_factory=list)
     suspended_at: datetime | None = None
+    accepted: dict[str, str] | None = None
+    """The permissions that the account has accepted, None for those that the App has now."""
+
+    @property
+    def permissions(self) -> dict[str, str]:
+        """Return what the App may do here: an owner of the account has to accept what is added later."""
+        return self.app.permissions if self.accepted is None else self.accepted
 
     def suspend(self) -> None:
         """Suspend the installation: its tokens stop working."""
         self.suspended_at = self.app.github.clock.now()
-        self.app.github.changed()
+        self.app.github.events.installation(self, "suspend", self.repositories)
+
+    def unsuspend(self) -> None:
+        """Let the App work again."""
+        self.suspended_at = None
+        self.app.github.events.installation(self, "unsuspend", self.repositories)
+
+    def accept(self, permissions: Mapping[str, str]) -> None:
+        """Give the App other permissions, and accept them here."""
+        self.app.permissions, self.accepted = dict(permissions), None
+        self.app.github.events.installation(self, "new_permissions_accepted", self.repositories)
+
+    def remove(self, repository: Repository) -> None:
+        """Take a repository away from the App."""
+        self.repositories.remove(repository)
+        self.app.github.events.installation(self, "removed", [repository])
+
+    def delete(self) -> None:
+        """Uninstall the App."""
+        del self.app.installations[self.id]
+        self.app.github.events.installation(self, "deleted", self.repositories)
 
 
 @dataclass(eq=False)
@@ -187,7 +216,7 @@ class Tokens:
         asked: Iterable[str] = (),
     ) -> Token:
         """Return a new token of an installation; `asked` are the keys of the request that narrow it."""
-        granted = dict(permissions) if permissions else dict(installation.app.permissions)
+        granted = dict(permissions) if permissions else dict(installation.permissions)
         covered = list(installation.repositories if repositories is None else repositories)
         expires_at = self._github.clock.now() + TOKEN_LIFETIME
         value = "ghs_" + secrets.token_hex(18)
@@ -200,6 +229,8 @@ class Tokens:
         """Return a token that is still valid; raises a 401 `ApiError` otherwise."""
         token = self._tokens.get(value)
         if token is None or token.expires_at <= self._github.clock.now():
+            raise ApiError(401, "Bad credentials")
+        if token.installation.id not in token.installation.app.installations:
             raise ApiError(401, "Bad credentials")
         if token.installation.suspended_at:
             raise ApiError(403, "This installation has been suspended")

@@ -153,11 +153,12 @@ class Events:
             "sender": users.user(installation.account),
             "requester": None,
         }
-        if action == "created":
-            event, body = "installation", body | {"repositories": short}
-        else:
+        if action in ("added", "removed"):
             event = "installation_repositories"
-            body |= {"repository_selection": "selected", "repositories_added": short, "repositories_removed": []}
+            body |= {"repository_selection": "selected", "repositories_added": [], "repositories_removed": []}
+            body[f"repositories_{action}"] = short
+        else:
+            event, body = "installation", body | {"repositories": short}
         self._github.changed()
         if installation.app.webhook_url:
             body = {"action": action, **body}

@@ -180,6 +180,8 @@ class JenkinsSandbox:
         path = path.removeprefix(self._path)
         if path == "/crumbIssuer/api/json":
             return self._crumb()
+        if path == "/api/json":
+            return web.Response(text='{"mode": "NORMAL"}', content_type="application/json")
         where, _, what = path.rpartition("/api/") if path.endswith("/api/json") else path.rpartition("/")
         job = self.jobs.get(where)
         if job is None:

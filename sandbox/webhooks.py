@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import aiohttp
 
@@ -29,6 +30,9 @@ Json = dict[str, Any]
 ANSWER_WITHIN = 10.0
 NO_ANSWER, NOT_CONNECTED = 504, 502
 HOOK_ID = 4242
+
+
+FORM = "application/x-www-form-urlencoded"
 
 
 @dataclass(eq=False)
@@ -121,6 +125,8 @@ class Courier:
         repository: Repository | None,
     ) -> None:
         payload = json.dumps(body, separators=(",", ":")).encode()
+        if content_type_of(target) == FORM:
+            payload = urlencode({"payload": payload}).encode()
         repository_id = repository.id if repository else None
         number, now = self._github.new_id(), self._github.clock.now()
         made = Delivery(number, str(uuid.uuid4()), event, action, payload, target, installation_id, repository_id, now)
@@ -231,6 +237,14 @@ class Courier:
         delivery.status_code, delivery.status = code, status
 
 
+def content_type_of(target: App | Hook) -> str:
+    """Return how a receiver gets its bodies.
+
+    https://docs.github.com/webhooks/types-of-webhooks#content-type
+    """
+    return FORM if isinstance(target, App) and target.hook_content_type == "form" else "application/json"
+
+
 def headers_of(delivery: Delivery) -> dict[str, str]:
     """Return a delivery's headers, signed with the receiver's secret if it has one."""
     target = delivery.target
@@ -239,7 +253,7 @@ def headers_of(delivery: Delivery) -> dict[str, str]:
     target_id = target.id if app else delivery.repository_id
     headers = {
         "Accept": "*/*",
-        "Content-Type": "application/json",
+        "Content-Type": content_type_of(target),
         "User-Agent": "GitHub-Hookshot/5ad4b0x",
         "X-GitHub-Delivery": delivery.guid,
         "X-GitHub-Event": delivery.event,

@@ -24,7 +24,7 @@ from bot.github.auth import (
 from bot.github.breaker import Breakers
 from bot.github.client import TIMEOUT, GitHub, Observer, Unobserved, Wire
 from bot.github.clock import GitHubClock
-from bot.github.errors import AppRefused, NotInstalled, is_forbidden, is_not_found, is_unprocessable
+from bot.github.errors import NoSuchApp, NotInstalled, is_forbidden, is_not_found, is_unprocessable
 from bot.github.governor import Governor, SharedBudget, Timing
 from bot.github.limits import Allowance
 from bot.payload import Payload
@@ -205,7 +205,7 @@ class GitHubApp:
         A 404 here must not be taken for the absence of what the caller wanted to read.
         """
         if is_not_found(error):
-            await self._check_app_exists()
+            await self.read_app()
         if is_not_found(error) or is_forbidden(error):
             return NotInstalled(GONE.format(installation=installation))
         return error
@@ -217,7 +217,7 @@ class GitHubApp:
         except BadRequest as error:
             if not is_not_found(error):
                 raise
-            await self._check_app_exists()
+            await self.read_app()
             raise NotInstalled(NOT_ON.format(repository=repository)) from None
         number = Payload(found, "installation").integer("id")
         self._installations[repository.lower()] = number
@@ -242,18 +242,22 @@ class GitHubApp:
         found = await GitHub(self._wire, credentials).getitem("/repos/{+repo}", {"repo": repository})
         return Payload(found, "repository").integer("id")
 
-    async def _check_app_exists(self) -> None:
-        """Raise `AppRefused` if no App has our ID: GitHub answers 404 to everything then, as for what is not there."""
+    async def read_app(self) -> Payload:
+        """Return the App as GitHub describes it; raise `NoSuchApp` if none has our ID, `AppRefused` for a wrong key.
+
+        GitHub answers 404 to every request of an App that does not exist, as for what is not there.
+        https://docs.github.com/en/rest/apps/apps#get-the-authenticated-app
+        """
         try:
-            await self.as_app().getitem("/app")
+            return Payload(await self.as_app().getitem("/app"), "app")
         except BadRequest as error:
             if not is_not_found(error):
                 raise
             told = self._wire.refusals[AppCredentials] = NO_SUCH_APP.format(app=self.app_id)
-            raise AppRefused(told) from None
+            raise NoSuchApp(told) from None
 
     async def _identify(self, installation: int) -> AppIdentity:
-        app = Payload(await self.as_app().getitem("/app"), "app")
+        app = await self.read_app()
         login = f"{app.string('slug')}[bot]"
         # GitHub answers 401 to a JWT on /users, so an installation has to ask; any will do.
         credentials = InstallationCredentials(self._tokens, TokenKey(installation, None, IDENTITY))

@@ -111,6 +111,10 @@ class AppRefused(Away):
     """
 
 
+class NoSuchApp(AppRefused):
+    """No App on this GitHub has our ID."""
+
+
 class WriteRefused(GitHubException):
     """A dry-run client was asked to write. It is a fault of ours: what only plans never writes."""
 

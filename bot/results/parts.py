@@ -31,6 +31,7 @@ class ResultsParts:
     watch: Watch
     store: ResultsStore
     queues: tuple[Notifications, ...]
+    aws: Aws
 
 
 @asynccontextmanager
@@ -64,7 +65,7 @@ async def open_results(
             await asyncio.to_thread(check_environment, list(watch.queues))
         service = ResultsService(store, engine.records, watch, pool, now)
         queues = tuple(Notifications(aws, queue, places) for queue, places in watch.queues.items())
-        yield ResultsParts(service, watch, store, queues)
+        yield ResultsParts(service, watch, store, queues, aws)
     finally:
         pool.close()
         aws.close()

@@ -61,7 +61,7 @@ def create_token(call: Call) -> Answer:
             raise refused("There is at least one repository that does not exist or is not accessible")
     asked = call.body.get("permissions")
     for name, level in (asked or {}).items():
-        if call.app.permissions.get(name) not in {level, "write"}:
+        if installation.permissions.get(name) not in {level, "write"}:
             raise refused("The permissions requested are not granted to this installation.")
     # An empty object narrows nothing: GitHub gives every permission of the App for it.
     narrowed = [name for name in ("repositories", "repository_ids", "permissions") if call.body.get(name)]
@@ -126,6 +126,15 @@ def get_rate_limit(call: Call) -> Answer:
         "reset": int(window.reset.timestamp()),
     }
     return Answer({"resources": {"core": limits, "search": limits}, "rate": limits})
+
+
+@route("GET", "/app/hook/config", auth="app")
+def get_hook_config(call: Call) -> Answer:
+    """Return how the App's webhook is set up; the secret is never shown."""
+    app = call.app
+    hook = {"content_type": app.hook_content_type, "insecure_ssl": app.hook_insecure_ssl}
+    optional = {"url": app.webhook_url, "secret": app.webhook_secret and "********"}
+    return Answer(hook | {name: value for name, value in optional.items() if value})
 
 
 @route("GET", "/app/hook/deliveries", auth="app")

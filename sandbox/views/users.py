@@ -152,7 +152,7 @@ def installation(found: Installation) -> Json:
         "app_slug": found.app.slug,
         "target_id": found.account.id,
         "target_type": found.account.type,
-        "permissions": found.app.permissions,
+        "permissions": found.permissions,
         "events": list(found.app.events),
         "created_at": moment,
         "updated_at": moment,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import aiohttp
 import pytest
 
-from tests.conversations.town import Town
+from bot.registration import PERMISSIONS
+from sandbox.apps import new_private_key
+from tests.conversations.town import Town, town
 from tests.waiting import until
 
 TOKENS = "/app/installations/{installation_id}/access_tokens"
@@ -57,3 +60,27 @@ async def test_a_wrong_clock_is_corrected_for_and_said(here: Town, seconds: int,
     )
     assert found is not None
     assert int(found[1]) == pytest.approx(abs(seconds), abs=2)
+
+
+async def test_a_server_shows_what_the_doctor_finds_and_serves_all_the_same(sqlite_url: str) -> None:
+    """A 503 of every replica would take the bot from everybody for the fault of one repository."""
+    permissions = {name: level for name, level in PERMISSIONS.items() if name != "statuses"}
+    async with town(sqlite_url, permissions=permissions) as here:
+        await here.bot.watch.checked.wait()
+        status, answer = await readiness(here)
+        assert (status, answer["reason"]) == (200, "")
+        shown = "the check of permissions fails; `nightjar doctor` and the log say why"
+        assert answer["warnings"]["permissions"] == shown
+        async with aiohttp.ClientSession() as session, session.get(f"{here.url}/metrics") as response:
+            metrics = await response.text()
+        assert 'nightjar_check_failing{check="permissions"} 1.0' in metrics
+        assert 'nightjar_check_failing{check="events"} 0.0' in metrics
+
+
+async def test_a_server_with_another_apps_key_is_not_ready(sqlite_url: str) -> None:
+    key = new_private_key(4711)
+    async with town(sqlite_url, environment={"GITHUB_PRIVATE_KEY": key}) as here:
+        await here.bot.watch.checked.wait()
+        status, answer = await readiness(here)
+        assert status == 503
+        assert "GITHUB_APP_ID and GITHUB_PRIVATE_KEY must belong to the same App" in answer["reason"]

@@ -1,0 +1,257 @@
+"""`nightjar doctor` against a GitHub, a bucket and a Jenkins, each of its faults injected: one line with a remedy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bot.cli_doctor import examine, line_of
+from bot.config import load_config
+from bot.engine.service import Engine
+from bot.registration import EVENTS, PERMISSIONS
+from bot.settings import Settings
+from sandbox import App, GitHubSandbox
+from sandbox.apps import Installation, new_private_key
+from sandbox.bucket import BucketServer
+from sandbox.jenkins import JenkinsSandbox
+from tests.doctor.listener import refusing
+from tests.running import Finished, run
+
+SECRET = "only-the-tests-know-this-secret"
+CONFIG = """
+public_url: https://ci.example.org
+repositories:
+  octocat/compiler:
+    rerun: {{jenkins: [{{url: "{jenkins}"}}]}}
+    results: {{bucket: device-results, labs: {{example-lab: {{targets: [adreno]}}}}}}
+"""
+ALL = ["database", "clock", "app", "key", "permissions", "events", "hook", "repositories", "bucket", "jenkins"]
+
+
+@dataclass
+class Clinic:
+    """Everything that is checked, and an operator in a folder with app.yaml."""
+
+    github: GitHubSandbox
+    app: App
+    installation: Installation
+    bucket: BucketServer
+    jenkins: JenkinsSandbox
+    folder: Path
+    env: dict[str, str]
+
+    async def doctor(self, *options: str) -> Finished:
+        return await run("doctor", *options, env=self.env, cwd=self.folder)
+
+    async def failures(self) -> dict[str, str]:
+        """Return the lines that tell of failures, by the check's name."""
+        config = load_config(self.folder / "app.yaml")
+        findings = await examine(config, Settings.from_environment(self.env))
+        lines = [line_of(finding).split(maxsplit=2) for finding in findings]
+        return {line[1]: line[2] for line in lines if line[0] == "FAILED"}
+
+
+@pytest.fixture(scope="module")
+def bucket_server() -> Iterator[BucketServer]:
+    with BucketServer() as server:
+        server.create_bucket("device-results")
+        yield server
+
+
+@pytest.fixture
+async def clinic(tmp_path: Path, bucket_server: BucketServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Clinic]:
+    for name, value in bucket_server.environment.items():
+        monkeypatch.setenv(name, value)
+    github, jenkins = GitHubSandbox(), JenkinsSandbox()
+    async with github.serve() as api_url, jenkins.serve() as jenkins_url:
+        app = github.create_app("nightjar", webhook_secret=SECRET, permissions=PERMISSIONS, events=EVENTS)
+        installation = app.install(github.create_repository("octocat/compiler"))
+        app.webhook_url = "https://ci.example.org/webhook"
+        (tmp_path / "app.yaml").write_text(CONFIG.format(jenkins=jenkins_url))
+        env = {
+            "GITHUB_APP_ID": str(app.id),
+            "GITHUB_PRIVATE_KEY": app.private_key,
+            "GITHUB_WEBHOOK_SECRET": SECRET,
+            "GITHUB_API_URL": api_url,
+            "DATABASE_URL": f"sqlite:///{tmp_path}/nightjar.db",
+            "JENKINS_USER": jenkins.user,
+            "JENKINS_TOKEN": jenkins.token,
+            **bucket_server.environment,
+        }
+        async with Engine(env["DATABASE_URL"]):
+            pass
+        yield Clinic(github, app, installation, bucket_server, jenkins, tmp_path, env)
+        assert not github.violations, github.violations
+
+
+async def test_where_all_is_well_every_check_has_a_line(clinic: Clinic) -> None:
+    done = await clinic.doctor()
+    assert done.status == 0, done.out + done.err
+    assert [line.split()[:2] for line in done.out.splitlines()] == [["ok", name] for name in ALL]
+    told = json.loads((await clinic.doctor("--json")).out)
+    assert [(one["check"], one["ok"], one["remedy"]) for one in told] == [(name, True, "") for name in ALL]
+
+
+async def test_a_fault_is_told_to_programs_as_well(clinic: Clinic) -> None:
+    clinic.app.hook_content_type = "form"
+    done = await clinic.doctor("--json")
+    assert done.status == 1
+    assert [one for one in json.loads(done.out) if not one["ok"]] == [
+        {
+            "check": "hook",
+            "ok": False,
+            "text": "GitHub sends webhooks as form data",
+            "remedy": "set the webhook's content type to application/json on the App's page on GitHub",
+        }
+    ]
+
+
+def without(name: str) -> dict[str, str]:
+    return {key: level for key, level in PERMISSIONS.items() if key != name}
+
+
+def wrong_app_id(clinic: Clinic) -> None:
+    clinic.env["GITHUB_APP_ID"] = "99999"
+
+
+def wrong_key(clinic: Clinic) -> None:
+    clinic.env["GITHUB_PRIVATE_KEY"] = new_private_key(4711)
+
+
+def suspended(clinic: Clinic) -> None:
+    clinic.installation.suspend()
+
+
+def not_installed(clinic: Clinic) -> None:
+    clinic.installation.delete()
+
+
+def missing_permission(clinic: Clinic) -> None:
+    clinic.app.permissions = without("statuses")
+
+
+def permission_not_accepted(clinic: Clinic) -> None:
+    clinic.installation.accepted = without("checks")
+
+
+def missing_event(clinic: Clinic) -> None:
+    clinic.app.events = tuple(event for event in EVENTS if event != "issue_comment")
+
+
+def form_data(clinic: Clinic) -> None:
+    clinic.app.hook_content_type = "form"
+
+
+def no_secret(clinic: Clinic) -> None:
+    clinic.app.webhook_secret = None
+
+
+def no_tls(clinic: Clinic) -> None:
+    clinic.app.hook_insecure_ssl = "1"
+
+
+def no_webhook(clinic: Clinic) -> None:
+    clinic.app.webhook_url = None
+
+
+def other_webhook(clinic: Clinic) -> None:
+    clinic.app.webhook_url = "https://old.example.org/webhook"
+
+
+def clock_ahead(clinic: Clinic) -> None:
+    clinic.github.clock.advance(seconds=-90)
+
+
+def clock_behind(clinic: Clinic) -> None:
+    clinic.github.clock.advance(days=1)
+
+
+def github_away(clinic: Clinic) -> None:
+    clinic.github.faults.add("*", "*", status=502, times=None)
+
+
+def database_away(clinic: Clinic) -> None:
+    clinic.env["DATABASE_URL"] = "postgresql://nobody@127.0.0.1:9/nightjar"
+
+
+def no_bucket(clinic: Clinic) -> None:
+    config = clinic.folder / "app.yaml"
+    config.write_text(config.read_text().replace("device-results", "no-such-results"))
+
+
+def wrong_jenkins_token(clinic: Clinic) -> None:
+    clinic.env["JENKINS_TOKEN"] = "wrong"
+
+
+def no_jenkins_user(clinic: Clinic) -> None:
+    del clinic.env["JENKINS_USER"], clinic.env["JENKINS_TOKEN"]
+
+
+def no_jenkins_there(clinic: Clinic) -> None:
+    config = clinic.folder / "app.yaml"
+    config.write_text(config.read_text().replace(clinic.jenkins.url, "http://127.0.0.1:9"))
+
+
+FAULTS: list[tuple[Callable[[Clinic], None], str, str, str]] = [
+    (wrong_app_id, "app", "there is no App with the ID 99999 on this GitHub", "set GITHUB_APP_ID to the ID"),
+    (wrong_key, "key", "A JSON web token could not be decoded", "of the same App"),
+    (suspended, "repositories", "octocat/compiler: the installation is suspended", "unsuspends it"),
+    (not_installed, "repositories", "octocat/compiler: the App is not installed on it", "install the App on it"),
+    (missing_permission, "permissions", "the App lacks the permissions Commit statuses: write", "add them"),
+    (permission_not_accepted, "permissions", "octocat/compiler: its owner has not accepted", "accepts them"),
+    (missing_event, "events", "the App is not subscribed to Issue comment", "Subscribe to events"),
+    (form_data, "hook", "GitHub sends webhooks as form data", "application/json"),
+    (no_secret, "hook", "the webhook has no secret", "GITHUB_WEBHOOK_SECRET as the webhook secret"),
+    (no_tls, "hook", "does not verify the certificate", "enable SSL verification"),
+    (no_webhook, "hook", "the App has no webhook address", "https://YOUR-HOST/webhook"),
+    (other_webhook, "hook", "https://old.example.org/webhook, and public_url", "correct the webhook URL"),
+    (clock_ahead, "clock", "s ahead of GitHub's", "NTP"),
+    (clock_behind, "clock", "s behind GitHub's", "NTP"),
+    (github_away, "app", "GitHub cannot be asked: GET /app: GitHub answered 502", "check GITHUB_API_URL"),
+    (database_away, "database", "", "correct DATABASE_URL"),
+    (no_bucket, "bucket", "bucket no-such-results does not exist", "docs/labs.md"),
+    (wrong_jenkins_token, "jenkins", "does not let JENKINS_USER in (401)", "JENKINS_TOKEN to a valid API token"),
+    (no_jenkins_user, "jenkins", "JENKINS_USER and JENKINS_TOKEN are not set", "set them to a Jenkins user"),
+    (no_jenkins_there, "jenkins", "http://127.0.0.1:9 does not answer", "check the address in app.yaml"),
+]
+
+
+@pytest.mark.parametrize(("fault", "check", "text", "remedy"), FAULTS, ids=[fault[0].__name__ for fault in FAULTS])
+async def test_a_fault_is_one_line_with_its_remedy(
+    clinic: Clinic, fault: Callable[[Clinic], None], check: str, text: str, remedy: str
+) -> None:
+    fault(clinic)
+    failures = await clinic.failures()
+    assert list(failures) == [check]
+    said, _, to_do = failures[check].partition(". Remedy: ")
+    assert text in said
+    assert remedy in to_do
+
+
+async def test_a_secret_that_does_not_fit_shows_in_the_newest_delivery(clinic: Clinic) -> None:
+    async with refusing(401) as url:
+        clinic.app.webhook_url = f"{url}/webhook"
+        config = clinic.folder / "app.yaml"
+        config.write_text(config.read_text().replace("public_url: https://ci.example.org", ""))
+        clinic.github.repositories["octocat/compiler"].push("main", by="octocat")
+        await clinic.github.delivered()
+        failures = await clinic.failures()
+    assert "its signature does not fit GITHUB_WEBHOOK_SECRET" in failures["hook"]
+
+
+async def test_a_database_that_is_not_there_yet_is_not_made(clinic: Clinic) -> None:
+    (clinic.folder / "nightjar.db").unlink()
+    assert await clinic.failures() == {}
+    assert not (clinic.folder / "nightjar.db").exists()
+
+
+async def test_no_secret_is_shown(clinic: Clinic) -> None:
+    clinic.env["JENKINS_TOKEN"] = "sesame-of-jenkins"
+    wrong_key(clinic)
+    done = await clinic.doctor("--json")
+    for secret in ("sesame-of-jenkins", SECRET, "PRIVATE KEY-----", "ghs_"):
+        assert secret not in done.out + done.err
