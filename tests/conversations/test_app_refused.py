@@ -66,6 +66,7 @@ async def test_a_server_shows_what_the_doctor_finds_and_serves_all_the_same(sqli
     """A 503 of every replica would take the bot from everybody for the fault of one repository."""
     permissions = {name: level for name, level in PERMISSIONS.items() if name != "statuses"}
     async with town(sqlite_url, permissions=permissions) as here:
+        await here.started()
         await here.bot.watch.checked.wait()
         status, answer = await readiness(here)
         assert (status, answer["reason"]) == (200, "")
