@@ -50,6 +50,23 @@ PUSHED = "The head moved to {new}: look at what was pushed, and ask again if it 
 RETARGETED = "It is to be merged into {new} now, not into {old} any more."
 IN_THE_WAY = "Something is in the way that is not over by itself:\n\n{why}\n\nAsk again after that."
 
+LEFT_QUEUE = "GitHub took it out of the merge queue of {base}: {why} ({reason}). Ask again when that is over."
+WHY_IT_LEFT = {
+    "MANUAL": "{by} took it out",
+    "MERGE_CONFLICT": "it conflicts with what is ahead of it in the queue",
+    "CI_FAILURE": "a check that the queue requires failed",
+    "CI_TIMEOUT": "a check that the queue requires did not end in time",
+    "QUEUE_CLEARED": "somebody cleared the queue",
+    "ROLL_BACK": "the queue was rolled back",
+    "BRANCH_PROTECTIONS": "it does not meet the rules of the branch",
+    "GIT_TREE_INVALID": "Git could not merge it",
+    "INVALID_MERGE_COMMIT": "Git could not merge it",
+}
+"""https://docs.github.com/webhooks/webhook-events-and-payloads?actionType=dequeued#pull_request"""
+NOT_SAID = "GitHub does not say why"
+MERGED_BY_QUEUE = frozenset({"MERGE", "ALREADY_MERGED"})
+"""Reasons for which nobody has to hear of it: that it is closed is told by another event."""
+
 NOBODY_WAITS = "nobody waits for that commit"
 A_LOOK, SWEPT = "a look at {numbers}", "{count} merge(s) wait"
 STILL_WAITING = "still waited for: {count} thing(s)"
@@ -164,6 +181,7 @@ def may_matter(delivery: Delivery, config: RepositoryConfig) -> bool:
 @router.on(
     "pull_request",
     *("synchronize", "closed", "reopened", "edited", "labeled", "unlabeled", "ready_for_review", "converted_to_draft"),
+    "dequeued",
     name=NAME,
     feature=FEATURE,
     concerns=may_matter,
@@ -183,6 +201,8 @@ async def follow(context: Context) -> Plan:
     if action == "closed":
         forget = (KeepWish(number, said_at=wish.asked_at),) if wish else ()
         return Plan((*forget, *_label(context, number, on=False, labelled=labelled)), why="it is closed")
+    if action == "dequeued":
+        return _left_queue(payload, number, wish)
     if action == "synchronize":
         return await _pushed(context, number, wish, labelled=labelled)
     if wish is None and not labelled and _cannot_be_ready(payload):
@@ -198,6 +218,17 @@ async def _pushed(context: Context, number: int, wish: Wish | None, *, labelled:
         # Nobody waits for another head; or this tells late of a push before the one that is waited for.
         return Plan(effects, why=NOBODY_WAITS)
     return Plan((*effects, EndWish(number, wish, PUSHED.format(new=code(head.sha[:7])))), why="the head moved")
+
+
+def _left_queue(payload: Payload, number: int, wish: Wish | None) -> Plan:
+    """Say why what we had put into the merge queue is there no more; of what others put there GitHub tells them."""
+    reason = payload.text("reason")
+    if wish is None or not wish.queued or reason in MERGED_BY_QUEUE:
+        return NOTHING
+    by = code(person_or_ghost(payload, "sender").login)
+    why = WHY_IT_LEFT.get(reason, NOT_SAID).format(by=by)
+    told = LEFT_QUEUE.format(base=code(wish.base), why=why, reason=code(reason or "UNKNOWN_REMOVAL_REASON"))
+    return Plan((EndWish(number, wish, told),), why="it left the merge queue")
 
 
 async def _look(context: Context, number: int, wish: Wish | None) -> Plan:

@@ -46,6 +46,8 @@ class GitHubSandbox:
         self.requests = Journal(self)
         self.rate_limits = RateLimits(self)
         self.faults = Faults()
+        self.knows_merge_queues = True
+        """Whether GraphQL has the fields of merge queues: Enterprise Server before 3.12 has not."""
         self.finds_apps_as_creators = True
         """Whether lists filtered by `creator=` know Apps: on github.com they do, and elsewhere they may not."""
         self.tokens = Tokens(self)

@@ -127,6 +127,8 @@ def _read(github: GitHubSandbox, token: Token, query: str, variables: Json, name
     if "pullRequestTemplates" in query:
         files = repository.git.commits[repository.branch(repository.default_branch)].files
         body["pullRequestTemplates"] = [{"body": text} for path, text in files.items() if _TEMPLATE.fullmatch(path)]
+    if "MergeQueue" in query and not github.knows_merge_queues:
+        return _unknown_fields("PullRequest", re.findall(r"is\w*MergeQueue\w*", query))
     if "pullRequest" in named:
         number = named["pullRequest"].get("number")
         pull = repository.issues.get(number) if isinstance(number, int) else None
@@ -152,6 +154,20 @@ def _subjects(github: GitHubSandbox, token: Token, wanted: str) -> Iterator[tupl
             if isinstance(issue, PullRequest):
                 subjects += [*issue.reviews, *issue.review_comments]
             yield from ((issue, subject) for subject in subjects if subject.node_id == wanted)
+
+
+def _unknown_fields(kind: str, names: list[str]) -> Answer:
+    """Answer a query that names fields which this server does not know, as in https://github.com/cli/cli/issues/5778."""
+    errors = [
+        {
+            "path": ["query", "repository", "pullRequest", name],
+            "extensions": {"code": "undefinedField", "typeName": kind, "fieldName": name},
+            "locations": [{"line": 5, "column": 48}],
+            "message": f"Field '{name}' doesn't exist on type '{kind}'",
+        }
+        for name in names
+    ]
+    return Answer({"errors": errors})
 
 
 def _no_node(wanted: object) -> Answer:

@@ -32,6 +32,14 @@ def refuses_data(response: Any) -> bool:
     return any(isinstance(error, Mapping) and error.get("type") == "FORBIDDEN" for error in found)
 
 
+def is_unknown_field(error: QueryError) -> bool:
+    """Say whether the server refused a query for naming a field that it does not know, as an old one does."""
+    answer = error.response if isinstance(error.response, Mapping) else {}
+    listed = answer.get("errors")
+    extensions = [one.get("extensions") for one in listed if isinstance(one, Mapping)] if listed else []
+    return any(isinstance(one, Mapping) and one.get("code") == "undefinedField" for one in extensions)
+
+
 def data_of(response: Any) -> Any:
     """Return the `data` of a GraphQL answer.
 

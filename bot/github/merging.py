@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gidgethub import QueryError
+
+from bot.github.graphql import is_unknown_field
 from bot.merge_message import Commit
 from bot.payload import Payload
 
@@ -26,6 +29,8 @@ query($owner: String!, $name: String!, $number: Int!) {
   }
 }
 """
+# Enterprise Server knows no merge queues before 3.12, and refuses a query that names their fields.
+_FACTS_WITHOUT_QUEUES = _FACTS.replace(" isInMergeQueue isMergeQueueEnabled", "")
 # https://docs.github.com/graphql/reference/mutations#enqueuepullrequest
 _ENQUEUE = """
 mutation($id: ID!, $sha: GitObjectID!) {
@@ -50,9 +55,15 @@ class Facts:
 
 
 async def facts_of(github: GitHub, repository: str, number: int) -> Facts:
-    """Return what only GraphQL tells, in one request."""
+    """Return what only GraphQL tells, in one request; in two where the server is too old to know merge queues."""
     owner, _, name = repository.partition("/")
-    answer = Payload(await github.graphql(_FACTS, owner=owner, name=name, number=number), "merge facts")
+    try:
+        found = await github.graphql(_FACTS, owner=owner, name=name, number=number)
+    except QueryError as error:
+        if not is_unknown_field(error):
+            raise
+        found = await github.graphql(_FACTS_WITHOUT_QUEUES, owner=owner, name=name, number=number)
+    answer = Payload(found, "merge facts")
     pull = answer.at("repository", "pullRequest")
     templates = tuple(template.text("body") for template in answer.items("repository", "pullRequestTemplates"))
     return Facts(templates, pull.string("id"), pull.flag("isMergeQueueEnabled"), pull.flag("isInMergeQueue"))

@@ -300,6 +300,62 @@ async def test_a_branch_with_a_merge_queue_is_merged_into_by_it(here: Town, clas
     assert pull.queued is None
 
 
+async def test_an_enterprise_server_that_knows_no_merge_queues_merges_all_the_same(here: Town) -> None:
+    """Before 3.12 it refuses a query with their fields."""
+    here.github.knows_merge_queues = False
+    pull = ready(here)
+    assert await says(here, pull, "@ci merge") == "eyes +1"
+    assert pull.merged_at
+    assert here.github.requests.count("POST", "/graphql") == 2
+
+
+DEQUEUED = [
+    ("CI_FAILURE", "a check that the queue requires failed"),
+    ("MERGE_CONFLICT", "it conflicts with what is ahead of it in the queue"),
+    ("CI_TIMEOUT", "a check that the queue requires did not end in time"),
+    ("MANUAL", "`hubot` took it out"),
+    ("QUEUE_CLEARED", "somebody cleared the queue"),
+    ("UNKNOWN_REMOVAL_REASON", "GitHub does not say why"),
+]
+
+
+@pytest.mark.parametrize(("reason", "words"), DEQUEUED)
+async def test_what_leaves_the_queue_unmerged_is_told_with_githubs_reason(here: Town, reason: str, words: str) -> None:
+    here.repo.classic_queues.add("main")
+    pull = ready(here)
+    await says(here, pull, "@ci merge")
+    pull.dequeue("hubot", reason)
+    await here.quiet()
+    comment = pull.comments_by("octocat")[-1]
+    url = f"{here.github.url}/octocat/compiler/pull/1#issuecomment-{comment.id}"
+    assert here.answers(pull)[-1].splitlines()[-1] == (
+        f"The merge of {short(pull)} that `octocat` [asked for]({url}) is off. GitHub took it out of the merge queue "
+        f"of `main`: {words} (`{reason}`). Ask again when that is over."
+    )
+    assert len(here.answers(pull)) == 1
+    assert await says(here, pull, "@ci merge") == "eyes +1", "it may be put there again"
+
+
+@pytest.mark.parametrize("reason", ["MERGE", "ALREADY_MERGED"])
+async def test_what_the_queue_has_merged_needs_no_word(here: Town, reason: str) -> None:
+    here.repo.classic_queues.add("main")
+    pull = ready(here)
+    await says(here, pull, "@ci merge")
+    pull.dequeue("hubot", reason)
+    pull.merge("hubot")
+    await here.quiet()
+    assert here.answers(pull) == []
+
+
+async def test_what_people_put_into_the_queue_themselves_is_githubs_to_tell(here: Town) -> None:
+    here.repo.classic_queues.add("main")
+    pull = ready(here)
+    pull.enqueue("hubot")
+    pull.dequeue("hubot", "CI_FAILURE")
+    await here.quiet()
+    assert here.answers(pull) == []
+
+
 async def test_what_the_queue_does_not_take_is_told(here: Town) -> None:
     here.repo.classic_queues.add("main")
     pull = ready(here)
