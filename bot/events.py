@@ -294,4 +294,5 @@ _INTENTS: dict[str, Callable[[Payload], tuple[object, ...]]] = {
     "pull_request_review_comment": lambda p: _remark_intent(p, "comment"),
     "pull_request_review": lambda p: _remark_intent(p, "review"),
     "pull_request": _pull_request_intent,
+    "merge_group": lambda p: (p.string("merge_group", "head_sha"),),
 }

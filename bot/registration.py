@@ -72,6 +72,13 @@ NEEDS = (
         "members", "Members, of the organization", "read", "`cc @octo-org/hexagon`; may be left out without teams"
     ),
     Permission(
+        "merge_queues",
+        "Merge queues",
+        "read",
+        "hearing of a merge queue's groups, to report `ci/slow-tests`, `ci/skip` and `nightjar/lint` on them; may be "
+        "left out without a merge queue",
+    ),
+    Permission(
         "workflows",
         "Workflows",
         "write",
@@ -88,6 +95,7 @@ EVENTS = (
     "check_suite",
     "issue_comment",
     "issues",
+    "merge_group",
     "pull_request",
     "pull_request_review",
     "pull_request_review_comment",

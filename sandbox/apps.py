@@ -63,6 +63,7 @@ EVENT_PERMISSIONS = {
     "delete": "contents",
     "issue_comment": "issues",
     "issues": "issues",
+    "merge_group": "merge_queues",
     "pull_request": "pull_requests",
     "pull_request_review": "pull_requests",
     "pull_request_review_comment": "pull_requests",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .checks import CheckRun, CheckSuite, Status
 from .conversation import Comment, Review, ReviewComment
-from .git import NO_COMMIT, changes
+from .git import NO_COMMIT, Commit, changes
 from .issues import By, Issue, Label
 from .journal import Violation
 from .openapi import webhook_problem
@@ -135,6 +135,28 @@ class Events:
             "pusher": {"name": who.login, "email": repositories.email(who)},
         }
         self.send(repository, "push", None, who, body)
+
+    def merge_group(
+        self, by: User, repository: Repository, ref: str, head: Commit, base_ref: str, base_sha: str
+    ) -> None:
+        """Tell that a group of the merge queue is to be tested."""
+        who = repositories.person(head.author, head)
+        short = {"name": who["name"], "email": who["email"]}
+        group = {
+            "head_sha": head.sha,
+            "head_ref": ref,
+            "base_sha": base_sha,
+            "base_ref": base_ref,
+            "head_commit": {
+                "id": head.sha,
+                "tree_id": head.tree_sha,
+                "message": head.message,
+                "timestamp": who["date"],
+                "author": short,
+                "committer": short,
+            },
+        }
+        self.send(repository, "merge_group", "checks_requested", by, {"merge_group": group})
 
     def ref(self, event: str, by: By, repository: Repository, ref: str) -> None:
         """Tell about a created or deleted branch or tag."""

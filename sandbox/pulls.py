@@ -277,6 +277,22 @@ class PullRequest(Issue):
         self.announce("enqueued", by)
         return made
 
+    def test_in_queue(self) -> str:
+        """Let the queue test this pull request, as a group of its own; return the SHA of the group's commit.
+
+        https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/configuring-pull-request-merges/managing-a-merge-queue
+        """
+        assert self.queued is not None
+        git, tip = self.repository.git, self.repository.branch(self.base_ref)
+        files = {**git.commits[tip].files, **git.commits[self.head_sha].files}
+        bot = self.github.user("github-merge-queue[bot]")
+        bot.type = "Bot"
+        made = git.commit((tip, self.head_sha), files, f"Merge #{self.number}", bot, self.github.clock.now())
+        ref = f"refs/heads/gh-readonly-queue/{self.base_ref}/pr-{self.number}-{tip}"
+        self.repository.move(ref, made.sha, bot)
+        self.github.events.merge_group(bot, self.repository, ref, made, f"refs/heads/{self.base_ref}", tip)
+        return made.sha
+
     def dequeue(self, by: By, reason: str = "MANUAL") -> None:
         """Take it out of the merge queue."""
         assert self.queue is not None

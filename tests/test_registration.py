@@ -29,5 +29,5 @@ def test_the_readme_names_every_permission_and_event() -> None:
     checks = "check runs of hardware labs, of `.github/nightjar.yaml` and of titles; finding a job by its name"
     assert f"| Checks | write | {checks} |" in text
     assert "| Workflows | write | merging pull requests, and moving" in text
-    assert "Events: *Check run*, *Check suite*, *Issue comment*, *Issues*, *Pull request*, " in text
+    assert "Events: *Check run*, *Check suite*, *Issue comment*, *Issues*, *Merge group*, *Pull request*, " in text
     assert registration_url() in text

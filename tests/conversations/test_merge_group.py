@@ -1,0 +1,58 @@
+"""What the bot reports on the groups of a merge queue that requires its checks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bot.registration import PERMISSIONS
+from sandbox import PullRequest
+from tests.conversations.merges import merge_town, ready, says
+from tests.conversations.town import Town
+
+ALSO = "    skip_ci: {}\n    lint: {}\n    slow_tests: {branches: [%s]}\n"
+
+
+async def queued(here: Town) -> PullRequest:
+    """Put a pull request into the merge queue."""
+    here.repo.classic_queues.add("main")
+    pull = ready(here)
+    assert await says(here, pull, "@ci merge") == "eyes +1"
+    assert pull.queued is not None
+    return pull
+
+
+@pytest.mark.parametrize(
+    ("branches", "slow"),
+    [
+        ("main", "Off: a group of the merge queue runs them only where `slow_tests: branches` names its branch"),
+        ('"gh-readonly-queue/*"', "On: the branch gh-readonly-queue/main/pr-1-"),
+    ],
+)
+async def test_what_a_queue_may_require_is_reported_on_its_groups(tmp_path: Path, branches: str, slow: str) -> None:
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", also=ALSO % branches) as here:
+        sha = (await queued(here)).test_in_queue()
+        await here.quiet()
+        said = {one.context: (one.state, one.description) for one in here.repo.statuses(sha)}
+        assert said["ci/skip"] == ("success", "CI runs: the merge queue tests what it is about to merge")
+        assert said["ci/slow-tests"][0] == "success"
+        assert (said["ci/slow-tests"][1] or "").startswith(slow)
+        (run,) = here.repo.check_runs(sha, "nightjar/lint")
+        assert (run.conclusion, run.title) == ("success", "A group of the merge queue has no title")
+
+
+async def test_what_is_switched_off_is_not_reported(tmp_path: Path) -> None:
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", also="    slow_tests: false\n") as here:
+        sha = (await queued(here)).test_in_queue()
+        await here.quiet()
+        assert here.repo.statuses(sha) == []
+        assert here.repo.check_runs(sha) == []
+
+
+async def test_an_app_without_the_permission_hears_of_no_groups(tmp_path: Path) -> None:
+    permissions = {name: access for name, access in PERMISSIONS.items() if name != "merge_queues"}
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", permissions=permissions) as here:
+        sha = (await queued(here)).test_in_queue()
+        await here.quiet()
+        assert here.repo.statuses(sha) == []
