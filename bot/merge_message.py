@@ -1,8 +1,9 @@
 """What the commit of a merge says: the pull request's title and text, without what is of no use in a history. Pure.
 
-Taken out of the text are HTML comments, what the repository's template wrote, and the `@` of mentions, for GitHub tells
-people of each commit that names them, in every fork. Code stays as it is: fenced, indented and inline, and decorators
-such as `@T.prim_func` wherever they stand, for no account can be called so.
+Taken out of the text are HTML comments, what the repository's template wrote, what tells a CI to skip the commit, and
+the `@` of mentions, for GitHub tells people of each commit that names them, in every fork. But for what a CI reads,
+code stays as it is: fenced, indented and inline, and decorators such as `@T.prim_func` wherever they stand, for no
+account can be called so.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from markdown_it import MarkdownIt
 
 from bot.patterns import SPACE, Pattern, PatternMatch
+from bot.skip_directives import without_directives
 
 if TYPE_CHECKING:
     from bot.events import Person
@@ -67,14 +69,15 @@ class _Line:
 def title(text: str, number: int) -> str:
     """Return the first line of the commit: the pull request's title and number."""
     ending = f"(#{number})"
-    kept = _without_mentions(_scan(" ".join(text.split())))
+    kept = " ".join(without_directives(_without_mentions(_scan(" ".join(text.split())))).split())
     return kept if kept.endswith(ending) else f"{kept} {ending}".strip()
 
 
 def message(body: str, templates: Iterable[str], commits: Sequence[Commit], author: Person) -> str:
     """Return everything below the first line: the text, then who wrote it together with the pull request's author."""
     text, named = _without_trailers(without_template(body, templates))
-    credited = "\n".join(co_authors(commits, named, author))
+    text = _tidy(without_directives(text))
+    credited = without_directives("\n".join(co_authors(commits, named, author)))
     if not credited or not text:
         return text or credited
     last = text.rpartition("\n\n")[2].splitlines()

@@ -43,6 +43,16 @@ async def test_what_is_ready_is_merged_with_a_message_worth_keeping(here: Town) 
     assert here.repo.branch("main") == pull.merge_commit_sha
 
 
+async def test_the_commit_carries_nothing_that_makes_a_ci_skip_it(here: Town) -> None:
+    """Else the author of a pull request decides that nothing tests main."""
+    text = "Saves a pass. [no ci]\n\n```\n***NO_CI***\n```\n\n\nskip-checks: true"
+    pull = here.repo.open_pull_request("hubot", "[skip ci] Faster", text)
+    report(here, pull)
+    approve(pull)
+    assert await says(here, pull, "@ci merge") == "eyes +1"
+    assert message(here) == "Faster (#1)\n\nSaves a pass.\n\n```\n\n```"
+
+
 async def test_everything_that_is_in_the_way_is_told_at_once(here: Town) -> None:
     """TVM's bot told one thing, and the next after that was cured; and it did not look at drafts at all."""
     pull = here.repo.open_pull_request("hubot", "Faster", draft=True, files={"README.md": "mine\n"})

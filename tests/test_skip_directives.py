@@ -1,0 +1,74 @@
+"""Text that tells a CI to skip a commit is taken out; text that does not stays."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.events import Person
+from bot.merge_message import Commit, message, title
+from bot.skip_directives import without_directives
+
+AUTHOR = Person(7, "octocat", is_bot=False)
+BRACKETED = (
+    *["[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip]", "[SKIP CI]", "[Skip-CI]", "[skip_ci]"],
+    *["[ skip ci ]", "[skip  ci]", "[skipci]", "[skip travis]", "[travis skip]", "[skip azp]", "[skip azurepipelines]"],
+    *["[azurepipelines skip]", "[skip appveyor]", "[skip netlify]", "[skip jenkins]", "[CF-Pages-Skip]", "[ci-skip]"],
+)
+DIRECTIVES = (*BRACKETED, "***NO_CI***", "***no_ci***")
+
+
+@pytest.mark.parametrize("directive", DIRECTIVES)
+def test_a_directive_is_taken_out_of_title_text_code_and_names(directive: str) -> None:
+    assert title(f"Faster {directive} loops", 12) == "Faster loops (#12)"
+    assert title(directive, 12) == "(#12)"
+    said = message(f"It is fast.{directive}\n\n```\n{directive} x\n```", (), (), AUTHOR)
+    assert said == "It is fast.\n\n```\n x\n```"
+    credited = message("", (), [Commit(0, f"Mona {directive}", "mona@example.org", "x")], AUTHOR)
+    assert without_directives(credited) == credited
+
+
+@pytest.mark.parametrize(
+    "line", ["skip-checks: true", "skip-checks:true", "Skip-Checks: true", "  skip-checks: true", "skip-checks : true"]
+)
+def test_a_trailer_is_taken_out(line: str) -> None:
+    assert message(f"It is fast.\n\n\n{line}", (), (), AUTHOR) == "It is fast."
+    assert message(f"It is fast.\n\n```\n{line}\n```", (), (), AUTHOR) == "It is fast.\n\n```\n\n```"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Skip CI for drafts",
+        "[skip tests] of the runtime",
+        "[ci] Skip the build",
+        "[CI][Docs] Faster",
+        "array[skip]",
+        "[no circles]",
+        "**NO_CI**",
+        "It must skip-checks: no",
+    ],
+)
+def test_what_no_ci_reads_as_a_directive_stays(text: str) -> None:
+    assert without_directives(text) == text
+
+
+PIECES = st.lists(
+    st.sampled_from(["[", "]", "skip", " ", "ci", "no", "***", "NO_CI", "skip-checks:", "\n", *DIRECTIVES])
+)
+
+
+@given(pieces=PIECES)
+def test_nothing_that_is_left_is_a_directive(pieces: list[str]) -> None:
+    """Also where one was hidden inside of another."""
+    left = without_directives("".join(pieces))
+    assert without_directives(left) == left
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 50])
+def test_however_deep_they_are_nested(depth: int) -> None:
+    nested = "[skip " * depth + "[skip ci]" + "ci]" * depth
+    left = without_directives(nested)
+    assert without_directives(left) == left
+    assert "[skip ci]" not in left
