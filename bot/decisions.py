@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FALLBACK = "Fallback: {why}, so {what}."
 CI_RUNS, SLOW_TESTS_RUN, IMAGES_ARE_BUILT = "CI runs", "the slow tests run", "the images are built"
+ALL_IS_BUILT = "everything is built"
 
 SLOW_TESTS_NOT_ON = "On: the bot's switch for slow tests is off for this repository, so everything runs."
 OTHER_COMMIT = "{asked} is not the head, which is {head}"
@@ -32,6 +33,13 @@ NO_FILES = "CI runs: no file is changed, and that never skips it."
 MATTERS = "CI runs: {name} matters to it."
 DOCS_ONLY = "CI is skipped: {count} changed, documentation alone."
 NOTHING_MATTERS = "CI is skipped: {count} changed, of which none matters to it."
+
+DOCS_NOT_ON = "Everything is built: app.yaml does not switch skip_ci on for this repository."
+DOCS_TAGGED = "No docs are built either: the title has [{tag}]."
+DOCS_NO_FILES = "Everything is built: no file is changed."
+DOCS_NOT_ALONE = "Everything is built: {name} is no documentation."
+DOCS_UNTOUCHED = "Everything is built: no documentation is changed."
+DOCS_ALONE = "The docs are built and nothing else: {count} changed, documentation alone."
 
 IMAGES_NOT_ON = "The images are built: app.yaml does not switch rebuild_docker on for this repository."
 IN_AN_IMAGE = "The images are built: {name} is changed."
@@ -113,7 +121,32 @@ def skip_ci(config: SkipCi | None, title: str, changes: Changes) -> Verdict:
     if matters is not None:
         return Verdict(False, MATTERS.format(name=_shown(matters)))
     said = DOCS_ONLY if all(matches(config.docs, name) for name in changes.names) else NOTHING_MATTERS
-    return Verdict(True, said.format(count="1 file is" if changes.count == 1 else f"{changes.count} files are"))
+    return Verdict(True, said.format(count=_counted(changes)))
+
+
+def docs_only(config: SkipCi | None, title: str, changes: Changes) -> Verdict:
+    """Say whether nothing but documentation is changed, so that CI builds the docs and skips the rest.
+
+    Files that do not matter to CI may be changed beside it.
+    """
+    if config is None:
+        return Verdict(False, DOCS_NOT_ON)
+    if has_tag(title, config.title_tag):
+        return Verdict(False, DOCS_TAGGED.format(tag=config.title_tag))
+    if isinstance(changes, Unknown):
+        return Verdict(False, FALLBACK.format(why=changes.why, what=ALL_IS_BUILT))
+    if not changes.names:
+        return Verdict(False, DOCS_NO_FILES)
+    other = next((name for name in changes.names if not matches((*config.docs, *config.globs), name)), None)
+    if other is not None:
+        return Verdict(False, DOCS_NOT_ALONE.format(name=_shown(other)))
+    if not any(matches(config.docs, name) for name in changes.names):
+        return Verdict(False, DOCS_UNTOUCHED)
+    return Verdict(True, DOCS_ALONE.format(count=_counted(changes)))
+
+
+def _counted(changes: Files) -> str:
+    return "1 file is" if changes.count == 1 else f"{changes.count} files are"
 
 
 def rebuild_docker(config: RebuildDocker | None, changes: Changes) -> Verdict:
@@ -138,12 +171,13 @@ class Decision:
     sha: str
     run_slow_tests: Verdict
     skip_ci: Verdict
+    docs_only: Verdict
     rebuild_docker: Verdict
 
     @property
     def verdicts(self) -> Mapping[str, Verdict]:
         """Return each verdict by the name that the API has for it."""
-        return {name: getattr(self, name) for name in ("run_slow_tests", "skip_ci", "rebuild_docker")}
+        return {name: getattr(self, name) for name in ("run_slow_tests", "skip_ci", "docs_only", "rebuild_docker")}
 
     def as_json(self) -> dict[str, object]:
         """Return it as the API gives it."""
@@ -157,6 +191,7 @@ def run_everything(why: str, sha: str = "", said: str = FALLBACK) -> Decision:
         sha=sha,
         run_slow_tests=Verdict(True, said.format(why=why, what=SLOW_TESTS_RUN)),
         skip_ci=Verdict(False, said.format(why=why, what=CI_RUNS)),
+        docs_only=Verdict(False, said.format(why=why, what=ALL_IS_BUILT)),
         rebuild_docker=Verdict(True, said.format(why=why, what=IMAGES_ARE_BUILT)),
     )
 

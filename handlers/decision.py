@@ -24,6 +24,7 @@ from bot.decisions import (
     Files,
     Unknown,
     Verdict,
+    docs_only,
     needs_files,
     other_commit,
     rebuild_docker,
@@ -127,6 +128,7 @@ class Decisions:
             sha=about,
             run_slow_tests=await self._slow_tests(repository, number, seen, config),
             skip_ci=skip_ci(config.skip_ci, seen.title, seen.changes),
+            docs_only=docs_only(config.skip_ci, seen.title, seen.changes),
             rebuild_docker=rebuild_docker(config.rebuild_docker, seen.changes),
         ).as_json()
 

@@ -12,7 +12,7 @@ from bot.cli import cli
 NOBODY: dict[str, str | None] = dict.fromkeys(
     ("NIGHTJAR_URL", "NIGHTJAR_REPOSITORY", "GITHUB_REPOSITORY", "GITHUB_TOKEN")
 )
-EVERYTHING = "SKIP_CI=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=true\n"
+EVERYTHING = "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=true\n"
 
 
 def decide(*arguments: str, **env: str) -> Result:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from bot.config.ci_decisions import RebuildDocker, SkipCi
-from bot.decisions import Files, Unknown, has_tag, needs_files, rebuild_docker, run_everything, skip_ci
+from bot.decisions import (
+    Files,
+    Unknown,
+    Verdict,
+    docs_only,
+    has_tag,
+    needs_files,
+    rebuild_docker,
+    run_everything,
+    skip_ci,
+)
 
 GLOBS = (
     "*.md",
@@ -163,9 +173,37 @@ def test_what_could_not_be_found_out_runs_and_says_that_this_is_a_fallback() -> 
     assert {name: one.value for name, one in decision.verdicts.items()} == {
         "run_slow_tests": True,
         "skip_ci": False,
+        "docs_only": False,
         "rebuild_docker": True,
     }
     assert all(one.reason.startswith("Fallback: GitHub could not be asked, so ") for one in decision.verdicts.values())
+
+
+@pytest.mark.parametrize(
+    ("changed", "value", "reason"),
+    [
+        (["docs/index.rst"], True, "The docs are built and nothing else: 1 file is changed, documentation alone."),
+        (["docs/a.rst", "README.md"], True, "The docs are built and nothing else: 2 files are changed, documentation"),
+        (["README.md"], False, "Everything is built: no documentation is changed."),
+        (["docs/a.rst", "src/x.cc"], False, "Everything is built: src/x.cc is no documentation."),
+        (["apps/docs/x.rst"], False, "Everything is built: apps/docs/x.rst is no documentation."),
+        ([], False, "Everything is built: no file is changed."),
+    ],
+)
+def test_the_docs_alone_are_built_where_only_documentation_is_changed(
+    changed: list[str], value: bool, reason: str
+) -> None:
+    verdict = docs_only(SkipCi(globs=("*.md",)), "Fix it", files(*changed))
+    assert (verdict.value, verdict.reason.startswith(reason)) == (value, True)
+
+
+def test_without_knowledge_more_than_the_docs_is_built() -> None:
+    unknown = docs_only(SkipCi(), "Fix it", Unknown("GitHub could not be asked"))
+    assert (unknown.value, unknown.reason) == (False, "Fallback: GitHub could not be asked, so everything is built.")
+    assert docs_only(None, "Fix it", files("docs/x.rst")).value is False
+    assert docs_only(SkipCi(), "[skip ci] Fix it", files("docs/x.rst")) == Verdict(
+        False, "No docs are built either: the title has [skip ci]."
+    )
 
 
 def test_the_title_alone_decides_where_the_files_are_not_known() -> None:

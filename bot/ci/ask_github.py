@@ -25,6 +25,7 @@ from bot.decisions import (
     Decision,
     Unknown,
     Verdict,
+    docs_only,
     needs_files,
     other_commit,
     rebuild_docker,
@@ -92,6 +93,7 @@ async def ask_github(
             sha=proposed.pull.head_sha,
             run_slow_tests=await _slow_tests(github, repository, proposed, config),
             skip_ci=skip_ci(config.skip_ci, title, changes),
+            docs_only=docs_only(config.skip_ci, title, changes),
             rebuild_docker=rebuild_docker(config.rebuild_docker, changes),
         )
 

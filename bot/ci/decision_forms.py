@@ -47,6 +47,7 @@ def as_env(decision: Decision) -> str:
     """Return lines of a shell: `SKIP_CI=false`; to be evaluated as they are."""
     values = {
         "SKIP_CI": decision.skip_ci.value,
+        "DOCS_ONLY": decision.docs_only.value,
         "SKIP_SLOW_TESTS": not decision.run_slow_tests.value,
         "REBUILD_DOCKER": decision.rebuild_docker.value,
     }

@@ -318,8 +318,12 @@ class Config(Keys):
     mentions: tuple[Mention, ...] = Field(
         default=("@ci",),
         min_length=1,
-        description="Names that address the bot, as in `@ci help`. Upper and lower case are the same.",
-        examples=[["@ci", "@hubot"]],
+        description=(
+            "Names that address the bot, as in `@ci help` or `/ci help`. Upper and lower case are the same. GitHub "
+            "tells the owner of a login that is mentioned, and `@ci` is somebody's login: choose `/ci`, or the login "
+            "of a machine account of yours."
+        ),
+        examples=[["/ci", "@hubot"]],
     )
     public_url: WebAddress | None = Field(
         default=None,

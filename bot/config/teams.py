@@ -19,7 +19,7 @@ Topic = Annotated[
 Follower = Annotated[
     str,
     StringConstraints(
-        pattern=r"^@[A-Za-z0-9](?:[A-Za-z0-9-]{0,37}[A-Za-z0-9])?(?:_[A-Za-z0-9]{3,8})?(?:/[A-Za-z0-9][A-Za-z0-9_-]{0,99})?$"
+        pattern=r"^@[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:_[A-Za-z0-9]{3,8})?(?:/[A-Za-z0-9][A-Za-z0-9_-]{0,99})?$"
     ),
     Says('a person or a team with its @, in quotes, as in "@octocat" or "@octo-org/compiler"'),
 ]

@@ -82,8 +82,8 @@ RepositoryName = Annotated[
 
 Mention = Annotated[
     str,
-    StringConstraints(pattern=r"^@[A-Za-z0-9][A-Za-z0-9_-]{0,99}$"),
-    Says('a name with its @, in quotes, as in "@ci"'),
+    StringConstraints(pattern=r"^[@/][A-Za-z0-9][A-Za-z0-9_-]{0,99}$"),
+    Says('a name with its @ or a slash before it, in quotes, as in "@ci" or "/ci"'),
 ]
 
 Pattern = Annotated[

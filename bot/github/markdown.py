@@ -28,6 +28,7 @@ _QUIET_SPANS = frozenset({"link_open", "link_close", "s_open", "s_close"})
 _QUIET_HTML = Pattern(
     rf"<(/?)(blockquote|pre|code|tt|samp|kbd|del|s|strike|details|table)[{SPACE}/>]", ignore_case=True
 )
+_FOLDING = Pattern(rf"</?(?:details|summary)(?:[{SPACE}][^<>]*)?>", ignore_case=True)
 _NESTING = 20
 """Deeper lists, quotes and brackets are not read. It bounds the cost, and nobody commands from in there."""
 
@@ -45,7 +46,7 @@ class Line:
     holes: tuple[str | None, ...] = ()
 
 
-def visible_lines(text: str) -> list[Line]:
+def visible_lines(text: str, *, folded_away: bool = False) -> list[Line]:
     r"""Return the lines in which a person speaks, as GitHub shows the text.
 
     Paragraphs, list items and headings are speech (a `---` under a line makes it a heading by accident). Not speech:
@@ -53,12 +54,14 @@ def visible_lines(text: str) -> list[Line]:
     stands inside HTML that quotes, hides or strikes, and text struck out with `~~`. Inline code, links and
     images become a HOLE. An `@` that was escaped (`\@`, `&commat;`) was written to address nobody: a HOLE too.
 
+    `folded_away`: what stands in `<details>` is speech too.
+
     A text over TEXT_LIMIT cannot come from GitHub and has no lines: cut short, it could mean something else.
     Rules: https://github.github.com/gfm/
     """
     if len(text) > TEXT_LIMIT:
         return []
-    reader = _Reader()
+    reader = _Reader(folded_away=folded_away)
     quiet = 0
     for token in _PARSER.parse(text.replace(HOLE, "\N{REPLACEMENT CHARACTER}")):
         if token.type in _QUIET_BLOCKS:
@@ -141,6 +144,7 @@ def _shown_of_html(html: str, quiet: Counter[str]) -> str:
 class _Reader:
     """Collects lines from the inline tokens of a document."""
 
+    folded_away: bool = False
     lines: list[Line] = field(default_factory=list)
     _open_html: Counter[str] = field(default_factory=Counter)
     _text: list[str] = field(default_factory=list)
@@ -150,11 +154,14 @@ class _Reader:
         """Note which quoting elements are open after this HTML."""
         for match in _QUIET_HTML.finditer(source):
             name = match[2].lower()
-            self._open_html[name] = max(0, self._open_html[name] + (-1 if match[1] else 1))
+            if name != "details" or not self.folded_away:
+                self._open_html[name] = max(0, self._open_html[name] + (-1 if match[1] else 1))
 
     def html_block(self, source: str, first_line: int) -> None:
         """Read a block of HTML without its comments. What is no HTML at all stood beside a comment, and is speech."""
         self.html(source)
+        if self.folded_away:
+            source = _FOLDING.sub("", source)
         if "<" not in source and not any(self._open_html.values()):
             lines = enumerate(source.split("\n"), start=first_line)
             self.lines += [Line(number, line.strip()) for number, line in lines if line.strip()]

@@ -10,7 +10,8 @@ from bot.github.markdown import outside_code, visible_lines
 from bot.patterns import SPACE, Pattern, PatternMatch
 
 _CC = Pattern(r"(?:^|[ (\[,;.:\x{2013}\x{2014}*-])/?cc(?: ?: ?| )@", ignore_case=True)
-_LOGIN = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,37}[A-Za-z0-9])?"
+_LOGIN = "[A-Za-z0-9][A-Za-z0-9-]{0,38}"
+"""A hyphen at the end as well: GitHub gives out no such name today, and many accounts have one."""
 _NAME = Pattern(
     rf"@(?P<name>{_LOGIN}(?:_[A-Za-z0-9]{{3,8}})?)"  # _shortcode: accounts that an enterprise manages
     r"(?:/(?P<team>[A-Za-z0-9][\w-]*))?"
@@ -36,14 +37,15 @@ def parse_ccs(body: str | None) -> Ccs:
 
     `cc` is a word of its own in any case, with or without a colon, anywhere in a line (`Fixes a crash, cc @octocat`)
     and also as `/cc`; the names follow it in the same line, parted by spaces, commas or "and". Only what a person says
-    counts: no code, quotes, HTML comments, links or struck-out text (`visible_lines`). A name that cannot be an
+    counts: no code, quotes, HTML comments, links or struck-out text (`visible_lines`). What is folded away in
+    `<details>` counts, for GitHub tells those who are named there. A name that cannot be an
     account is passed over whole, not cut down to one that can; so are bots, which review nothing.
 
     Rules for logins: https://docs.github.com/en/enterprise-cloud@latest/admin/managing-iam/iam-configuration-reference/username-considerations-for-external-authentication
     """
     users: list[str] = []
     teams: list[str] = []
-    for line in visible_lines(body or ""):
+    for line in visible_lines(body or "", folded_away=True):
         text = " ".join(line.text.split())
         starts = [cc.end() - 1 for cc in _CC.finditer(text)]
         # No list goes on behind the next `cc`, so nothing is read twice.

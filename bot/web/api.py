@@ -50,6 +50,7 @@ class Decision(BaseModel):
     sha: Annotated[str, Field(pattern=f"^{SHA}$", description="The head that this is about.")]
     run_slow_tests: Verdict
     skip_ci: Verdict
+    docs_only: Annotated[Verdict, Field(description="Whether only documentation is changed: build the docs alone.")]
     rebuild_docker: Verdict
 
 

@@ -13,7 +13,7 @@ from bot.decisions import Decision, Verdict, run_everything
 
 SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
 HOSTILE = "x\n$(touch broken) `touch broken` ; touch broken #' \" \\ * ? [ab] <(touch broken) && ${IFS} \u202e\u2028é"
-SKIPPED = Decision(SHA, Verdict(False, "off"), Verdict(True, HOSTILE), Verdict(False, HOSTILE))
+SKIPPED = Decision(SHA, Verdict(False, "off"), Verdict(True, HOSTILE), Verdict(True, HOSTILE), Verdict(False, HOSTILE))
 
 
 def in_a_shell(script: str, folder: Path) -> str:
@@ -23,12 +23,14 @@ def in_a_shell(script: str, folder: Path) -> str:
 
 
 def test_the_values_are_those_of_the_decision() -> None:
-    assert as_env(SKIPPED) == "SKIP_CI=true\nSKIP_SLOW_TESTS=true\nREBUILD_DOCKER=false\n"
-    assert as_github(SKIPPED) == f"run_slow_tests=false\nskip_ci=true\nrebuild_docker=false\nsha={SHA}\n"
+    assert as_env(SKIPPED) == "SKIP_CI=true\nDOCS_ONLY=true\nSKIP_SLOW_TESTS=true\nREBUILD_DOCKER=false\n"
+    assert (
+        as_github(SKIPPED) == f"run_slow_tests=false\nskip_ci=true\ndocs_only=true\nrebuild_docker=false\nsha={SHA}\n"
+    )
     assert json.loads(as_json(SKIPPED)) == SKIPPED.as_json()
     everything = run_everything("nobody answers")
-    assert as_env(everything) == "SKIP_CI=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=true\n"
-    assert as_github(everything) == "run_slow_tests=true\nskip_ci=false\nrebuild_docker=true\nsha=\n"
+    assert as_env(everything) == "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=true\n"
+    assert as_github(everything) == "run_slow_tests=true\nskip_ci=false\ndocs_only=false\nrebuild_docker=true\nsha=\n"
 
 
 @pytest.mark.parametrize(
@@ -76,6 +78,5 @@ def test_what_an_answer_lacks_runs(skip_ci: object) -> None:
     """As of a bot of an older version, which only knew of slow tests."""
     body = {"sha": "$(touch broken)", "run_slow_tests": {"value": False, "reason": "off"}, "skip_ci": skip_ci}
     found = of_answer(json.dumps(body).encode())
-    assert found == Decision(
-        "", Verdict(False, "off"), run_everything(LACKING).skip_ci, run_everything(LACKING).rebuild_docker
-    )
+    lacking = run_everything(LACKING)
+    assert found == Decision("", Verdict(False, "off"), lacking.skip_ci, lacking.docs_only, lacking.rebuild_docker)

@@ -6,7 +6,7 @@ import pytest
 
 from bot.config import Config, ConfigError, Fault, check, load_config, parse_config
 
-NAME = 'must be a name with its @, in quotes, as in "@ci"'
+NAME = 'must be a name with its @ or a slash before it, in quotes, as in "@ci" or "/ci"'
 PATTERN = "must be a name or a pattern of *, ? and [letters], as in release/*"
 REPOSITORY = "must be a repository's owner/name, as in octocat/compiler"
 CONTEXT = "a name of up to 100 characters in one line, as in ci/slow-tests"

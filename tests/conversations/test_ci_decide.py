@@ -18,7 +18,7 @@ from tests.conversations.test_skip_ci import CODE, DOCS, FILES, SKIP
 from tests.conversations.town import Town, town
 from tests.running import ROOT, Finished, environment, run
 
-EVERYTHING = "SKIP_CI=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=true\n"
+EVERYTHING = "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=true\n"
 OWN_FILE = 'skip_ci: {globs: ["*.md"]}\nrebuild_docker:\n'
 READS = {"contents": "read", "pull_requests": "read", "statuses": "read"}
 
@@ -66,7 +66,7 @@ def requests(here: Town) -> list[str]:
 async def test_a_step_of_ci_asks_the_bot(here: Town, tmp_path: Path) -> None:
     docs = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
     decided = await asked_of_bot(here, tmp_path, docs)
-    assert decided.out == "SKIP_CI=true\nSKIP_SLOW_TESTS=true\nREBUILD_DOCKER=false\n"
+    assert decided.out == "SKIP_CI=true\nDOCS_ONLY=true\nSKIP_SLOW_TESTS=true\nREBUILD_DOCKER=false\n"
     assert f"# skip_ci=true: {DOCS}" in decided.err.splitlines()
     answer = json.loads((await asked_of_bot(here, tmp_path, docs, "--json")).out)
     path = f"/api/v1/repos/octocat/compiler/pulls/{docs.number}/decision"
@@ -74,7 +74,7 @@ async def test_a_step_of_ci_asks_the_bot(here: Town, tmp_path: Path) -> None:
     docs.push({"src/codegen.cc": "x"})
     docs.comment("hubot", "@ci run slow tests")
     decided = await asked_of_bot(here, tmp_path, docs, "--sha", docs.head_sha)
-    assert decided.out == "SKIP_CI=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=false\n"
+    assert decided.out == "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=false\n"
 
 
 async def in_a_shell(script: str, folder: Path, **env: str) -> tuple[int, str]:
@@ -109,7 +109,7 @@ async def test_a_step_of_a_workflow_gets_outputs(here: Town, tmp_path: Path) -> 
     pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
     output = tmp_path / "output"
     output.write_text("before=1\n")
-    lines = f"run_slow_tests=false\nskip_ci=true\nrebuild_docker=false\nsha={pull.head_sha}\n"
+    lines = f"run_slow_tests=false\nskip_ci=true\ndocs_only=true\nrebuild_docker=false\nsha={pull.head_sha}\n"
     decided = await asked_of_bot(here, tmp_path, pull, "--format", "github", GITHUB_OUTPUT=str(output))
     assert (decided.out, output.read_text()) == ("", f"before=1\n{lines}")
     assert (await asked_of_bot(here, tmp_path, pull, "--format", "github")).out == lines
@@ -169,6 +169,10 @@ async def test_without_the_bot_github_is_asked_for_five_things(here: Town, tmp_p
             "reason": "Off: nobody asked for them. To switch on, comment: @ci run slow tests",
         },
         "skip_ci": {"value": True, "reason": DOCS},
+        "docs_only": {
+            "value": True,
+            "reason": "The docs are built and nothing else: 1 file is changed, documentation alone.",
+        },
         "rebuild_docker": {
             "value": False,
             "reason": "The images stay as they are: nothing that they are made of is changed.",

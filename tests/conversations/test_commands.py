@@ -263,6 +263,21 @@ async def test_other_names_may_call_the_bot(tmp_path: Path) -> None:
         assert "Did you mean `@tvm-bot rerun`?" in here.answers(pull)[-1]
 
 
+async def test_a_slash_may_call_the_bot_so_that_no_stranger_is_mentioned(tmp_path: Path) -> None:
+    """`@ci` is somebody's login, and GitHub tells them of every command."""
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=f'mentions: ["/ci"]\n{CONFIG}') as here:
+        pull = here.repo.open_pull_request("hubot", "Faster")
+        deaf, path = pull.comment("hubot", "@ci run slow tests"), pull.comment("hubot", "/ci/pr-head is slow")
+        heard, slip = pull.comment("hubot", "/CI run slow tests"), pull.comment("hubot", "/ci rerunn")
+        edited = pull.comment("hubot", "Words")
+        pull.edit_comment(edited, "Words\n\n- /ci: help")
+        await here.quiet()
+        reactions = [pull.reactions(comment) for comment in (deaf, path, heard, slip, edited)]
+        assert reactions == [[], [], ["eyes", "+1"], ["eyes", "confused"], ["eyes", "+1"]]
+        assert slow(here, pull.head_sha) == "On: asked for by hubot. To switch off, comment: /ci skip slow tests"
+        assert "Did you mean `/ci rerun`?" in here.answers(pull)[-2]
+
+
 async def test_help_shows_every_command_with_who_may_and_those_that_are_off_are_left_out(tmp_path: Path) -> None:
     """The registry that declares a command feeds `@ci help`."""
     config = f"{CONFIG}    rerun: false\n    slow_tests: {{allow: [write]}}\n"

@@ -24,6 +24,10 @@ from bot.github.mentions import Ccs, login_or_team, mentioned, parse_ccs
         ("text\r\ncc @octocat\r\n", ("octocat",)),
         ("cc\N{NO-BREAK SPACE}@octocat", ("octocat",)),
         ("cc @octo-cat", ("octo-cat",)),
+        ("cc @octocat- and @hubot", ("octocat-", "hubot")),
+        ("<details>\n\ncc @octocat\n\n</details>\n\ncc @hubot", ("octocat", "hubot")),
+        ("<details>\ncc @octocat\n</details>", ("octocat",)),
+        ("<details><summary>Who</summary>\ncc @octocat\n</details>", ("octocat",)),
         ("cc @mona_octo", ("mona_octo",)),
         ("cc @" + "a" * 39, ("a" * 39,)),
         ("cc @octocat (for the docs) and @hubot", ("octocat",)),
@@ -38,7 +42,7 @@ def test_those_who_follow_a_cc_are_copied_in(body: str | None, users: tuple[str,
 
 # fmt: off
 NOBODY = [
-    "-octocat", "octocat-", "octo_cat-", "_octocat", "octocat_", "octo@cat", "T.prim", "a/b/c", "a" * 40, "octocat/",
+    "-octocat", "octo_cat-", "_octocat", "octocat_", "octo@cat", "T.prim", "a/b/c", "a" * 40, "octocat/",
     "@octocat", "octo_cats_cats", "octo_catcatcats", "öcto", "dependabot[bot]",
 ]
 # fmt: on

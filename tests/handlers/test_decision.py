@@ -17,6 +17,10 @@ from tests.handlers.driver import FULL_NAME, World, a_world
 
 NOT_ON = {
     "skip_ci": {"value": False, "reason": "CI runs: app.yaml does not switch skip_ci on for this repository."},
+    "docs_only": {
+        "value": False,
+        "reason": "Everything is built: app.yaml does not switch skip_ci on for this repository.",
+    },
     "rebuild_docker": {
         "value": True,
         "reason": "The images are built: app.yaml does not switch rebuild_docker on for this repository.",

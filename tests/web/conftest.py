@@ -31,6 +31,7 @@ DECISION = {
     "sha": "6dcb09b5b57875f334f61aebed695e2e4193db5e",
     "run_slow_tests": {"value": True, "reason": "asked"},
     "skip_ci": {"value": False, "reason": "codegen.cc matters"},
+    "docs_only": {"value": False, "reason": "code is changed"},
     "rebuild_docker": {"value": False, "reason": "nothing is changed"},
 }
 
