@@ -105,10 +105,10 @@ async def opened(here: Town, *, fork: bool = False) -> PullRequest:
 async def test_a_test_that_ran_at_the_merge_base_and_is_skipped_here_is_told(here: Town) -> None:
     base = on_main(here, ALL_PASS)
     pull = await opened(here)
-    ran(here, pull.head_sha, ADD_SKIPPED)
+    run = ran(here, pull.head_sha, ADD_SKIPPED)
     await here.quiet()
     said = section(pull)
-    assert f"at `{pull.head_sha[:7]}` ({here.github.clock.now():%Y-%m-%d %H:%M} UTC)" in said
+    assert f"at `{pull.head_sha[:7]}` ({run.updated_at:%Y-%m-%d %H:%M} UTC)" in said
     assert (
         f"1 test is newly skipped, compared with [`{base[:7]}`]({here.github.url}/octocat/compiler/actions/runs/"
         in said

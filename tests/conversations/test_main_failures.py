@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -343,5 +344,5 @@ async def test_a_flood_of_greens_on_main_asks_github_nothing(place: AlarmTown) -
 def rows(url: str) -> dict[str, int]:
     """Return how many rows there are in the tables that grow with events."""
     tables = ("procrastinate_jobs", "nightjar_notes", "nightjar_records")
-    with sqlite3.connect(url.removeprefix("sqlite:///")) as database:
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
         return {table: database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}

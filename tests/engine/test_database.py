@@ -217,9 +217,8 @@ async def test_a_relative_file_is_in_the_current_folder(tmp_path: Path, monkeypa
     database = Database("sqlite:///my%20jobs.db")
     await database.open()
     await database.close()
-    with sqlite3.connect(tmp_path / "my jobs.db") as connection:
+    with contextlib.closing(sqlite3.connect(tmp_path / "my jobs.db")) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    connection.close()
 
 
 def test_another_procrastinate_is_refused() -> None:

@@ -205,8 +205,10 @@ def test_a_commit_is_known_by_what_it_was_when_any_lab_tested_it(store: ResultsS
 
 
 def test_a_suite_whose_names_differ_in_every_run_takes_no_more_of_them() -> None:
-    with sa.create_engine("sqlite://").connect() as connection, pytest.raises(TooMuch, match="give parameters IDs"):
+    engine = sa.create_engine("sqlite://")
+    with engine.connect() as connection, pytest.raises(TooMuch, match="give parameters IDs"):
         names.add(connection, names.Suite(1, MAX_SUITE_NAMES), 1, b"")
+    engine.dispose()
 
 
 def test_two_commits_are_compared_by_the_tests_that_ended_otherwise(store: ResultsStore) -> None:

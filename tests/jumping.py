@@ -1,0 +1,96 @@
+"""A clock that jumps a minute whenever a test reads it, to find tests that compare two readings of a clock.
+
+    NIGHTJAR_CLOCK_STEP=60 pytest -p tests.jumping tests/conversations
+
+Both clocks jump that a test may read: the sandbox GitHub's, when a test calls it or changes something there, and
+`time.time` and `datetime.now` in the modules of tests. What the product reads stays real, and what it asks the sandbox
+for over HTTP sees the clock stand still: with a minute for each of those readings no token would last. The monotonic
+clock is left alone: time-outs are no readings.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import sys
+import time
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+import pytest
+
+from sandbox import clock as sandbox_clock
+
+STEP = float(os.environ.get("NIGHTJAR_CLOCK_STEP", "0"))
+SANDBOX, TESTS = Path(sandbox_clock.__file__).parent, Path(__file__).parent
+
+
+class Jump:
+    """How far the clock is ahead, since the present test began."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def once(self) -> float:
+        self.seconds += STEP
+        return self.seconds
+
+
+JUMP = Jump()
+
+
+class JumpingDatetime(datetime.datetime):
+    """A `datetime` whose `now` jumps."""
+
+    @classmethod
+    def now(cls, tz: datetime.tzinfo | None = None) -> Any:
+        return datetime.datetime.fromtimestamp(JUMPING.time(), tz)
+
+
+class JumpingTimeModule(ModuleType):
+    """The module `time` with another `time`."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(time, name)
+
+    def time(self) -> float:
+        return time.time() + JUMP.once()
+
+    def gmtime(self, seconds: float | None = None) -> time.struct_time:
+        return time.gmtime(self.time() if seconds is None else seconds)
+
+
+JUMPING = JumpingTimeModule("time")
+
+
+def pytest_configure() -> None:
+    """Have the sandbox's clock jump."""
+    exactly = sandbox_clock.Clock._exactly
+
+    def jumping(self: sandbox_clock.Clock) -> datetime.datetime:
+        return exactly(self) + datetime.timedelta(seconds=JUMP.once() if _is_read_by_a_test() else JUMP.seconds)
+
+    sandbox_clock.Clock._exactly = jumping  # type: ignore[method-assign]
+
+
+def _is_read_by_a_test() -> bool:
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(str(SANDBOX)):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(str(TESTS))
+
+
+def pytest_runtest_setup() -> None:
+    """Begin each test at the present moment."""
+    JUMP.seconds = 0.0
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have the tests' own clocks jump, once their modules are there."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("tests.") and name != __name__:
+            if getattr(module, "time", None) is time:
+                module.time = JUMPING  # type: ignore[attr-defined]
+            if getattr(module, "datetime", None) is datetime.datetime:
+                module.datetime = JumpingDatetime  # type: ignore[attr-defined]
