@@ -314,3 +314,36 @@ def test_a_long_list_is_counted_and_not_told_whole() -> None:
         "- And 3 more of the same kind.",
         "- Nobody with write access other than the author has approved `aaaaaaa`.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("count", "last"), [(MOST_LISTED - 1, "job-08"), (MOST_LISTED, "job-09"), (MOST_LISTED + 1, "And 1 more")]
+)
+def test_the_rest_is_counted_from_one_more_than_are_listed(count: int, last: str) -> None:
+    many = tuple(Signal(f"job-{n:02}", RED) for n in range(count))
+    lines = listed(reasons(replace(READY, signals=many), Merge(required=("job-*",)))).splitlines()
+    assert last in lines[-1]
+    assert len(lines) == count
+
+
+@pytest.mark.parametrize(
+    ("rules", "ready"),
+    [
+        (BranchRules(methods=("rebase",)), False),
+        (BranchRules(methods=("rebase",), queue=True), True),
+        (BranchRules(methods=("squash",)), True),
+        (BranchRules(methods=("squash",), queue=True), True),
+        (BranchRules(), True),
+    ],
+)
+def test_a_method_is_in_the_way_where_the_rules_forbid_it_and_no_queue_chooses_its_own(
+    rules: BranchRules, ready: bool
+) -> None:
+    assert (kinds(replace(READY, rules=rules), method="squash") == []) is ready
+
+
+@pytest.mark.parametrize(("needed", "ready"), [(0, True), (1, True), (2, True), (3, False)])
+def test_as_many_approvals_as_the_rules_require_are_enough(needed: int, ready: bool) -> None:
+    standing = replace(READY, reviews=(review(), review(MONA)), rules=BranchRules(approvals=needed))
+    found = reasons(standing, Merge())
+    assert [reason.kind for reason in found] == ([] if ready else [Kind.APPROVAL])

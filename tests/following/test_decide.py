@@ -119,3 +119,19 @@ def test_a_verdict_is_the_same_after_it_was_kept(one: Looked) -> None:
 def test_of_many_blockers_the_first_are_kept_and_the_others_counted() -> None:
     kept = looked(A, *(Signal(f"job {n}", State.RED) for n in range(200))).as_json()
     assert (len(kept["blockers"]), kept["more"], kept["verdict"]) == (MOST_KEPT, 200 - MOST_KEPT, "red")
+
+
+def test_a_step_says_what_was_seen_in_plain_values() -> None:
+    step = step_of(Look("c" * 40, "ahead", (looked(A, RED[0]), looked(B)), 4), Nightly(), AT)
+    assert (step.branch, step.source, step.before, step.commits) == ("nightly", "main", "c" * 40, 4)
+    assert step_of(Look(None, "ahead", (looked(A),)), Nightly(), AT).before == ""
+
+
+def test_of_one_commit_that_is_not_fit_the_reasons_are_told() -> None:
+    why = step_of(Look("c" * 40, "ahead", (looked(A, RED[0]),)), Nightly(), AT).why
+    assert "aaaaaaa: cpu is red" in why
+
+
+def test_a_commit_without_a_moment_is_kept_without_one() -> None:
+    one = looked(Commit("a" * 40, "a", ""))
+    assert Looked.read(one.as_json()) == one
