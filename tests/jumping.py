@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from time import struct_time
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -57,7 +58,7 @@ class JumpingTimeModule(ModuleType):
     def time(self) -> float:
         return time.time() + JUMP.once()
 
-    def gmtime(self, seconds: float | None = None) -> time.struct_time:
+    def gmtime(self, seconds: float | None = None) -> struct_time:
         return time.gmtime(self.time() if seconds is None else seconds)
 
 
