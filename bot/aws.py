@@ -25,6 +25,11 @@ KEY_ID, SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 
 AWAY = "{place} cannot be reached now: {reason}"
 DENIED = "{place}: {action} is denied to these AWS credentials; allow it to them (docs/labs.md holds the policies)"
+DENIED_UPLOAD = (
+    "{place}: {action} is denied, by the bucket's policy or because no policy allows it to these credentials; "
+    "docs/labs.md holds the policies. The bucket policy for AWS shuts out every upload on Ceph and other stores, which "
+    "do not know s3:if-none-match: put the one for those stores in its place"
+)
 NOWHERE = "{place} does not exist where AWS_* points; create it, or correct its name"
 NO_CREDENTIALS = f"no AWS credentials were found; set {KEY_ID} and {SECRET_KEY}, or give this machine a role"
 BAD_CREDENTIALS = f"{{place}}: AWS does not accept these credentials ({{reason}}); renew {KEY_ID} and {SECRET_KEY}"
@@ -218,6 +223,8 @@ def _answered(place: str, error: Any) -> Exception:
         (_WRONG_CLOCK, WRONG_CLOCK),
     )
     text = next((text for codes, text in texts if code in codes), REFUSED)
+    if text is DENIED and error.operation_name == "PutObject":
+        text = DENIED_UPLOAD
     return UserError(text.format(place=place, action=action, reason=reason))
 
 

@@ -19,6 +19,7 @@ from bot.github.ranks import Rank, ranked
 from bot.heads import note_head
 from bot.plan import Context, Handler, Plan, Router
 from bot.reading import Reader
+from bot.repositories import Repositories
 from bot.repository_file import config_in_force
 from bot.told import told
 from bot.wishes import note_look
@@ -41,6 +42,9 @@ NOT_CONFIGURED = "{repository} is not in app.yaml"
 SWITCHED_OFF = "what wants it is switched off for this repository"
 NO_CONCERN = "it is about nothing that is looked at here"
 
+INSTALLATION_EVENTS = frozenset({"installation", "installation_repositories", "repository"})
+"""After these, tokens may have other permissions or repositories. GitHub sends the first two to every App."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -56,32 +60,43 @@ class Pipeline:
     http: aiohttp.ClientSession
     router: Router
     announce: Announce
+    repositories: Repositories
 
     async def handlers_for(self, delivery: Delivery) -> Routing:
         """Name the handlers that want a delivery, or say why nobody does."""
         wanting = self.router.wanting(delivery.event, delivery.action)
         if not wanting:
-            name = f"{delivery.event}.{delivery.action}" if delivery.action else delivery.event
-            return Routing(reason=NOBODY.format(event=name))
+            event = f"{delivery.event}.{delivery.action}" if delivery.action else delivery.event
+            return Routing(reason=NOBODY.format(event=event))
         if not delivery.repository:
             return Routing(reason=NO_REPOSITORY)
-        config = self.config.repository(delivery.repository)
-        if config is None:
+        name = await self._name_of(delivery)
+        config = self.config.repository(name) if name is not None else None
+        if name is None or config is None:
             return Routing(reason=NOT_CONFIGURED.format(repository=delivery.repository))
         asking = {handler.feature for handler in wanting if handler.concerns is not None}
         if asking & config.features or any(handler.feature in SWITCHES for handler in wanting):
-            config = await config_in_force(self.config, self.records, delivery.repository) or config
+            config = await config_in_force(self.config, self.records, name) or config
         on = [handler for handler in wanting if not handler.feature or handler.feature in config.features]
         names = tuple(handler.name for handler in on if _concerned(handler, delivery, config))
         return Routing(handlers=names, reason="" if names else NO_CONCERN if on else SWITCHED_OFF)
 
-    async def note(self, delivery: Delivery) -> None:
-        """Remember where a pull request's head is, as far as the payload tells it, and which looks have begun."""
+    async def _name_of(self, delivery: Delivery) -> str | None:
         try:
+            return await self.repositories.name_of(Repository.of(delivery.payload))
+        except PayloadError:
+            return delivery.repository  # its plans will miss the id, and say so
+
+    async def note(self, delivery: Delivery) -> None:
+        """Remember what the payload tells: of repositories, of a pull request's head, and which looks have begun."""
+        try:
+            if delivery.event in INSTALLATION_EVENTS and delivery.payload.has("installation", "id"):
+                self.app.forget(delivery.payload.integer("installation", "id"))
+            await self.repositories.note(delivery)
             await note_head(self.records, delivery)
             await note_look(self.records, delivery)
         except PayloadError as error:
-            log.warning("the payload does not tell where the head is", path=error.path, problem=str(error))
+            log.warning("the payload does not tell what is to be remembered", path=error.path, problem=str(error))
 
     async def plan(self, delivery: Delivery, handler: str, intent: str) -> PlannedEffects:
         """Let one handler decide."""
@@ -102,11 +117,12 @@ class Pipeline:
         """Apply one effect."""
         rank = Rank(job.effect.get(RANK, Rank.EVENT))
         effect = decode({key: value for key, value in job.effect.items() if key != RANK})
-        place = await self._place_of(job.repository)
+        repository = await self.repositories.current(job.repository)
+        place = await self._place_of(repository)
         context = EffectContext(
             intent=job.intent,
-            repository=job.repository,
-            config=await self._config_of(job.repository),
+            repository=repository,
+            config=await self._config_of(repository),
             settings=self.settings,
             github=self.app.client(place, effect.permissions, writes=job.writes),
             me=await self.app.identity(place.installation),
@@ -135,13 +151,14 @@ class Pipeline:
         return next(handler for handler in self.router.handlers if handler.name == name)
 
     async def _config_of(self, repository: Repository) -> RepositoryConfig:
-        config = await config_in_force(self.config, self.records, repository.full_name)
+        name = await self.repositories.name_of(repository)
+        config = await config_in_force(self.config, self.records, name) if name is not None else None
         if config is None:
             raise UserError(NOT_CONFIGURED.format(repository=repository.full_name))
         return config
 
     async def _context(self, delivery: Delivery, intent: str) -> Context:
-        repository = Repository.of(delivery.payload)
+        repository = await self.repositories.current(Repository.of(delivery.payload))
         place = await self._place_of(repository)
         return Context(
             delivery=delivery,

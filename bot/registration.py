@@ -100,6 +100,7 @@ EVENTS = (
     "pull_request_review",
     "pull_request_review_comment",
     "push",
+    "repository",
     "status",
     "workflow_run",
 )

@@ -40,6 +40,7 @@ from bot.missed import CRON, MissedDeliveries
 from bot.pipeline import Pipeline
 from bot.plan import joined
 from bot.redaction import AWS_SECRETS
+from bot.repositories import Repositories
 from bot.repository_file import file_faults
 from bot.repository_file_sweep import HALF_HOURLY, RepositoryFileSweep
 from bot.results.listing import RunListing
@@ -140,6 +141,7 @@ async def open_bot(
             return await github.reader(repository)
 
         async with open_results(config, settings.database_url.get_secret_value(), engine, reading, now) as results:
+            repositories = Repositories(config, engine.records)
             engine.use(
                 Pipeline(
                     config=config,
@@ -150,6 +152,7 @@ async def open_bot(
                     http=session,
                     router=router,
                     announce=engine.accept,
+                    repositories=repositories,
                 )
             )
             if results.watch.repositories:
@@ -160,7 +163,7 @@ async def open_bot(
             files = RepositoryFileSweep(config, engine.records, accept=engine.accept, github_for=reading, now=now)
             if files.repositories:
                 engine.every("repository-files", HALF_HOURLY, files.sweep, at_start=True)
-            watch = HealthWatch(Doctor(config, settings, github, session, results.aws))
+            watch = HealthWatch(Doctor(config, settings, github, session, results.aws, repositories))
             yield Bot(config, settings, metrics, engine, github, missed, results, timers, dialogue.registry, watch, now)
 
 

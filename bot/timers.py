@@ -21,6 +21,7 @@ from bot.errors import TryAgain, UserError
 from bot.events import Delivery
 from bot.heads import find_repository_id
 from bot.payload import Payload
+from bot.repositories import Repositories, away_by_name
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -36,6 +37,8 @@ MINUTELY = "* * * * *"
 ONCE_MORE = 3600.0
 """Seconds between two attempts at a run of which every try has failed, until the next run is due."""
 
+STOPPED = "stopped"
+"""The outcome of a timer whose repository the bot leaves alone."""
 NEVER = "never"
 """The outcome of a timer that has not run yet."""
 FORGOTTEN = "forgotten"
@@ -98,16 +101,19 @@ class Timers:
 
     async def tick(self) -> str:
         """Announce what is due. What fails for one timer is logged, and keeps no other from being announced."""
-        known = await self._records.get(KNOWN) or {}
+        known, away = await self._records.get(KNOWN) or {}, await self._away()
         now: dict[str, Any] = {}
         for repository, name, schedule in timers_of(self._config):
             key = f"{repository.lower()} {name}"
+            if repository.lower() in away:
+                # Begins anew when the repository is back: what was missed meanwhile concerns nobody.
+                continue
             try:
                 now[key] = await self._look(repository, name, schedule, known.get(key))
             except (TryAgain, UserError, GitHubException) as error:
                 log.warning(NOT_ANNOUNCED, repository=repository, timer=name, reason=str(error))
                 now[key] = known[key]
-        # What app.yaml has no more is forgotten here: switched on again, it is new.
+        # What is switched off, or left alone, is forgotten here: switched on again, it is new.
         if now != known:
             await self._records.put(KNOWN, now)
         return f"announced {sum(now[key] != known.get(key) for key in now)}"
@@ -140,6 +146,9 @@ class Timers:
         if not record.settled:
             return str(known["guid"])
         return await self.announce(repository, name, f"{_iso(known['moment'])}:{hours}")
+
+    async def _away(self) -> Mapping[str, str]:
+        return away_by_name(await Repositories(self._config, self._records).all())
 
     async def announce(self, repository: str, name: str, moment: str) -> str:
         """Announce that a timer is due, once for each `moment`; return the GUID of the delivery."""
@@ -193,11 +202,16 @@ async def timer_states(
     found = [timer for timer in timers_of(config) if only is None or timer[0].lower() == only.lower()]
     runs = {timer[:2]: await records.get(_last(*timer[:2])) or {} for timer in found}
     kept = await journal.deliveries([run["guid"] for run in runs.values() if run])
-    return [_state(timer, runs[timer[:2]], kept, now) for timer in found]
+    away = away_by_name(await Repositories(config, records).all())
+    return [_state(timer, runs[timer[:2]], kept, now, away.get(timer[0].lower(), "")) for timer in found]
 
 
 def _state(
-    timer: tuple[str, str, Schedule], run: Mapping[str, Any], kept: Mapping[str, DeliveryRecord], now: float
+    timer: tuple[str, str, Schedule],
+    run: Mapping[str, Any],
+    kept: Mapping[str, DeliveryRecord],
+    now: float,
+    away: str,
 ) -> TimerState:
     repository, name, schedule = timer
     guid = str(run.get("guid", ""))
@@ -208,8 +222,8 @@ def _state(
         schedule=str(schedule),
         last_run=run.get("at"),
         guid=guid,
-        outcome=record.state if record else FORGOTTEN if run else NEVER,
-        reason=record.reason if record else "",
+        outcome=STOPPED if away else record.state if record else FORGOTTEN if run else NEVER,
+        reason=away or (record.reason if record else ""),
         next_run=schedule.next_due(now),
     )
 

@@ -11,6 +11,7 @@ from bot.dialogue import help_url
 from bot.effects.comments import UpsertSection
 from bot.events import PullRequest
 from bot.github.markdown import code, escape
+from bot.payload import Payload
 from bot.plan import NOTHING, Context, Plan, Router
 
 if TYPE_CHECKING:
@@ -21,6 +22,14 @@ NAME, FEATURE = "welcome", "welcome"
 FIRST_TIME = frozenset({"FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR"})
 """How GitHub calls those who have not contributed before, to anything or to this repository
 (https://docs.github.com/en/graphql/reference/enums#commentauthorassociation)."""
+MAY_BE_FIRST = FIRST_TIME | {"NONE"}
+"""What webhooks say of them, and of others: only GraphQL tells newcomers apart."""
+QUERY = """
+query($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) { authorAssociation } }
+}
+"""
+NOT_FIRST = "its author has contributed before"
 
 GREETING = "\N{WAVING HAND SIGN} {text}"
 COMMANDS = "A comment that says {help} lists what I can do for you here."
@@ -38,9 +47,9 @@ def greeting(text: str, mention: str, url: str | None, *, with_help: bool) -> st
 
 
 def concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
-    """Say whether it is the first one of a person."""
+    """Say whether it may be the first one of a person."""
     pull = delivery.payload.at("pull_request")
-    return pull.text("author_association") in FIRST_TIME and not PullRequest.of(pull).author.is_bot
+    return pull.text("author_association") in MAY_BE_FIRST and not PullRequest.of(pull).author.is_bot
 
 
 @router.on("pull_request", "opened", name=NAME, feature=FEATURE, concerns=concerns)
@@ -50,6 +59,14 @@ async def welcome(context: Context) -> Plan:
     if config.welcome is None:
         return NOTHING
     number = context.delivery.payload.integer("pull_request", "number")
+    if not await _is_first(context, number):
+        return Plan(why=NOT_FIRST)
     with_help = config.help is not None
     text = greeting(config.welcome.text, context.app_config.mentions[0], help_url(context), with_help=with_help)
     return Plan((UpsertSection(number, NAME, text, first=True),), why="it is the first one of who opened it")
+
+
+async def _is_first(context: Context, number: int) -> bool:
+    owner, _, name = context.repository.full_name.partition("/")
+    data = Payload(await context.github.graphql(QUERY, owner=owner, name=name, number=number), "graphql")
+    return data.text("repository", "pullRequest", "authorAssociation") in FIRST_TIME

@@ -68,6 +68,7 @@ EVENT_PERMISSIONS = {
     "pull_request_review": "pull_requests",
     "pull_request_review_comment": "pull_requests",
     "push": "contents",
+    "repository": "metadata",
     "status": "statuses",
     "workflow_job": "actions",
     "workflow_run": "actions",

@@ -41,6 +41,8 @@ class GitHubSandbox:
         self._changed = asyncio.Event()
         self.users: dict[str, User] = {}
         self.repositories: dict[str, Repository] = {}
+        self.moved: dict[str, Repository] = {}
+        """Renamed repositories by their old names, in lower case."""
         self.apps: dict[int, App] = {}
         self.violations: list[Violation] = []
         self.requests = Journal(self)

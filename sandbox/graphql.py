@@ -17,6 +17,7 @@ from .issues import Issue, add_reaction, reactions_of
 from .pulls import PullRequest
 from .routing import Answer
 from .rules import ALREADY_QUEUED, NOT_QUEUEABLE, check_head
+from .views.issues import association_of_author
 
 if TYPE_CHECKING:
     from .github import GitHubSandbox
@@ -135,7 +136,7 @@ def _read(github: GitHubSandbox, token: Token, query: str, variables: Json, name
         if not isinstance(pull, PullRequest):
             return _error(f"Could not resolve to a PullRequest with the number of {number}.", "NOT_FOUND")
         in_queue = {"isInMergeQueue": pull.queued is not None, "isMergeQueueEnabled": pull.queue is not None}
-        body["pullRequest"] = {"id": pull.node_id, **in_queue}
+        body["pullRequest"] = {"id": pull.node_id, **in_queue, "authorAssociation": association_of_author(pull)}
     return Answer({"data": {"repository": body}})
 
 

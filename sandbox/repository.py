@@ -80,6 +80,30 @@ class Repository:
     def __repr__(self) -> str:
         return f"<repository {self.full_name}>"
 
+    def rename(self, by: By, name: str) -> None:
+        """Give it another name; its old one leads to it.
+
+        https://docs.github.com/repositories/creating-and-managing-repositories/renaming-a-repository
+        """
+        old = self.name
+        self.github.moved[self.full_name.lower()] = self
+        del self.github.repositories[self.full_name.lower()]
+        self.name = name
+        self.github.repositories[self.full_name.lower()] = self
+        changes = {"changes": {"repository": {"name": {"from": old}}}}
+        self.github.events.send(self, "repository", "renamed", self.github.user(by), changes)
+
+    def archive(self, by: By, *, archived: bool = True) -> None:
+        """Make it read-only, or writable again."""
+        self.archived = archived
+        action = "archived" if archived else "unarchived"
+        self.github.events.send(self, "repository", action, self.github.user(by), {})
+
+    def delete(self, by: By) -> None:
+        """Delete it; GitHub tells its Apps once more."""
+        self.github.events.send(self, "repository", "deleted", self.github.user(by), {})
+        del self.github.repositories[self.full_name.lower()]
+
     # People
 
     def role(self, user: User) -> Role:

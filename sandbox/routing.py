@@ -119,8 +119,11 @@ class Call:
 
         https://docs.github.com/rest/using-the-rest-api/troubleshooting-the-rest-api#resource-not-accessible
         """
-        found = self.github.repositories.get(f"{self.path['owner']}/{self.path['repo']}".lower())
+        name = f"{self.path['owner']}/{self.path['repo']}"
+        found = self.github.repositories.get(name.lower())
         if found is None:
+            if (moved := self.github.moved.get(name.lower())) is not None:
+                raise self._redirect(name, moved)
             raise not_found()
         if self.token is None:
             return found
@@ -134,6 +137,15 @@ class Call:
         if covered and self.route.needs and not self._allowed:
             raise not_accessible(self.route.needs, self.route.level)
         return found
+
+    def _redirect(self, name: str, moved: Repository) -> ApiError:
+        """Return the answer for a repository that was renamed, except that GitHub names it by its id there.
+
+        https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api#follow-redirects
+        """
+        where = str(self.url).replace(f"/repos/{name}", f"/repos/{moved.full_name}", 1)
+        status = 301 if self.route.method == "GET" else 307
+        return ApiError(status, "Moved Permanently", headers={"Location": where})
 
     @property
     def _allowed(self) -> bool:

@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from fnmatch import fnmatchcase
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ import pytest
 from bot.cli import cli
 from bot.config import parse_config
 from bot.effects.nightly import FOR_LABS
+from bot.errors import UserError
 from bot.results import limits
 from bot.results.formats import FORMATS
 from bot.results.guide import documents, limits_table
 from bot.results.manifest import _Document, read_manifest
 from bot.results.model import RunKey
+from bot.storage import Bucket
 from tests.bucket import World
 
 ROOT = Path(__file__).parents[1]
@@ -120,6 +123,35 @@ def test_a_lab_may_do_nothing_else(action: str, resource: str) -> None:
     assert not by_lab(action, resource)
 
 
+def on_ceph(user: str, action: str, resource: str) -> bool:
+    """Evaluate the policy for Ceph, which allows users of other accounts only what the bucket's policy does."""
+    mine = [one for one in policy("ceph")["Statement"] if f"arn:aws:iam:::user/{user}" in one["Principal"]["AWS"]]
+    return allowed({"Statement": mine}, action=action, resource=resource)
+
+
+def test_the_policy_for_other_stores_lets_labs_upload_and_nothing_else() -> None:
+    assert on_ceph("example-lab", "s3:PutObject", OURS)
+    assert on_ceph("example-lab", "s3:GetObject", NIGHTLY)
+    for resource in (OURS.replace("example-lab", "other-lab"), OURS.replace("example-lab", "example-lab-2"), NIGHTLY):
+        assert not on_ceph("example-lab", "s3:PutObject", resource)
+    for action in ("s3:GetObject", "s3:DeleteObject", "s3:PutObjectAcl"):
+        assert not on_ceph("example-lab", action, OURS)
+    assert not on_ceph("example-lab", "s3:ListBucket", BUCKET)
+    assert not on_ceph("other-lab", "s3:PutObject", OURS)
+    for action, resource in (("s3:ListBucket", BUCKET), ("s3:GetObject", OURS), ("s3:PutObject", NIGHTLY)):
+        assert on_ceph("nightjar", action, resource)
+    assert not on_ceph("nightjar", "s3:PutObject", OURS)
+
+
+def test_the_policy_for_other_stores_has_no_conditions_for_they_know_few() -> None:
+    """A condition key that a store does not know is missing in every request: `Null` holds, and all is denied."""
+    assert {key for one in policy("ceph")["Statement"] for key in one} == {
+        *("Sid", "Effect", "Principal", "Action", "Resource")
+    }
+    assert {one["Effect"] for one in policy("ceph")["Statement"]} == {"Allow"}
+    assert not allowed(policy("bucket"), EVERYTHING, action="s3:PutObject", resource=OURS)
+
+
 EVERYTHING = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
 
 
@@ -176,6 +208,23 @@ def test_s3_takes_the_policy_and_tells_the_queue_of_manifests_alone(aws_world: W
     assert aws_world.waiting(url) == before
     aws_world.put("results/a/manifest.json")
     assert aws_world.waiting(url) == before + 1
+
+
+def test_a_store_that_shuts_an_upload_out_names_the_policy(aws_world: World) -> None:
+    """The stand-in knows no conditions, as Ceph does not: the policy for AWS denies every upload there."""
+    text = json.dumps(policy("bucket")).replace("device-results", aws_world.name)
+    aws_world.s3.put_bucket_policy(Bucket=aws_world.name, Policy=text)
+    key, digest = f"results/octocat/compiler/example-lab/adreno/{SHA}/1/te.xml", hashlib.sha256(b"x").hexdigest()
+    bucket = Bucket(aws_world.aws, aws_world.name)
+    try:
+        with pytest.raises(UserError) as refused:
+            bucket.put_once(key, BytesIO(b"x"), sha256=digest)
+    finally:
+        aws_world.s3.delete_bucket_policy(Bucket=aws_world.name)
+    said = str(refused.value)
+    assert "s3:PutObject is denied, by the bucket's policy" in said
+    assert "The bucket policy for AWS shuts out every upload on Ceph" in said
+    assert "credentials are" not in said
 
 
 def test_app_yaml_as_it_is_shown_is_good() -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bot.aws import Aws
     from bot.config import Config
     from bot.github.app import GitHubApp
+    from bot.repositories import Repositories
     from bot.settings import Settings
 
 EVERY = 600.0
@@ -46,11 +47,12 @@ class Doctor:
     app: GitHubApp
     http: aiohttp.ClientSession
     aws: Aws
+    repositories: Repositories | None = None
 
     async def examine(self) -> list[Finding]:
         """Run all checks but that of the database, at the same time; none raises an error."""
         rounds = await asyncio.gather(
-            _guarded(Check.APP, lambda: check_github(self.app, self.config)),
+            _guarded(Check.APP, lambda: check_github(self.app, self.config, self.repositories)),
             _guarded(Check.BUCKET, lambda: _listed(check_buckets(self.config, self.aws))),
             _guarded(Check.JENKINS, lambda: _listed(check_jenkins(self.config, self.settings, self.http))),
         )

@@ -20,6 +20,7 @@ from bot.doctor.judge import (
 from bot.errors import TryAgain
 from bot.github.errors import AppRefused, NoSuchApp, is_not_found
 from bot.payload import Payload
+from bot.repositories import ARCHIVED, Repositories
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -42,8 +43,11 @@ DELIVERIES = "/app/hook/deliveries{?per_page}"
 INSTALLATION = "/repos/{owner}/{repo}/installation"
 
 
-async def check_github(app: GitHubApp, config: Config) -> list[Finding]:
-    """Return what GitHub says, one finding a check. What depends on a check that fails is left out."""
+async def check_github(app: GitHubApp, config: Config, repositories: Repositories | None) -> list[Finding]:
+    """Return what GitHub says, one finding a check. What depends on a check that fails is left out.
+
+    With `repositories`, what GitHub calls each of them now, and whether it is archived, is remembered there.
+    """
     try:
         found = await app.read_app()
     except NoSuchApp as error:
@@ -55,6 +59,10 @@ async def check_github(app: GitHubApp, config: Config) -> list[Finding]:
     try:
         installed = [await _installed(app, repository) for repository in config.repositories]
         hook = await _hook(app)
+        if repositories is not None:
+            for one in installed:
+                if one.permissions is not None and not one.suspended:
+                    await _look_at(app, one.repository, repositories)
     except (TryAgain, GitHubException) as error:
         return [check_clock(app), Finding(Check.APP, NOT_ASKED.format(reason=error), CHECK_ADDRESS)]
     permissions = found.at("permissions")
@@ -65,7 +73,7 @@ async def check_github(app: GitHubApp, config: Config) -> list[Finding]:
         judge_permissions({name: permissions.string(name) for name in permissions.raw}, installed),
         judge_events([str(event) for event in found.raw.get("events") or ()]),
         judge_hook(hook, config.public_url),
-        judge_repositories(installed),
+        judge_repositories(installed, await repositories.all() if repositories is not None else ()),
     ]
 
 
@@ -102,6 +110,13 @@ async def _installed(app: GitHubApp, repository: str) -> Installed:
     permissions = found.at("permissions")
     granted = {key: permissions.string(key) for key in permissions.raw}
     return Installed(repository, granted, suspended=found.has("suspended_at"))
+
+
+async def _look_at(app: GitHubApp, name: str, repositories: Repositories) -> None:
+    """Remember a repository, which GitHub finds by an old name as well."""
+    found = Payload(await (await app.reader(name)).getitem("/repos/{+repo}", {"repo": name}), "repository")
+    away = ARCHIVED if found.flag("archived") else ""
+    await repositories.see(found.integer("id"), found.string("full_name"), name=name, away=away)
 
 
 async def _suspended(app: GitHubApp) -> Sequence[str]:

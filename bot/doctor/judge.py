@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from bot.doctor.findings import Check, Finding, together
 from bot.registration import EVENTS, NEEDS, PERMISSIONS
+from bot.repositories import ARCHIVED, DELETED, KnownRepository
 
-OPTIONAL = frozenset({"members"})
+OPTIONAL = frozenset({"members", "merge_queues"})
 """Permissions that may be left out, as the README says; `ON_DEMAND` are in no App until somebody needs them."""
+OPTIONAL_EVENTS = frozenset({"merge_group"})
+"""What an App without an optional permission cannot hear of."""
 WEBHOOK_PATH = "/webhook"
 JSON = "json"
 UNAUTHORIZED, BAD_REQUEST, NOT_FOUND = 401, 400, 404
@@ -46,6 +49,10 @@ NOT_INSTALLED = "{repository}: the App is not installed on it, or it does not ex
 INSTALL = "install the App on it, or correct its name in app.yaml"
 SUSPENDED = "{repository}: the installation is suspended"
 UNSUSPEND = "an owner of the account unsuspends it on the installation's page on GitHub"
+RENAMED = "{repository}: GitHub calls it {now} now"
+RENAME = "change its name in app.yaml; until then it is matched by its id"
+LEFT_ALONE = "{repository}: {reason}, so its timers stand still"
+TAKE_OUT = "take it out of app.yaml, or bring it back on GitHub"
 ALL_INSTALLED = "the App is installed on {count}"
 NONE_CONFIGURED = "app.yaml names no repository"
 
@@ -95,7 +102,7 @@ def judge_permissions(of_app: Mapping[str, str], installed: Iterable[Installed])
 
 def judge_events(subscribed: Iterable[str]) -> Finding:
     """Compare the events that the App is subscribed to."""
-    missing = sorted(set(EVENTS) - set(subscribed))
+    missing = sorted(set(EVENTS) - OPTIONAL_EVENTS - set(subscribed))
     if not missing:
         return Finding(Check.EVENTS, ALL_EVENTS)
     named = ", ".join(event.replace("_", " ").capitalize() for event in missing)
@@ -124,9 +131,14 @@ def judge_hook(hook: Hook, public_url: str | None) -> Finding:
     return together(Check.HOOK, problems, HOOK_IS_FINE.format(url=hook.url))
 
 
-def judge_repositories(installed: Sequence[Installed]) -> Finding:
-    """Check whether the App is installed, and not suspended, on what app.yaml names."""
+def judge_repositories(installed: Sequence[Installed], known: Iterable[KnownRepository] = ()) -> Finding:
+    """Check whether the App is installed, and not suspended, on what app.yaml names, and whether that is its name."""
     problems = []
+    for seen in known:
+        if seen.renamed:
+            problems.append((RENAMED.format(repository=seen.name, now=seen.full_name), RENAME))
+        if seen.away in (ARCHIVED, DELETED):
+            problems.append((LEFT_ALONE.format(repository=seen.name, reason=seen.away), TAKE_OUT))
     for one in installed:
         if one.suspended:
             problems.append((SUSPENDED.format(repository=one.repository), UNSUSPEND))

@@ -29,9 +29,9 @@ def association(repository: Repository, who: User) -> str:
     return "CONTRIBUTOR" if merged else "NONE"
 
 
-def _of_author(pull: PullRequest) -> str:
+def association_of_author(pull: PullRequest) -> str:
+    """Return how GraphQL says that a pull request's author is related: webhooks say NONE of newcomers."""
     found = association(pull.repository, pull.user)
-    # GitHub calls them so on their pull requests alone. A bot is nobody's contributor.
     return "FIRST_TIME_CONTRIBUTOR" if found == "NONE" else found
 
 
@@ -131,7 +131,7 @@ def pull_simple(found: PullRequest) -> Json:
     names = ("comments", "review_comments", "review_comment", "commits", "statuses")
     return {
         **_common(found),
-        "author_association": _of_author(found),
+        "author_association": association(found.repository, found.user),
         "id": found.id,
         "url": url,
         "diff_url": f"{html}.diff",

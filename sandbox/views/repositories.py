@@ -102,7 +102,7 @@ def repository(found: Repository) -> Json:
         **dict.fromkeys(_FEATURES, True),
         "has_pages": False,
         "has_discussions": False,
-        "archived": False,
+        "archived": found.archived,
         "disabled": False,
         "is_template": False,
         "allow_forking": True,

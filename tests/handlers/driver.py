@@ -30,6 +30,7 @@ from bot.github.permissions import Permissions
 from bot.payload import Payload
 from bot.pipeline import Pipeline
 from bot.plan import joined
+from bot.repositories import Repositories
 from bot.results.parts import open_results
 from bot.settings import Settings
 from handlers import COMMANDS, ROUTER
@@ -180,7 +181,10 @@ async def a_world(
         database = f"sqlite:///{folder / 'nightjar.db'}"
         async with Engine(database) as engine, open_results(config, database, engine, reading) as results:
             router = joined([Dialogue(COMMANDS, Permissions()).router, ROUTER])
-            pipeline = Pipeline(config, settings, bot, engine.records, results.service, session, router, engine.accept)
+            known = Repositories(config, engine.records)
+            pipeline = Pipeline(
+                config, settings, bot, engine.records, results.service, session, router, engine.accept, known
+            )
             world = World(github, jenkins, repository, pipeline, engine.records)
             await world.happen()
             yield world

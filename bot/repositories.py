@@ -1,0 +1,140 @@
+"""What is known of the repositories that app.yaml names: their ids, what GitHub calls them now, and which are gone.
+
+A repository keeps its id when it is renamed or transferred, so everything that comes from GitHub is matched by id. The
+record `known-repository:<id>` has the name in app.yaml, the name on GitHub, and why the bot leaves it alone, if so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from bot.events import Delivery, Repository
+from bot.payload import Payload
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.engine.records import Records
+
+PREFIX = "known-repository:"
+
+ARCHIVED = "it is archived on GitHub"
+DELETED = "it was deleted on GitHub"
+REMOVED = "the App was taken off it"
+UNINSTALLED = "the App was uninstalled from its account"
+SUSPENDED = "the App's installation on its account is suspended"
+
+AWAY_BY_ACTION = {"archived": ARCHIVED, "deleted": DELETED, "unarchived": ""}
+"""What a `repository` event says about whether the bot works on it; other actions say nothing about that.
+https://docs.github.com/en/webhooks/webhook-events-and-payloads#repository"""
+AWAY_BY_INSTALLATION = {"deleted": UNINSTALLED, "suspend": SUSPENDED, "unsuspend": "", "created": ""}
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRepository:
+    """A repository of app.yaml. `away` says why its timers stand still, empty while they run."""
+
+    id: int
+    name: str
+    full_name: str
+    away: str = ""
+
+    @property
+    def renamed(self) -> bool:
+        """Whether GitHub calls it otherwise than app.yaml."""
+        return self.name.lower() != self.full_name.lower()
+
+
+class Repositories:
+    """The repositories of one configuration."""
+
+    def __init__(self, config: Config, records: Records) -> None:
+        self._config = config
+        self._records = records
+        self._seen: dict[int, KnownRepository] = {}
+
+    async def all(self) -> list[KnownRepository]:
+        """Return every repository that app.yaml names and that was seen before. It reads many records: for timers."""
+        stored = await self._records.starting_with(PREFIX)
+        return [known for value in stored.values() if self._config.repository((known := _read(value)).name)]
+
+    async def get(self, repository_id: int) -> KnownRepository | None:
+        """Return what is known by an id; None for what was never seen, or is no longer in app.yaml."""
+        stored = await self._records.get(f"{PREFIX}{repository_id}")
+        known = _read(stored) if stored is not None else None
+        return known if known is not None and self._config.repository(known.name) is not None else None
+
+    async def name_of(self, repository: Repository) -> str | None:
+        """Return what app.yaml calls a repository, None where it does not name it."""
+        if self._config.repository(repository.full_name) is not None:
+            return repository.full_name
+        known = await self.get(repository.id)
+        return known.name if known is not None else None
+
+    async def current(self, repository: Repository) -> Repository:
+        """Return a repository under the name that GitHub knows it by now: writes are not redirected."""
+        known = await self.get(repository.id)
+        return repository if known is None else replace(repository, full_name=known.full_name)
+
+    async def see(self, repository_id: int, full_name: str, *, name: str = "", away: str | None = None) -> None:
+        """Remember what GitHub says of a repository, if app.yaml names it by `name`, its full name, or did before.
+
+        `away` None leaves as it is what is known about that.
+        """
+        before = self._seen.get(repository_id) or await self.get(repository_id)
+        given = full_name if self._config.repository(full_name) is not None else name or (before.name if before else "")
+        if not given:
+            return
+        gone = away if away is not None else before.away if before else ""
+        now = KnownRepository(repository_id, given, full_name, gone)
+        if now == self._seen.get(repository_id):
+            return
+        if now != before:
+            await self._records.put(f"{PREFIX}{repository_id}", asdict(now))
+            _tell(before, now)
+        self._seen[repository_id] = now
+
+    async def note(self, delivery: Delivery) -> None:
+        """Remember what a delivery says of repositories. Raises `PayloadError` for one that lacks what is needed."""
+        payload, action = delivery.payload, delivery.action
+        if delivery.event == "installation":
+            await self._see_all(payload, "repositories", AWAY_BY_INSTALLATION.get(action))
+        elif delivery.event == "installation_repositories":
+            await self._see_all(payload, "repositories_removed", REMOVED)
+            await self._see_all(payload, "repositories_added", "")
+        elif delivery.event == "repository":
+            repository = Repository.of(payload)
+            self._seen.pop(repository.id, None)  # another process may know more than this one
+            await self.see(repository.id, repository.full_name, away=AWAY_BY_ACTION.get(action))
+        elif "." not in delivery.event and payload.has("repository", "id"):
+            repository = Repository.of(payload)
+            if repository.id not in self._seen or self._seen[repository.id].full_name != repository.full_name:
+                await self.see(repository.id, repository.full_name)
+
+    async def _see_all(self, payload: Payload, key: str, away: str | None) -> None:
+        for one in payload.items(key) if payload.has(key) else ():
+            self._seen.pop(one.integer("id"), None)
+            await self.see(one.integer("id"), one.string("full_name"), away=away)
+
+
+def away_by_name(known: Iterable[KnownRepository]) -> dict[str, str]:
+    """Return why the bot leaves repositories alone, by what app.yaml calls them, in lower case."""
+    return {one.name.lower(): one.away for one in known if one.away}
+
+
+def _read(stored: Mapping[str, Any]) -> KnownRepository:
+    return KnownRepository(**stored)
+
+
+def _tell(before: KnownRepository | None, now: KnownRepository) -> None:
+    if now.renamed and (before is None or before.full_name != now.full_name):
+        log.warning("repository was renamed: change its name in app.yaml", repository=now.name, now=now.full_name)
+    if now.away and (before is None or before.away != now.away):
+        log.warning("repository is left alone", repository=now.name, reason=now.away)
+    elif before is not None and before.away and not now.away:
+        log.info("repository is back", repository=now.name)

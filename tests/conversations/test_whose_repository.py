@@ -1,0 +1,112 @@
+"""Repositories that are renamed, archived, deleted or taken from the App, and permissions that change."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.doctor.findings import Check, Finding
+from bot.registration import PERMISSIONS
+from bot.timers import TimerState
+from tests.conversations.town import CONFIG, REPOSITORY, Town, town
+
+NIGHTLY = CONFIG.rstrip() + "\n    nightly: {at: '03:00', timezone: UTC, require: []}\n"
+
+
+@pytest.fixture
+async def nightly(tmp_path: Path) -> AsyncIterator[Town]:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=NIGHTLY) as place:
+        await place.bot.watch.checked.wait()
+        yield place
+
+
+async def timer(here: Town) -> TimerState:
+    _, _, answer = await here.ask(f"/api/v1/repos/{REPOSITORY}/timers")
+    return answer["timers"][0]  # type: ignore[no-any-return]
+
+
+async def repositories(here: Town) -> Finding:
+    return {one.check: one for one in await here.bot.watch.doctor.examine()}[Check.REPOSITORIES]
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_a_renamed_repository_is_served_under_its_new_name(nightly: Town, told: bool) -> None:
+    here = nightly
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    if not told:
+        here.github.webhooks.lose("repository")
+    here.repo.rename("octocat", "compiler-next")
+    await here.quiet()
+    found = await repositories(here)
+    assert found.text == "octocat/compiler: GitHub calls it octocat/compiler-next now"
+    assert found.remedy == "change its name in app.yaml; until then it is matched by its id"
+    pull.comment("hubot", "@ci help")
+    await here.quiet()
+    assert len(here.answers(pull)) == 1
+    # A timer knows the name in app.yaml alone, and GitHub redirects no write.
+    await here.bot.timers.announce(REPOSITORY, "nightly", "2026-11-20T03:00:00Z")
+    await here.quiet()
+    assert "refs/heads/nightly" in here.repo.refs
+    assert await here.failures() == []
+
+
+async def test_timers_of_an_archived_repository_stand_still_until_it_is_back(nightly: Town) -> None:
+    here = nightly
+    here.repo.archive("octocat")
+    await here.quiet()
+    state = await timer(here)
+    assert (state["outcome"], state["reason"]) == ("stopped", "it is archived on GitHub")  # type: ignore[index]
+    assert await here.bot.timers.tick() == "announced 0"
+    assert (await repositories(here)).text == "octocat/compiler: it is archived on GitHub, so its timers stand still"
+    here.repo.archive("octocat", archived=False)
+    await here.quiet()
+    assert (await timer(here))["outcome"] == "never"  # type: ignore[index]
+    assert (await repositories(here)).ok
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        ("delete", "it was deleted on GitHub"),
+        ("remove", "the App was taken off it"),
+        ("uninstall", "the App was uninstalled from its account"),
+        ("suspend", "the App's installation on its account is suspended"),
+    ],
+)
+async def test_timers_of_what_is_no_longer_ours_stand_still_and_say_why(nightly: Town, event: str, reason: str) -> None:
+    here, installation = nightly, next(iter(nightly.app.installations.values()))
+    match event:
+        case "delete":
+            here.repo.delete("octocat")
+        case "remove":
+            installation.remove(here.repo)
+        case "uninstall":
+            installation.delete()
+        case "suspend":
+            installation.suspend()
+    await here.quiet()
+    state = await timer(here)
+    assert (state["outcome"], state["reason"]) == ("stopped", reason)  # type: ignore[index]
+    assert not (await repositories(here)).ok
+    if event == "suspend":
+        installation.unsuspend()
+        await here.quiet()
+        assert (await timer(here))["outcome"] == "never"  # type: ignore[index]
+
+
+async def test_a_permission_that_is_granted_is_used_at_once(here: Town) -> None:
+    """A token has the permissions of the moment at which it was made, and lives for an hour."""
+    installation = next(iter(here.app.installations.values()))
+    installation.accepted = {name: level for name, level in PERMISSIONS.items() if name != "statuses"}
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    assert here.repo.statuses(pull.head_sha) == []
+    assert len(await here.failures()) == 1
+    installation.accept(PERMISSIONS)
+    await here.quiet()
+    pull.push()
+    await here.quiet()
+    assert [status.context for status in here.repo.statuses(pull.head_sha)] == ["ci/slow-tests"]
