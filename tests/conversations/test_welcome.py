@@ -29,6 +29,7 @@ GREETING = "\N{WAVING HAND SIGN} Hello and welcome. A comment that says `@ci hel
 @pytest.fixture
 async def here(tmp_path: Path) -> AsyncIterator[Town]:
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=CONFIG) as place:
+        await place.bot.watch.checked.wait()
         place.repo.open_pull_request("reader", "cc", "cc @octocat")
         await cost(place)
         yield place

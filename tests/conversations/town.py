@@ -65,6 +65,7 @@ class Town:
             return bool(await self.bot.engine.database.connector.execute_query_all_async(LOOKED))
 
         await until(looked)
+        await self.bot.watch.checked.wait()
 
     async def _settled(self) -> bool:
         # Cheaper than every delivery with all that came of it.
