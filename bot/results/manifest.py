@@ -6,6 +6,7 @@ What it says of itself are claims; whose run it is and for which commit, the key
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -149,7 +150,7 @@ def read_manifest(raw: bytes, key: RunKey) -> Manifest:
         raise Refused(NO_FILES)
     if MANIFEST in names:
         raise Refused(NAMES_ITSELF)
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    if twice := next((name for name, times in Counter(names).items() if times > 1), None):
         raise Refused(NAMED_TWICE.format(name=twice))
     manifest = Manifest(_claims(document), document.files)
     if manifest.bytes > MAX_RUN_BYTES:

@@ -111,7 +111,7 @@ def compare_stopped(size: int) -> Callable[[], object]:
     ],
 )
 def test_twice_as_much_takes_twice_the_work(make: Callable[[int], Callable[[], object]], size: int) -> None:
-    assert_linear(make, size)
+    assert_linear(make, size, memory=True)
 
 
 def test_a_file_of_too_many_empty_frames_is_refused() -> None:

@@ -1,0 +1,159 @@
+"""What hostile input costs, before and after it was bounded: `python -m benchmarks.hostile [--before COMMIT]`.
+
+Each row runs in a process of its own, once with the code of a commit and once with the code as it is. A row that takes
+longer than LIMIT is ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import resource
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import click
+
+HERE = Path(__file__).resolve().parent.parent
+BEFORE = "d03187d"
+"""The last commit before anything of this was bounded."""
+LIMIT = 60
+MIB = 1 << 20
+
+
+def merge() -> None:
+    from bot.events import Person
+    from bot.merge_message import Commit, message
+
+    message("", [], [Commit(1, "a", "a@b", f"Co-authored-by:{' ' * 4000}x")], Person(5, "octocat", False))
+
+
+def paths() -> None:
+    from bot.results.identity import Resolver
+    from bot.results.model import Case, Status
+
+    resolver = Resolver(f"tests/{index}/test_a.py" for index in range(1500))
+    for index in range(3000):
+        resolver.resolve(Case("test_x", Status.PASSED, classname=".".join(["a", *["test_a"] * 20, str(index)])))
+
+
+def moves() -> None:
+    try:
+        from bot.results.renames import renames
+    except ImportError:
+        from bot.results.identity import renames  # type: ignore[no-redef,attr-defined]  # where it was before
+
+    gone = [f"old/test_a.py::test_{index}" for index in range(20_000)]
+    renames(gone, [f"new/{index // 10}/test_a.py::test_{index}" for index in range(20_000)])
+
+
+def deep() -> None:
+    from bot.results.compare import compare
+    from bot.results.model import Seen, Status
+
+    folders = "/a" * 470
+    now = {f"{index}{folders}/test_a.py::test_{index}": Seen(Status.PASSED) for index in range(4000)}
+    compare(now, {f"{test[:-2]}x": seen for test, seen in now.items()} | {"b.py": Seen(Status.FAILED)}, exit_status=0)
+
+
+def reworded() -> None:
+    from bot.results.compare import compare
+    from bot.results.model import Seen, Status
+
+    words = "_".join(["word"] * 38)
+    now = {f"test_a.py::test_{words * 4}_{index}": Seen(Status.PASSED) for index in range(4000)}
+    compare(now, {test.replace("test_w", "test_v"): seen for test, seen in now.items()}, exit_status=0)
+
+
+def rerun() -> None:
+    from bot.ci.base import CiRun, Part, State
+    from handlers.rerun import decide, explain
+
+    name = "Linux / build {} (arm64, python 3.{}, release, sharded {})"
+    parts = tuple(Part(name.format(index, index % 9, index), State.FAILED) for index in range(2000))
+    run = CiRun("GitHub Actions", "CI", "1", State.FAILED, "failure", "https://ci.example.org", parts=parts)
+    names = [f"Linux / buidl {index} (arm64, pyhton 3.1, relaese, shraded)" for index in range(20)]
+    given: tuple[Any, ...] = [run], decide([run], "", names), "1" * 40, "@ci"
+    explain(*given[: len(signature(explain).parameters)])  # it was not always told how people mention the bot
+
+
+def images() -> None:
+    from bot.docker_images import _edited, read_images
+    from bot.errors import UserError
+
+    text = f"[jenkins]\na{' ' * 20_000}x\n"
+    with contextlib.suppress(UserError):
+        read_images(text)
+    _edited(text, {"a": "b"})
+
+
+def frames() -> None:
+    import zstandard
+
+    from bot.results.limits import Refused
+    from bot.results.opening import inflated
+
+    content = zstandard.ZstdCompressor().compress(b"a") + zstandard.ZstdCompressor().compress(b"") * 1_000_000
+    with contextlib.suppress(Refused):
+        inflated(io.BytesIO(content), "a.zst").read()
+
+
+ROWS: dict[str, tuple[str, Callable[[], None]]] = {
+    "merge": ("a commit's message: `Co-authored-by:`, 4,000 spaces, `x`", merge),
+    "paths": ("3,000 cases, 1,500 files of one name", paths),
+    "moves": ("20,000 tests, each ten moved to another folder", moves),
+    "deep": ("4,000 tests in 470 folders inside of each other", deep),
+    "reworded": ("4,000 tests of 152 words with another first one", reworded),
+    "rerun": ("20 unknown names beside 2,000 jobs", rerun),
+    "images": ("a line of 20,000 spaces in the file of images", images),
+    "frames": ("1,000,000 empty frames of zstd", frames),
+}
+
+
+def measured(row: str, tree: Path) -> str:
+    """Run a row with the code of a tree; return seconds of processor time and MiB that it grew by."""
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    command = [sys.executable, str(Path(__file__).resolve()), "--row", row]
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT, check=True)
+    except subprocess.TimeoutExpired:
+        return f"over {LIMIT} s"
+    return done.stdout.strip()
+
+
+def _run(row: str) -> None:
+    work = ROWS[row][1]
+    grown, begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    work()
+    seconds = time.process_time() - begun
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - grown
+    click.echo(f"{seconds:.2f} s, {grown / 1024:.0f} MiB")
+
+
+@click.command(help=__doc__)
+@click.option("--before", default=BEFORE, show_default=True, help="The commit to compare with.")
+@click.option("--row", type=click.Choice(sorted(ROWS)), hidden=True)
+def main(before: str, row: str | None) -> None:
+    """Print the table, or run one row in this process."""
+    if row is not None:
+        _run(row)
+        return
+    archive = subprocess.run(["git", "archive", before, "bot", "handlers"], cwd=HERE, capture_output=True, check=True)
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+            files.extractall(folder, filter="data")
+        click.echo("| input | before | after |\n| --- | --: | --: |")
+        for name, (words, _) in ROWS.items():
+            click.echo(f"| {words} | {measured(name, Path(folder))} | {measured(name, HERE)} |")
+
+
+if __name__ == "__main__":
+    main()

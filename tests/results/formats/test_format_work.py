@@ -1,0 +1,102 @@
+"""What a report costs its reader: twice as much of it takes twice the work, whatever it holds."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from bot.ci.zips import read_zip
+from bot.results.formats import read
+from bot.results.limits import Refused
+from bot.results.manifest import read_manifest
+from bot.results.model import RunKey
+from tests.results.uploads import ABOUT, sha
+from tests.steps import assert_linear
+
+CASE = '<testcase classname="tests.test_a" name="test_{}"><failure message="a">b</failure></testcase>'
+ENTRY = {"nodeid": "tests/test_a.py::test_a", "outcome": "failed", "call": {"duration": 1, "longrepr": "E a"}}
+REPORT: dict[str, object] = {"created": 1.0, "exitcode": 1, "root": "/", "summary": {}}
+LINE = json.dumps({"$report_type": "TestReport", "when": "call", "duration": 0.1, **ENTRY})
+
+
+def junit(inside: str) -> bytes:
+    return f'<testsuite name="pytest"><testcase name="a">{inside}</testcase></testsuite>'.encode()
+
+
+REPORTS: dict[str, Callable[[int], bytes]] = {
+    "cases": lambda n: ("<testsuite>" + "".join(map(CASE.format, range(n))) + "</testsuite>").encode(),
+    "properties": lambda n: junit("<properties>" + '<property name="a" value="b"/>' * n + "</properties>"),
+    "failures": lambda n: junit('<failure message="a">b</failure>' * n),
+    "entities": lambda n: junit("<failure>" + "&lt;" * n + "</failure>"),
+    "comments": lambda n: junit("<!-- a -->" * n),
+    "sections of text": lambda n: junit("<failure>" + "<![CDATA[a]]>" * n + "</failure>"),
+    "colours": lambda n: junit("<failure>" + "#x1B[" * n + "</failure>"),
+    "suites that never end": lambda n: b"<testsuite>" * n,
+    "lines of a log": lambda n: f"{LINE}\n".encode() * n,
+    "tests that never end": lambda n: b"".join(
+        json.dumps(
+            {"$report_type": "TestReport", "nodeid": f"a.py::t{i}", "when": "setup", "outcome": "passed"}
+        ).encode()
+        + b"\n"
+        for i in range(n)
+    ),
+    "entries of JSON": lambda n: json.dumps({**REPORT, "tests": [ENTRY] * n}).encode(),
+    "backslashes": lambda n: json.dumps({**REPORT, "tests": [{**ENTRY, "call": {"longrepr": "\\" * n}}]}).encode(),
+    "digits": lambda n: json.dumps({**REPORT, "tests": []}).encode()[:-1] + b', "a": ' + b"1" * n + b"}",
+    "no numbers": lambda n: json.dumps({**REPORT, "tests": []}).encode()[:-1] + b', "a": [' + b"NaN," * n + b"1]}",
+    "rows": lambda n: b"Test ID,Test Case,Flow,Result\n" + b"a,b,c,Pass\n" * n,
+    "quotes": lambda n: b"Test ID,Test Case,Flow,Result\n" + b'"' * n,
+    "members of gzip": lambda n: (
+        gzip.compress(b"<testsuite>") + gzip.compress(b" ") * n + gzip.compress(b"</testsuite>")
+    ),
+}
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_a_reader_of_reports_is_linear(report: str) -> None:
+    def make(size: int) -> Callable[[], object]:
+        content = REPORTS[report](size)
+
+        def run() -> object:
+            with suppress(Refused):
+                return list(read(io.BytesIO(content), "a"))
+            return None
+
+        return run
+
+    assert_linear(make, 150, memory=True)
+
+
+def test_the_reader_of_archives_is_linear() -> None:
+    def make(size: int) -> Callable[[], object]:
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as archive:
+            for index in range(size):
+                archive.writestr(f"{index}/a.xml", "<testsuite/>")
+        return lambda: list(read_zip(file, lambda name: name.endswith(".xml"), lambda _, stream: stream.read()))
+
+    assert_linear(make, 60)
+
+
+@pytest.mark.parametrize("fault", [{"name": "a/b"}, {"bytes": -1}, {}])
+def test_the_reader_of_manifests_is_linear(fault: dict[str, object]) -> None:
+    key = RunKey(ABOUT.repository, ABOUT.lab, ABOUT.target, sha(1), "1")
+
+    def make(size: int) -> Callable[[], object]:
+        files = [{"name": f"{index}.xml", "bytes": 1, "sha256": "0" * 64, **fault} for index in range(size)]
+        raw = json.dumps({"schema": 1, "sha": sha(1), "suite": "operators", "files": files}).encode()
+
+        def run() -> object:
+            with suppress(Refused):
+                return read_manifest(raw, key)
+            return None
+
+        return run
+
+    assert_linear(make, 120)

@@ -1,0 +1,123 @@
+"""What text from outside costs each of its readers: twice as much of it takes twice the work, whatever it says.
+
+The texts are those that made a reader slow, here or elsewhere, and those that come near to what each reader looks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from bot import commands, decisions, docker_images, merge_message, teams, titles, urls
+from bot.command_registry import Registry
+from bot.config.types import matches
+from bot.errors import UserError
+from bot.events import Person
+from bot.github import markdown, mentions, sticky
+from bot.news import Item, News
+from bot.news_text import as_discord, as_slack
+from bot.patterns import normalized
+from bot.redaction import Redactor
+from bot.results.formats import pytest_phases, values
+from bot.results.report_annotations import _last_frame
+from handlers import rerun
+from tests.steps import assert_linear
+
+REGISTRY = Registry([rerun.RERUN])
+AUTHOR = Person(5, "octocat", False)
+SECRETS = Redactor(["hunter22"])
+SIZE = 150
+"""Characters of the shorter text; what is quadratic shows in a few hundred."""
+
+Reader = Callable[[str], object]
+
+
+def parsed(text: str) -> object:
+    return commands.parse(text, registry=REGISTRY, mentions=["@ci"])
+
+
+def edited(text: str) -> object:
+    return commands.new_commands(f"@ci rerun\n{text}", text, registry=REGISTRY, mentions=["@ci"])
+
+
+def merged(text: str) -> object:
+    commits = [merge_message.Commit(1, text[:100], "octocat@example.com", text)]
+    return merge_message.message(text, ["- [ ] a\n\n# b\n"], commits, AUTHOR)
+
+
+def images(text: str) -> object:
+    with_section = f"[jenkins]\n{text[: docker_images.LONGEST_LINE]}\n"
+    try:
+        return docker_images.read_images(with_section), docker_images._edited(with_section, {"a": "b"})
+    except UserError as error:
+        return error
+
+
+def told(text: str) -> object:
+    news = News(title=text, items=tuple(Item(text[start : start + 50], text, "") for start in range(0, 200, 50)))
+    return as_discord(news), as_slack(news)
+
+
+MARKUP = ("`", "`` `a", "\\`", "<!--", "![", "*a ", "|a\n|-\n", "<a ")
+NAMES = ("@", "@a ", "@a/", "@a-", "cc @a, ", "cc ", "cc: @", "[a]: @b\n- ")
+SPACES = (" ", "\r\n", " x")
+MARKS = ("\u0301\u0323", "\ud800", "\x00", "\u200b")
+READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
+    "visible lines": (markdown.visible_lines, (*MARKUP, *SPACES)),
+    "outside of code": (markdown.outside_code, MARKUP),
+    "escape": (markdown.escape, (*MARKUP, *SPACES, *MARKS, ":a", ":", "www.", "gh-1", "#1")),
+    "code": (markdown.code, ("`", "|", *SPACES)),
+    "fenced": (markdown.fenced, ("`", *SPACES, *MARKS)),
+    "copied in": (mentions.parse_ccs, NAMES),
+    "mentioned": (lambda text: mentions.mentioned(text, "example-lab"), NAMES),
+    "commands": (parsed, ("@ci ", "@ci rerun\n", '@ci rerun "', "@ci rerun “", "@ci rerun a ", *MARKS)),
+    "commands of an edit": (edited, ("@ci ", "@ci rerun\n", "@ci rerun a\n")),
+    "teams": (teams.listed, ("- a: @b\n", "- a, ", "- a: @b, ", "- @")),
+    "tags": (titles.tags_of, ("[", "[a", "[a]", "[a,")),
+    "a tag": (lambda text: decisions.has_tag(text, "skip ci"), ("[", "[a", "[skip ci", "[skip ci]")),
+    "message of a merge": (
+        merged,
+        (*MARKUP, *SPACES, "@a", "http://a@", "a: b\n", "Co-authored-by: a <a@b>\n", "Co-authored-by:", "- [ ] a\n"),
+    ),
+    "co-author": (lambda text: merged(f"Co-authored-by:{text}x"), SPACES),
+    "title of a merge": (lambda text: merge_message.title(text, 7), (*MARKUP, "@a")),
+    "sections": (
+        sticky.sections_of,
+        (
+            "<!-- nightjar:section:a -->\n",
+            "\n<!-- nightjar:end:a -->",
+            "<!-- nightjar:section:a -->\n\n<!-- nightjar:end:a -->",
+        ),
+    ),
+    "a section": (lambda text: sticky.with_section({}, "a", text), ("<!--", "<!-- ", "\r", "<!-- nightjar:")),
+    "images": (images, ("a", "a ", " ", "=", "a = b\n", "a = %(b)s", "a=%", "[a]\n", "\n ")),
+    "secrets": (
+        SECRETS.text,
+        ("://a:", "://a:b@", "token ", "eyJaaaaaa.", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "hunter"),
+    ),
+    "links": (urls.linkable, ("http://a.", "a.", "%", "é")),
+    "channels": (told, (*MARKUP, *MARKS, "discord", "<@1>", "1.")),
+    "a failure's text": (values.text, ("\r", "\x1b[", "\x1b[1", "\x1b[1m", *MARKS)),
+    "a message": (values.message, (*SPACES, *MARKS)),
+    "a skip's reason": (pytest_phases.reason, ("(", "(', 1, '", "', 1, '", "', 1, 'a') ")),
+    "a traceback's place": (
+        lambda text: _last_frame(text, "t/p.py"),
+        ("(t/p.py:1", "t/p.py:1 ", "(t/", "t/p.py", "a/"),
+    ),
+    "patterns of names": (lambda text: matches([f"{text[:200]}*b"], text), ("*a", "a*", "?", "[a]", "a")),
+    "names in one form": (lambda text: normalized("NFC", text), ("\u0301\u0323", "a\u0301", "é")),
+}
+
+
+@pytest.mark.parametrize(
+    ("reader", "piece"), [(name, piece) for name, (_, pieces) in READERS.items() for piece in pieces]
+)
+def test_a_reader_of_text_is_linear(reader: str, piece: str) -> None:
+    read_text = READERS[reader][0]
+
+    def make(size: int) -> Callable[[], object]:
+        text = piece * (size // len(piece) + 1)
+        return lambda: read_text(text)
+
+    assert_linear(make, SIZE)
