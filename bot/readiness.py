@@ -44,6 +44,11 @@ METHOD = (
 )
 DRAFT = "It is a draft: mark it as ready for review first."
 CONFLICTS = "It has conflicts with {base}: merge {base} into it, or rebase it, and have it reviewed again."
+BEHIND = (
+    "It lacks the newest commits of {base}, which the rules of {base} require: {how}. That is a push, so somebody has "
+    "to approve it again."
+)
+BY_COMMAND, BY_HAND = "{command} merges {base} into it", "merge {base} into it"
 HELD = "It has the label {label}: somebody has to take that off first."
 OBJECTION = "{who} [requests changes]({url}): they have to approve, or somebody has to dismiss that review."
 FAILED = "{name} has failed on {sha}{rerun}."
@@ -79,14 +84,15 @@ class Kind(StrEnum):
     METHOD = "method"
     DRAFT = "draft"
     CONFLICTS = "conflicts"
+    BEHIND = "behind"
     HELD = "held"
     OBJECTION = "objection"
     CHECK = "check"
     APPROVAL = "approval"
 
 
-PASSING = frozenset({Kind.CHECK, Kind.APPROVAL})
-"""What is over without another word to the bot and without a push: a check ends or is run again, somebody approves.
+PASSING = frozenset({Kind.CHECK, Kind.APPROVAL, Kind.BEHIND})
+"""What is over without a push by people: a check ends or is run again, somebody approves, `update` is asked for.
 
 For everything else somebody has to change the pull request: then they know best whether it is still to be merged.
 """
@@ -139,7 +145,8 @@ class BranchRules:
 class Standing:
     """How a pull request stands at one moment; `mergeable` None: GitHub has not found out yet whether it conflicts.
 
-    `blocked`: it does not, but GitHub says that something is missing that the branch requires, and not what.
+    `blocked`: it does not, but GitHub says that something is missing that the branch requires, and not what. `behind`:
+    it lacks commits of the base, and the branch's rules require them.
     `expected` is what patterns of `merge: required:` stand for, `own_contexts` are our own statuses, in small letters.
     `reviews` are in the order in which they were submitted. Of one that is closed nothing else is known.
     """
@@ -152,14 +159,16 @@ class Standing:
     signals: tuple[Signal, ...] = ()
     reviews: tuple[Review, ...] = ()
     blocked: bool = False
+    behind: bool = False
     expected: tuple[Expected, ...] = ()
     own_contexts: frozenset[str] = frozenset()
 
 
-def reasons(standing: Standing, config: Merge, rerun: str = "") -> list[Reason]:
+def reasons(standing: Standing, config: Merge, rerun: str = "", update: str = "") -> list[Reason]:
     """Return everything that keeps a pull request from being merged, in the order of `Kind`; empty: nothing does.
 
-    `rerun` is the command that runs again what failed, empty where there is none. What GitHub has not found out yet is
+    `rerun` is the command that runs again what failed, `update` the one that merges the base into it; empty where
+    there is none. What GitHub has not found out yet is
     no reason: look at `undecided` as well.
     """
     pull = standing.pull
@@ -169,6 +178,7 @@ def reasons(standing: Standing, config: Merge, rerun: str = "") -> list[Reason]:
         *_method(standing, config),
         *([Reason(Kind.DRAFT, DRAFT)] if pull.draft else []),
         *([Reason(Kind.CONFLICTS, CONFLICTS.format(base=code(pull.base_ref)))] if standing.mergeable is False else []),
+        *_behind(standing, update),
         *_holds(standing.labels, config.hold_labels),
         *_objections(standing),
         *_checks(standing, config.required, rerun),
@@ -210,6 +220,14 @@ def _method(standing: Standing, config: Merge) -> list[Reason]:
         return []
     names = {"base": code(standing.pull.base_ref), "method": code(config.method)}
     return [Reason(Kind.METHOD, METHOD.format(**names, allowed=", ".join(map(code, allowed))))]
+
+
+def _behind(standing: Standing, update: str) -> list[Reason]:
+    if not standing.behind:
+        return []
+    base = code(standing.pull.base_ref)
+    how = BY_COMMAND.format(command=code(update), base=base) if update else BY_HAND.format(base=base)
+    return [Reason(Kind.BEHIND, BEHIND.format(base=base, how=how))]
 
 
 def _holds(labels: Sequence[str], holding: Sequence[str]) -> list[Reason]:

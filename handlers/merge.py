@@ -10,11 +10,13 @@ is answered; what goes wrong is told in words, and no traceback.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.commands import Command, CommandSpec
 from bot.dialogue import Answer, Asked, CommandFunction
 from bot.effects.merge import COMPUTING_SECONDS, UNDECIDED, LeaveQueue, MergePull, merge_target
+from bot.effects.update import UpdateBranch
 from bot.effects.wishes import KeepWish, LookAtPull
 from bot.errors import TryAgain, UserError
 from bot.github.markdown import code
@@ -22,7 +24,7 @@ from bot.github.standing import standing_of
 from bot.heads import head_of
 from bot.ours import Ours
 from bot.plan import Router
-from bot.readiness import listed, reasons, undecided
+from bot.readiness import Kind, listed, reasons, undecided
 from bot.wishes import Wish, wish_key
 from handlers.rerun import RERUN
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from bot.config import RepositoryConfig
     from bot.effects.base import Effect
+    from bot.plan import Context
     from bot.readiness import Reason, Standing
 
 FEATURE = "merge"
@@ -71,6 +74,15 @@ CANCEL = CommandSpec(
     synonyms=("cancel merge", "cancel the merge", "stop", "stop merge", "stop the merge"),
 )
 
+UPDATE = CommandSpec(
+    name="update",
+    summary="Merge the base branch into this pull request, as *Update branch* does.",
+    example="update",
+    feature=FEATURE,
+    allowed=("write",),
+    synonyms=("update branch", "update the branch", "update this", "update this pr", "update it"),
+)
+
 MOVED = (
     "The head moved from {old} to {new} while you asked, so nothing was done. "
     "Look at what was pushed, and ask again for {new}."
@@ -101,7 +113,8 @@ async def merge_when_green(asked: Asked, command: Command) -> Answer:
         return _merging(asked, standing)
     if not all(reason.passes for reason in found):
         return Answer(say=WILL_NOT_WAIT.format(why=listed(found)), done=False)
-    number, wish = asked.pull.number, _wish(asked, standing)
+    number = asked.pull.number
+    wish = replace(_wish(asked, standing), refused=any(reason.kind is Kind.BEHIND for reason in found))
     cancel = code(f"{asked.context.app_config.mentions[0]} {CANCEL.name}")
     say = WAITING.format(sha=code(wish.sha[:7]), why=listed(found), cancel=cancel)
     return Answer((KeepWish(number, wish), LookAtPull(number, watch=wish.sha)), say)
@@ -135,7 +148,7 @@ async def _look(asked: Asked) -> tuple[Standing, list[Reason]]:
     standing = await standing_of(context.github, repository, asked.pull.number, ours, config.required)
     if standing.pull.head_sha != sha:
         raise TryAgain(UNDECIDED)  # pushed to in this very moment: the webhook of it comes
-    found = reasons(standing, config, rerun_command(context.config, context.app_config.mentions))
+    found = reasons(standing, config, *remedies(context))
     if undecided(standing, found):
         raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
     return standing, found
@@ -153,6 +166,19 @@ async def _check_head(asked: Asked) -> None:
     head = await head_of(asked.context.records, asked.context.repository.id, asked.pull.number)
     if head is not None and head.moved_at and head.moved_at >= asked.remark.written_at:
         raise UserError(MOVED_SINCE.format(new=code(new[:7])))
+
+
+async def update(asked: Asked, command: Command) -> Answer:
+    """Have GitHub merge the base branch into the head that its writer saw."""
+    await _check_head(asked)
+    pull = asked.pull
+    return Answer((UpdateBranch(pull.number, pull.head_sha, pull.base_ref),))
+
+
+def remedies(context: Context) -> tuple[str, str]:
+    """Return how people run again what failed, empty where they cannot, and how they update a branch."""
+    mentions = context.app_config.mentions
+    return rerun_command(context.config, mentions), f"{mentions[0]} {UPDATE.name}"
 
 
 def rerun_command(config: RepositoryConfig, mentions: Sequence[str]) -> str:
@@ -175,4 +201,5 @@ COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = (
     (MERGE, merge),
     (WHEN_GREEN, merge_when_green),
     (CANCEL, cancel),
+    (UPDATE, update),
 )

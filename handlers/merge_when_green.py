@@ -13,16 +13,18 @@ That the base moved and brought conflicts is told by no event of the pull reques
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from bot.effects.comments import Reply
 from bot.effects.labels import KeepLabel
 from bot.effects.merge import COMPUTING_SECONDS, UNDECIDED, MergePull, merge_target
 from bot.effects.wishes import EndWish, KeepWish, LookAtPull
 from bot.errors import TryAgain
 from bot.events import person_or_ghost
 from bot.github.markdown import code
+from bot.github.refs import is_update_of
 from bot.github.signals import GREEN_CONCLUSIONS
 from bot.github.standing import standing_of
 from bot.heads import head_of
@@ -32,7 +34,7 @@ from bot.plan import NOTHING, Context, Plan, Router
 from bot.readiness import Kind, listed, reasons, undecided
 from bot.timers import TIMER_DUE
 from bot.wishes import LOOK_DUE, Wish, numbers_in, waiting, watch_key, wish_key
-from handlers.merge import FEATURE, rerun_command
+from handlers.merge import FEATURE, remedies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +52,7 @@ PUSHED = "The head moved to {new}: look at what was pushed, and ask again if it 
 RETARGETED = "It is to be merged into {new} now, not into {old} any more."
 IN_THE_WAY = "Something is in the way that is not over by itself:\n\n{why}\n\nAsk again after that."
 
+FELL_BEHIND = "I go on waiting with the merge of {sha}, but by now this is in the way:\n\n{why}"
 LEFT_QUEUE = "GitHub took it out of the merge queue of {base}: {why} ({reason}). Ask again when that is over."
 WHY_IT_LEFT = {
     "MANUAL": "{by} took it out",
@@ -70,6 +73,7 @@ MERGED_BY_QUEUE = frozenset({"MERGE", "ALREADY_MERGED"})
 NOBODY_WAITS = "nobody waits for that commit"
 A_LOOK, SWEPT = "a look at {numbers}", "{count} merge(s) wait"
 STILL_WAITING = "still waited for: {count} thing(s)"
+UPDATED = "the base was merged into what is waited for"
 READY, NOT_READY = "it is ready to be merged", "it is not ready to be merged"
 
 router = Router()
@@ -217,7 +221,21 @@ async def _pushed(context: Context, number: int, wish: Wish | None, *, labelled:
     if wish is None or head is None or head.sha == wish.sha:
         # Nobody waits for another head; or this tells late of a push before the one that is waited for.
         return Plan(effects, why=NOBODY_WAITS)
+    if await _is_our_update(context, wish, head.sha):
+        # It holds what was asked to be merged and the base, and nothing that anybody has written since.
+        carried = replace(wish, sha=head.sha, refused=False)
+        return Plan((*effects, KeepWish(number, carried), LookAtPull(number, watch=head.sha)), why=UPDATED)
     return Plan((*effects, EndWish(number, wish, PUSHED.format(new=code(head.sha[:7])))), why="the head moved")
+
+
+async def _is_our_update(context: Context, wish: Wish, new: str) -> bool:
+    """Say whether the push that this tells of is `update`, made by us on top of the commit that is waited for."""
+    payload = context.delivery.payload
+    if person_or_ghost(payload, "sender").id != context.me.user_id or payload.text("before") != wish.sha:
+        return False
+    return payload.text("after") == new and await is_update_of(
+        context.github, context.repository.full_name, new, wish.sha
+    )
 
 
 def _left_queue(payload: Payload, number: int, wish: Wish | None) -> Plan:
@@ -236,7 +254,7 @@ async def _look(context: Context, number: int, wish: Wish | None) -> Plan:
     config = _config(context)
     ours = Ours.of(context.me, context.config)
     standing = await standing_of(context.github, context.repository.full_name, number, ours, config.required)
-    found = reasons(standing, config, rerun_command(context.config, context.app_config.mentions))
+    found = reasons(standing, config, *remedies(context))
     if undecided(standing, found):
         raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
     effects: list[Effect] = []
@@ -255,6 +273,9 @@ async def _look(context: Context, number: int, wish: Wish | None) -> Plan:
             return Plan((*effects, EndWish(number, wish, decision.why)), why=NOT_READY)
         case Verdict.FORGET:
             return Plan((*effects, KeepWish(number, said_at=wish.asked_at)), why="it is closed")
+    if not wish.refused and (behind := [reason for reason in found if reason.kind is Kind.BEHIND]):
+        told = Reply(number, FELL_BEHIND.format(sha=code(wish.sha[:7]), why=listed(behind)), since=wish.asked_at)
+        effects += [told, KeepWish(number, replace(wish, refused=True))]
     return Plan(tuple(effects), why=STILL_WAITING.format(count=len(found)))
 
 

@@ -54,6 +54,8 @@ class PullRequest(Issue):
         self.merged_at: datetime | None = None
         self.merged_by: User | None = None
         self.merge_commit_sha: str | None = None
+        self.maintainers_may_push = True
+        """Whether the author of one from a fork allows edits by maintainers."""
         self.undecided = 0
         """How often GitHub is to answer that it does not know yet whether there are conflicts."""
         self.pushes: list[Push] = []
@@ -252,6 +254,20 @@ class PullRequest(Issue):
         self.announce("closed", user)
         self.repository.move(f"refs/heads/{self.base_ref}", merged.sha, user)
         return merged.sha
+
+    def update_branch(self, by: By) -> str:
+        """Merge the base into the head branch, as the button does; return the new head."""
+        user, git = self.github.user(by), self.repository.git
+        tip = git.commits[self.repository.branch(self.base_ref)]
+        files: dict[str, str] = dict(tip.files)
+        for change in self.files:
+            files.pop(change.path, None)
+            if change.status != "removed":
+                files[change.path] = git.commits[self.head_sha].files[change.path]
+        text = f"Merge branch '{self.base_ref}' into {self.head_ref}"
+        made = git.commit((self.head_sha, tip.sha), files, text, user, self.github.clock.now())
+        self.head_repository.move(f"refs/heads/{self.head_ref}", made.sha, user)
+        return made.sha
 
     def retarget(self, by: By, base: str) -> None:
         """Propose it to another branch."""

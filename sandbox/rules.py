@@ -22,6 +22,7 @@ NEEDS_QUEUE = "Changes must be made through the merge queue"
 NOT_ALLOWED = "{method} merges are not allowed on this repository."
 FORBIDDEN_METHOD = "Repository rule violations found\n\nThis branch must not be merged with {method}"
 EXPECTED = 'Required status check "{name}" is expected.'
+OUT_OF_DATE = "Head branch is out of date with the base branch."
 UNAPPROVED = "At least {count} approving review is required by reviewers with write access."
 ALREADY_QUEUED = "Pull request is already in the queue"
 NOT_QUEUEABLE = "Pull request is not mergeable"
@@ -35,6 +36,8 @@ class Rules:
     approvals: int | None = None
     methods: tuple[str, ...] = METHODS
     queue: bool = False
+    strict: bool = False
+    """Whether a head must have all commits of the base."""
 
 
 @dataclass(eq=False)
@@ -67,17 +70,26 @@ def check_head(pull: PullRequest) -> None:
     for name, app in [*classic.items(), *rules.required.items()]:
         if not _passed(pull, name, app):
             raise ApiError(405, EXPECTED.format(name=name))
+    if is_behind(pull):
+        raise ApiError(405, OUT_OF_DATE)
     needed = max(rules.approvals or 0, repository.approvals.get(pull.base_ref, 0))
     if needed and len(_approvals(pull)) < needed:
         raise ApiError(405, UNAPPROVED.format(count=needed))
+
+
+def is_behind(pull: PullRequest) -> bool:
+    """Say whether a rule requires commits of the base that the head lacks: `mergeable_state` `behind`."""
+    repository = pull.repository
+    strict = repository.rules.get(pull.base_ref, Rules()).strict
+    return strict and not repository.git.contains(pull.head_sha, repository.branch(pull.base_ref))
 
 
 def is_blocked(pull: PullRequest) -> bool:
     """Say whether protection or a rule keeps an open pull request from being merged: `mergeable_state` `blocked`."""
     try:
         check_head(pull)
-    except ApiError:
-        return pull.state == "open"
+    except ApiError as error:
+        return pull.state == "open" and error.message != OUT_OF_DATE
     return False
 
 
@@ -105,7 +117,7 @@ def as_json(rules: Rules, source: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     if rules.required:
         checks = [{"context": n, **({"integration_id": app} if app else {})} for n, app in rules.required.items()]
-        parameters = {"required_status_checks": checks, "strict_required_status_checks_policy": False}
+        parameters = {"required_status_checks": checks, "strict_required_status_checks_policy": rules.strict}
         found.append({"type": "required_status_checks", "parameters": parameters})
     if rules.approvals is not None or rules.methods != METHODS:
         switches = ("dismiss_stale_reviews_on_push", "require_code_owner_review", "require_last_push_approval")

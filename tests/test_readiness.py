@@ -70,6 +70,11 @@ def test_a_pull_request_that_is_approved_and_asks_for_nothing_else_is_ready() ->
             {"mergeable": False},
             "It has conflicts with `main`: merge `main` into it, or rebase it, and have it reviewed again.",
         ),
+        (
+            {"behind": True},
+            "It lacks the newest commits of `main`, which the rules of `main` require: merge `main` into it. That is a "
+            "push, so somebody has to approve it again.",
+        ),
         ({"labels": ("docs", "Hold")}, "It has the label `Hold`: somebody has to take that off first."),
         ({"reviews": ()}, "Nobody with write access other than the author has approved `aaaaaaa`."),
         (
@@ -107,8 +112,8 @@ def test_of_a_closed_one_nothing_else_is_told() -> None:
 
 
 @pytest.mark.parametrize("kind", Kind)
-def test_only_checks_and_approvals_come_by_themselves(kind: Kind) -> None:
-    assert Reason(kind, "").passes is (kind in {Kind.CHECK, Kind.APPROVAL})
+def test_only_checks_approvals_and_updates_come_without_a_push_by_people(kind: Kind) -> None:
+    assert Reason(kind, "").passes is (kind in {Kind.CHECK, Kind.APPROVAL, Kind.BEHIND})
 
 
 def test_conflicts_that_github_still_looks_for_matter_where_nothing_else_is_in_the_way() -> None:

@@ -31,6 +31,7 @@ from bot.effects.sections import AskForSection, HandOverSection, MarkOutOfDate, 
 from bot.effects.statuses import SetStatus
 from bot.effects.teams import KeepTeamList, MentionFollowers
 from bot.effects.tell import PostNews, Tell
+from bot.effects.update import UpdateBranch
 from bot.effects.wishes import EndWish, KeepWish, LookAtPull
 from bot.payload import Json
 
@@ -60,6 +61,7 @@ KINDS: dict[str, type[Effect]] = {
         MarkOutOfDate,
         MentionFollowers,
         MergePull,
+        UpdateBranch,
         MoveBranch,
         PostNews,
         PublishNightly,

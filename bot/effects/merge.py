@@ -143,7 +143,7 @@ class MergePull:
             now = await _standing(context, self.number)
             if now.merged and now.pull.head_sha == self.wish.sha:
                 return self._over(MERGED_ALREADY, now, changed=False)
-            if self.waited and now.blocked:
+            if self.waited and (now.blocked or now.behind):
                 return self._still_waits(message_of(error))
             if now.pull.is_open and now.mergeable is None:
                 # The base moved at this very moment, and GitHub finds out anew.

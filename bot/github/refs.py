@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
 
 ONE_REF = "/repos/{+repo}/git/ref/heads/{branch}"
+ONE_COMMIT = "/repos/{+repo}/git/commits/{sha}"
 COMMITS = "/repos/{+repo}/commits{?sha}"
 # From the second page on, GitHub leaves out the files, which are most of the answer.
 COMPARE = "/repos/{+repo}/compare/{base}...{head}?per_page=1&page=2"
@@ -55,6 +56,13 @@ async def compared(github: GitHub, repository: str, base: str, head: str) -> Com
     answer = await github.getitem(COMPARE, url_vars={"repo": repository, "base": base, "head": head})
     comparison = Payload(answer, "comparison")
     return Compared(comparison.string("status"), comparison.integer("ahead_by"))
+
+
+async def is_update_of(github: GitHub, repository: str, sha: str, before: str) -> bool:
+    """Say whether a commit is a merge whose first parent is `before`, as GitHub makes it to update a branch."""
+    answer = await github.getitem(ONE_COMMIT, url_vars={"repo": repository, "sha": sha})
+    parents = [parent.string("sha") for parent in Payload(answer, "commit").items("parents")]
+    return len(parents) == 2 and parents[0] == before
 
 
 async def merge_base(github: GitHub, repository: str, base: str, head: str) -> str | None:

@@ -32,7 +32,8 @@ BRANCH = "/repos/{+repo}/branches/{branch}"
 MAY_WRITE = frozenset({"write", "maintain", "admin"})
 MOST_REVIEWERS = 30
 """People whose role is looked up. Of more, no approval counts, and every request for changes does."""
-BLOCKED = "blocked"
+BLOCKED, BEHIND = "blocked", "behind"
+"""https://docs.github.com/graphql/reference/enums#mergestatestatus"""
 ANY_APP = -1
 """How classic protection says that a check may come from anybody."""
 
@@ -52,6 +53,7 @@ async def standing_of(
         # Null as long as GitHub has not found out: https://docs.github.com/rest/pulls/pulls#get-a-pull-request
         mergeable=answer.flag("mergeable") if answer.has("mergeable") else None,
         blocked=answer.text("mergeable_state") == BLOCKED,
+        behind=answer.text("mergeable_state") == BEHIND,
         labels=tuple(label.text("name") for label in answer.items("labels")),
     )
     if not pull.is_open:

@@ -6,7 +6,7 @@ https://docs.github.com/rest/pulls
 from __future__ import annotations
 
 from sandbox import rules
-from sandbox.errors import ApiError, invalid, not_found, refused
+from sandbox.errors import ApiError, invalid, not_accessible, not_found, refused
 from sandbox.git import with_renames
 from sandbox.issues import Issue
 from sandbox.pulls import PullRequest
@@ -20,6 +20,9 @@ from .issues import BODY_LIMIT, REPO, change
 PULL = f"{REPO}/pulls/{{pull_number}}"
 HEAD_MOVED = "Head branch was modified. Review and try the merge again."
 NOT_MERGEABLE = "Pull Request is not mergeable"
+UNEXPECTED_HEAD = "expected head sha didn't match current head ref."
+CONFLICT = "merge conflict between base and head"
+NO_PUSH = "user doesn't have permission to update head repository"
 STILL_DRAFT = "Pull Request is still a draft"
 UNRESOLVED = "Could not resolve to a node with the global id of '{}'."
 FROM_AUTHOR = "Review cannot be requested from pull request author."
@@ -130,6 +133,25 @@ def merge(call: Call) -> Answer:
     check_workflows(call, start.files if start else {}, git.commits[pull.head_sha].files)
     sha = pull.merge(call.actor, method, body.get("commit_title"), body.get("commit_message"))
     return Answer({"sha": sha, "merged": True, "message": "Pull Request successfully merged"})
+
+
+@route("PUT", f"{PULL}/update-branch", "pull_requests")
+def update_branch(call: Call) -> Answer:
+    """Merge the base into the head branch, where the caller may push to the head's repository."""
+    pull = call.pull
+    if call.body.get("expected_head_sha") not in {None, pull.head_sha}:
+        raise refused(UNEXPECTED_HEAD)
+    if call.token is not None and not call.token.may("contents", "write"):
+        raise not_accessible(("contents",), "write")
+    if pull.head_repository is not pull.repository and not pull.maintainers_may_push:
+        raise ApiError(403, NO_PUSH)
+    if pull.state != "open" or not pull.mergeable:
+        raise refused(CONFLICT)
+    git = call.repository.git
+    before, tip = git.commits[pull.head_sha].files, git.commits[call.repository.branch(pull.base_ref)].files
+    check_workflows(call, before, {**before, **tip})
+    pull.update_branch(call.actor)
+    return Answer({"message": "Updating pull request branch.", "url": str(call.url)}, 202)
 
 
 @route("GET", f"{PULL}/requested_reviewers", "pull_requests")

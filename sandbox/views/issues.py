@@ -11,7 +11,7 @@ from sandbox.git import with_renames
 from sandbox.issues import Issue
 from sandbox.pulls import PullRequest
 from sandbox.repository import Repository
-from sandbox.rules import is_blocked
+from sandbox.rules import is_behind, is_blocked
 from sandbox.users import User
 
 from . import repositories, users
@@ -153,7 +153,7 @@ def pull_simple(found: PullRequest) -> Json:
 def pull(found: PullRequest) -> Json:
     """Return a `pull-request`."""
     files, mergeable = with_renames(found.files), found.mergeable
-    fit = "blocked" if is_blocked(found) else "clean"
+    fit = "blocked" if is_blocked(found) else "behind" if is_behind(found) else "clean"
     return {
         **pull_simple(found),
         "merged": found.merged_at is not None,
@@ -163,7 +163,7 @@ def pull(found: PullRequest) -> Json:
         "merged_by": users.user(found.merged_by) if found.merged_by else None,
         "comments": len(found.comments),
         "review_comments": len(found.review_comments),
-        "maintainer_can_modify": found.head_repository is not found.repository,
+        "maintainer_can_modify": found.head_repository is not found.repository and found.maintainers_may_push,
         "commits": len(found.commits),
         "additions": sum(file.additions for file in files),
         "deletions": sum(file.deletions for file in files),

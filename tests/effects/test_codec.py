@@ -35,6 +35,7 @@ from bot.effects.sections import AskForSection, HandOverSection, MarkOutOfDate, 
 from bot.effects.statuses import SetStatus
 from bot.effects.teams import KeepTeamList, MentionFollowers
 from bot.effects.tell import PostNews, Tell
+from bot.effects.update import UpdateBranch
 from bot.effects.wishes import EndWish, KeepWish, LookAtPull
 from bot.events import Person
 from bot.following.decide import Lag, Step
@@ -68,6 +69,7 @@ EFFECTS: list[Effect] = [
     KeepTeamList(10317, 1_795_152_400.0, {"hexagon": ("octocat", "octo-org/compiler")}),
     KeepWish(1, WISH),
     LeaveQueue(1),
+    UpdateBranch(12, "a" * 40, "main"),
     LookAtPull(1, "a" * 40, 1_795_152_400.0),
     MentionFollowers(1, "team-tags", ("octocat",), ("hexagon",)),
     MergePull(1, WISH, waited=True),

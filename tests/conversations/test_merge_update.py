@@ -1,0 +1,149 @@
+"""A branch whose rules require its newest commits: what people are told, and `@ci update`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from sandbox import PullRequest
+from sandbox.rules import Rules
+from tests.conversations.lab import Moments
+from tests.conversations.merges import CPU, approve, merge_town, ready, report, says, short
+from tests.conversations.town import Town
+
+UPDATE = "/repos/{owner}/{repo}/pulls/{pull_number}/update-branch"
+BEHIND = (
+    "It lacks the newest commits of `main`, which the rules of `main` require: `@ci update` merges `main` into it. "
+    "That is a push, so somebody has to approve it again."
+)
+MOVED_ON = {"README.md": "# Moved on\n"}
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Town]:
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", f"required: [{CPU}]") as place:
+        place.repo.rules["main"] = Rules(strict=True)
+        yield place
+
+
+def behind(here: Town, **values: object) -> PullRequest:
+    """Open a pull request that is ready but for what was pushed to its base since."""
+    pull = ready(here, **values)  # type: ignore[arg-type]
+    here.repo.push("main", MOVED_ON, by="octocat")
+    return pull
+
+
+async def test_a_branch_that_fell_behind_is_named_with_how_to_update_it(here: Town) -> None:
+    pull = behind(here)
+    assert await says(here, pull, "@ci merge") == f"eyes confused\n- 😕 `@ci merge`: Not merged:\n  - {BEHIND}"
+    before = pull.head_sha
+    assert await says(here, pull, "@ci update", by="hubot") == "eyes +1"
+    assert here.repo.git.commits[pull.head_sha].parents == (before, here.repo.branch("main"))
+    report(here, pull)
+    approve(pull)
+    assert await says(here, pull, "@ci merge") == "eyes +1"
+
+
+async def test_a_merge_that_waits_goes_on_waiting_for_what_update_made_of_it(here: Town) -> None:
+    pull = behind(here)
+    assert BEHIND in await says(here, pull, "@ci merge when green")
+    assert await says(here, pull, "@ci update") == "eyes +1"
+    assert len(here.answers(pull)) == 1, "nothing is called off"
+    report(here, pull)
+    await here.quiet()
+    assert pull.state == "open", "nobody has approved what was made of it"
+    approve(pull)
+    await here.quiet()
+    assert str(pull.merged_by) == "@nightjar[bot]"
+
+
+async def test_somebody_elses_push_calls_it_off_also_where_it_merges_the_base(here: Town) -> None:
+    pull = behind(here)
+    await says(here, pull, "@ci merge when green")
+    pull.update_branch("hubot")
+    await here.quiet()
+    assert "is off. The head moved to" in here.answers(pull)[-1]
+
+
+async def test_a_merge_that_falls_behind_while_it_waits_is_told_once_and_not_ended(tmp_path: Path) -> None:
+    moments = Moments()
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", f"required: [{CPU}]", now=moments) as here:
+        here.repo.rules["main"] = Rules(strict=True)
+        pull = here.repo.open_pull_request("hubot", "Faster")
+        approve(pull)
+        report(here, pull, "pending")
+        await says(here, pull, "@ci merge when green")
+        here.repo.push("main", MOVED_ON, by="octocat")
+        for _ in range(2):
+            report(here, pull)
+            await here.quiet()
+        _, told = here.answers(pull)
+        assert told.splitlines()[1:] == [
+            f"I go on waiting with the merge of {short(pull)}, but by now this is in the way:",
+            "",
+            f"- {BEHIND}",
+        ]
+        assert await here.failures() == []
+
+
+async def test_update_of_what_has_everything_changes_nothing(here: Town) -> None:
+    pull = ready(here)
+    before = pull.head_sha
+    assert await says(here, pull, "@ci update") == "eyes +1"
+    assert pull.head_sha == before
+
+
+async def test_only_people_with_the_write_role_may_update(here: Town) -> None:
+    pull = behind(here, author="reader")
+    before = pull.head_sha
+    assert "eyes confused" in await says(here, pull, "@ci update", by="reader")
+    assert pull.head_sha == before
+
+
+async def test_a_fork_that_does_not_allow_edits_is_told_so(here: Town) -> None:
+    pull = behind(here, author="stranger", fork=True)
+    pull.maintainers_may_push = False
+    assert await says(here, pull, "@ci update") == (
+        "eyes confused\n- 😕 `@ci update`: I may not push to the branch of this pull request, which is in the fork "
+        "`stranger/compiler`: its author did not allow edits by maintainers, or the fork's owner did not allow this "
+        "App to push there. The author can merge `main` into it."
+    )
+    assert await here.failures() == []
+    pull.maintainers_may_push = True
+    assert await says(here, pull, "@ci update") == "eyes +1"
+
+
+async def test_conflicts_with_the_base_are_told(here: Town) -> None:
+    pull = ready(here, files={"README.md": "# Mine\n"})
+    here.repo.push("main", MOVED_ON, by="octocat")
+    said = await says(here, pull, "@ci update")
+    assert "GitHub cannot merge `main` into it, for there are conflicts: somebody has to resolve them by hand." in said
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_an_update_whose_answer_is_lost_is_found_and_not_made_twice(here: Town, when: str) -> None:
+    pull = behind(here)
+    await here.quiet()
+    before = pull.head_sha
+    here.github.faults.add("PUT", UPDATE, drop="after" if when == "after" else "before")
+    assert await says(here, pull, "@ci update") == "eyes +1"
+    assert here.repo.git.commits[pull.head_sha].parents[0] == before
+
+
+async def test_a_push_in_between_is_not_updated(here: Town) -> None:
+    pull = behind(here)
+    await here.quiet()
+    held = here.github.faults.pause("PUT", UPDATE, when="before")
+    comment = pull.comment("octocat", "@ci update")
+    await held.reached.wait()
+    old, new = pull.head_sha, pull.push().sha
+    held.resume()
+    await here.quiet()
+    assert pull.head_sha == new
+    assert pull.reactions(comment) == ["eyes", "confused"]
+    assert (
+        f"The head moved from `{old[:7]}` to `{new[:7]}` since you asked, so it was not updated."
+        in (here.answers(pull)[-1])
+    )
