@@ -1,18 +1,18 @@
 """Who follows which topics: read out of app.yaml and out of an issue's list, and found for what people open. Pure.
 
 The list is an issue that anybody may open and comment on, so what counts of it, its own text too, is what people with
-access to the repository wrote; and only lines of lists: in a sentence such as "thanks @hubot for this" nobody has a
-topic.
+the triage role wrote; and only lines with topics, then names: in a sentence such as "thanks @hubot for this" nobody has
+a topic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from bot.events import person_or_ghost
-from bot.github.markdown import HOLE, code, visible_lines
+from bot.github.markdown import HOLE, code, truncate, visible_lines
 from bot.github.mentions import login_or_team, mentioned
 from bot.patterns import Pattern
 from bot.payload import Payload
@@ -21,8 +21,15 @@ from bot.titles import folded, tags_of
 if TYPE_CHECKING:
     from bot.config.teams import Teams
 
-TRUSTED = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
-"""Who may list people, by `author_association`: those who were given access to the repository."""
+LISTERS = frozenset({"triage", "write", "maintain", "admin"})
+"""The roles of people who may list others. `author_association` does not tell: it calls members who are not public
+CONTRIBUTOR."""
+UNREADABLE = (
+    "I could not read this, so nobody follows anything by it: {lines}. "
+    "Write a line for each topic, the people behind it: {example}. Remarks go in parentheses."
+)
+EXAMPLE = "- hexagon: @octocat @hubot (phones)"
+MOST_SHOWN, LONGEST_SHOWN = 5, 100
 MOST = 50
 """People and teams that are mentioned in one conversation."""
 LONGEST_TOPIC = 50
@@ -30,8 +37,7 @@ LONGEST_TOPIC = 50
 FOLLOWED = "**Teams:** cc {names}, for {topics}."
 AND = " and "
 
-_BULLET = Pattern(r"[ \t]*[-*+][ \t]")
-_LINE_END = Pattern(r"\r\n|\r|\n")
+_PARENTHESES = Pattern(r"\([^()]*\)")
 _TASK = Pattern(r"^\[[ xX]\] ")
 _BETWEEN = Pattern(r" ?[,;&] ?(?:and )?| and | ")
 _AROUND_TOPIC = " :-\N{EN DASH}\N{EM DASH}"
@@ -41,18 +47,40 @@ Topics = Mapping[str, tuple[str, ...]]
 """Who follows each topic; topics folded, names without their `@`."""
 
 
-def listed(text: str) -> dict[str, tuple[str, ...]]:
-    """Read a list: lines `- hexagon, adreno: @octocat, @octo-org/compiler`.
+@dataclass(frozen=True, slots=True)
+class ReadLines:
+    """What a text lists, and its lines that name somebody and cannot be read."""
 
-    A line of a list counts that holds topics, then names, then nothing else. The predecessor read any line of a comment
-    with an `@`, took `x.` and `x,` for names, `a, b` for one topic, and `> ci` of a quoted reply for another.
+    topics: dict[str, tuple[str, ...]]
+    unreadable: tuple[str, ...]
+
+
+def read_lines(text: str) -> ReadLines:
+    """Read a list: lines `- hexagon, adreno (phones): @octocat, @octo-org/compiler`, with or without a bullet.
+
+    A line counts that holds topics, then names, then nothing else; what stands in parentheses is a remark. Lines that
+    name nobody are headings and prose. The predecessor took `x.` and `x,` for names, `a, b` for one topic, and `> ci`
+    of a quoted reply for another.
     """
-    written = _LINE_END.split(text)
     entries: list[tuple[str, list[str]]] = []
+    unreadable = []
     for line in visible_lines(text):
-        if _BULLET.match(written[line.number - 1]):
-            entries += _entries(_TASK.sub("", " ".join(line.text.split())))
-    return joined(entries)
+        if "@" in line.text:
+            found = list(_entries(_bare(line.text)))
+            entries += found
+            if not found:
+                unreadable.append(" ".join(line.text.replace(HOLE, "…").split()))
+    return ReadLines(joined(entries), tuple(unreadable))
+
+
+def listed(text: str) -> dict[str, tuple[str, ...]]:
+    """Return who follows each topic by a text."""
+    return read_lines(text).topics
+
+
+def _bare(line: str) -> str:
+    """Return a line without the box of a task and without what stands in parentheses."""
+    return " ".join(_PARENTHESES.sub(" ", _TASK.sub("", " ".join(line.split()))).split())
 
 
 def _entries(line: str) -> Iterator[tuple[str, list[str]]]:
@@ -63,8 +91,15 @@ def _entries(line: str) -> Iterator[tuple[str, list[str]]]:
         return
     people = [name for name in map(login_or_team, words) if name]
     for tag in tags:
-        if tag and len(tag) <= LONGEST_TOPIC and not set(tag) & set("[]"):
+        if tag and people and len(tag) <= LONGEST_TOPIC and not set(tag) & set("[]"):
             yield tag, people
+
+
+def unreadable_text(lines: Sequence[str]) -> str:
+    """Return the answer to lines that could not be read, in Markdown; it mentions nobody."""
+    shown = ", ".join(code(truncate(line, LONGEST_SHOWN)) for line in lines[:MOST_SHOWN])
+    more = len(lines) - MOST_SHOWN
+    return UNREADABLE.format(lines=f"{shown} and {more} more" if more > 0 else shown, example=code(EXAMPLE))
 
 
 def joined(entries: Iterable[tuple[str, Iterable[str]]]) -> dict[str, tuple[str, ...]]:

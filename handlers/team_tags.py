@@ -16,17 +16,38 @@ import structlog
 
 from bot.aside import aside
 from bot.effects.base import Effect
+from bot.effects.comments import Reply
+from bot.effects.conclude import COMMENT, WHAT, answer_text
+from bot.effects.reactions import CONFUSED, React
 from bot.effects.teams import KeepTeamList, MentionFollowers
+from bot.events import ISSUE_COMMENT, PULL_REQUEST_BODY, person_or_ghost
 from bot.github.errors import is_not_found, is_refusal, status_of
+from bot.github.permissions import role_of
 from bot.payload import Payload
 from bot.plan import NOTHING, Context, Plan, Router
-from bot.teams import TRUSTED, Opened, TeamList, Told, Topics, followers, given, joined, list_key, listed, told_key
+from bot.teams import (
+    LISTERS,
+    Opened,
+    TeamList,
+    Told,
+    Topics,
+    followers,
+    given,
+    joined,
+    list_key,
+    listed,
+    read_lines,
+    told_key,
+    unreadable_text,
+)
 from bot.titles import tags_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bot.config import RepositoryConfig
     from bot.config.teams import Teams
-    from bot.events import Delivery
+    from bot.events import Delivery, Person
     from bot.github.client import GitHub
 
 NAME, LIST_NAME = "team-tags", "team-list"
@@ -36,7 +57,8 @@ READ_AGAIN_SECONDS = 24 * 3600.0
 
 NOBODY = "nobody new follows what it is about"
 FOLLOWED, LISTS = "they follow {topics}", "issue {issue} lists {count} topics"
-NOT_THEIRS = "the text of issue {issue} lists nobody, for who opened it has no access to the repository"
+NO_LISTER = "the writer has no triage role, so what they write lists nobody"
+NOT_THEIRS = "the text of issue {issue} lists nobody, for who opened it has no triage role"
 REFUSED = "GitHub refuses to show issue {issue} ({status}), so {instead}"
 AS_BEFORE, WITHOUT = "what it listed last counts", "only the topics of app.yaml count"
 
@@ -89,24 +111,45 @@ async def mention(context: Context) -> Plan:
 
 
 def tells_of_list(delivery: Delivery, config: RepositoryConfig) -> bool:
-    """Say whether the list may have changed: comments of those who may not list people are no part of it."""
+    """Say whether the list may have changed; what bots write is no part of it."""
     if config.teams is None or delivery.payload.integer("issue", "number") != config.teams.issue:
         return False
-    comment = delivery.event == "issue_comment"
-    return not comment or delivery.payload.text("comment", "author_association") in TRUSTED
+    return not person_or_ghost(_written(delivery)).is_bot
+
+
+def _written(delivery: Delivery) -> Payload:
+    return delivery.payload.at("comment" if delivery.event == "issue_comment" else "issue")
 
 
 @router.on("issues", "opened", "edited", name=LIST_NAME, feature=FEATURE, concerns=tells_of_list)
 @router.on("issue_comment", "created", "edited", "deleted", name=LIST_NAME, feature=FEATURE, concerns=tells_of_list)
 async def read_again(context: Context) -> Plan:
-    """Read the list again, for it has changed."""
-    config = context.config.teams
+    """Read the list again, for it has changed; say which lines of what was written cannot be read."""
+    config, written = context.config.teams, _written(context.delivery)
     if config is None or config.issue is None:
         return NOTHING
+    author = person_or_ghost(written)
+    # One request, before a stranger's comment makes us read the whole list.
+    if await role_of(context.github, context.repository.full_name, author) not in LISTERS:
+        return Plan(why=NO_LISTER)
     read = await _read(context.github, context.repository.full_name, config.issue)
-    return Plan(
-        (read.keep,) if read.keep else (), why=read.noted(LISTS.format(issue=config.issue, count=len(read.topics)))
-    )
+    effects: list[Effect] = [read.keep] if read.keep else []
+    if context.delivery.action != "deleted":
+        found = await aside(partial(read_lines, written.text("body")), written.text("body"))
+        effects += _told_unreadable(context.delivery, config.issue, found.unreadable)
+    return Plan(tuple(effects), why=read.noted(LISTS.format(issue=config.issue, count=len(read.topics))))
+
+
+def _told_unreadable(delivery: Delivery, number: int, lines: Sequence[str]) -> list[Effect]:
+    if not lines:
+        return []
+    written = _written(delivery)
+    comment = delivery.event == "issue_comment"
+    kind, subject = (ISSUE_COMMENT, written.integer("id")) if comment else (PULL_REQUEST_BODY, number)
+    reaction = React(kind, subject, written.text("node_id"), CONFUSED)
+    what = COMMENT if comment else WHAT[PULL_REQUEST_BODY]
+    text = answer_text(written.text("html_url"), [unreadable_text(lines)], what)
+    return [reaction, Reply(number, text, written.text("updated_at"))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,21 +192,23 @@ def _subject(delivery: Delivery) -> Payload:
 async def _read(github: GitHub, repository: str, number: int) -> Known:
     """Read a list: a request, and one for each hundred comments. An issue that is not there lists nobody."""
     read_at, where = time.time(), {"repo": repository, "number": str(number)}
-    texts, note = [], ""
+    written: list[tuple[Person, str]] = []
     try:
         issue = Payload(await github.getitem("/repos/{+repo}/issues/{number}", url_vars=where), "issue")
-        if issue.text("author_association") in TRUSTED:
-            texts.append(issue.text("body"))
-        else:
-            note = NOT_THEIRS.format(issue=number)
+        written.append((person_or_ghost(issue), issue.text("body")))
         async for item in github.getiter("/repos/{+repo}/issues/{number}/comments", url_vars=where):
             comment = Payload(item, "comment")
-            if comment.text("author_association") in TRUSTED:
-                texts.append(comment.text("body"))
+            written.append((person_or_ghost(comment), comment.text("body")))
     except Exception as error:
         if not is_not_found(error):
             raise
         log.warning("the issue that is to list people is not there", repository=repository, issue=number)
-    entries = [await aside(partial(listed, text), text) for text in texts]
+    read = [(author, await aside(partial(listed, text), text)) for author, text in written]
+    # Asked once of each person who lists somebody, and of nobody else who has written there.
+    people = {author.id: author for author, found in read if found and not author.is_bot}
+    roles = {known: await role_of(github, repository, person) for known, person in people.items()}
+    entries = [found for author, found in read if roles.get(author.id) in LISTERS]
+    first = read[0] if read else None
+    note = NOT_THEIRS.format(issue=number) if first and first[1] and roles.get(first[0].id) not in LISTERS else ""
     topics = joined(entry for found in entries for entry in found.items())
     return Known(topics, KeepTeamList(number, read_at, topics), note)

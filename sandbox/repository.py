@@ -48,6 +48,8 @@ class Repository:
         self.classic_queues: set[str] = set()
         self.merge_methods: tuple[str, ...] = METHODS
         self.roles: dict[User, Role] = {}
+        self.private_members: set[str] = set()
+        """Who has a role as a member of the organization and does not show the membership."""
         self.teams: dict[str, Team] = {}
         self.labels: dict[str, Label] = {}
         self.issues: dict[int, Issue] = {}

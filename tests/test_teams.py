@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.config.teams import Teams
+from bot.github.mentions import mentioned
 from bot.payload import Payload
-from bot.teams import MOST, Opened, TeamList, Told, followers, listed
+from bot.teams import MOST, Opened, TeamList, Told, followers, listed, read_lines, unreadable_text
 from bot.teams import given as configured
 
 OWNER = "octo-org"
@@ -35,6 +36,10 @@ TOPICS = {
         ("- **Hexagon** @octocat", {"hexagon": ("octocat",)}),
         ("- skip  CI @octocat", {"skip ci": ("octocat",)}),
         ("- hexagon @Octocat\n- HEXAGON @octocat @hubot", {"hexagon": ("Octocat", "hubot")}),
+        ("hexagon @octocat\nadreno: @hubot", {"hexagon": ("octocat",), "adreno": ("hubot",)}),
+        ("1. hexagon @octocat", {"hexagon": ("octocat",)}),
+        ("- adreno: @octocat @hubot (phones)", {"adreno": ("octocat", "hubot")}),
+        ("- adreno (phones, since 2022): @octocat (in June), @hubot", {"adreno": ("octocat", "hubot")}),
         ("- hexagon @octo-org/gpu", {"hexagon": ("octo-org/gpu",)}),
         ("- hexagon @hubot[bot] @octocat", {"hexagon": ("octocat",)}),
         ("- hexagon @octocat\r\n- adreno @hubot\r\n", {"hexagon": ("octocat",), "adreno": ("hubot",)}),
@@ -54,8 +59,6 @@ def test_lines_of_lists_say_who_follows_what(text: str, expected: dict[str, tupl
         "- thanks to @hubot, who did it",
         "> - hexagon @octocat",
         "> hexagon @octocat",
-        "hexagon @octocat",
-        "1. hexagon @octocat",
         "```\n- hexagon @octocat\n```",
         "    - hexagon @octocat",
         "<!--\n- hexagon @octocat\n-->",
@@ -73,6 +76,30 @@ def test_lines_of_lists_say_who_follows_what(text: str, expected: dict[str, tupl
 def test_what_is_no_line_of_a_list_says_nothing(text: str) -> None:
     """In the predecessor, chat gave topics their names, and so did quoted replies."""
     assert listed(text) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("thanks @hubot for this", ("thanks @hubot for this",)),
+        ("- @octocat", ("@octocat",)),
+        ("- hexagon @octocat\n- adreno @\n\nWords", ("adreno @",)),
+        ("- hexagon @octocat (phones", ("hexagon @octocat (phones",)),
+        ("> - @octocat\n\n`@octocat`\n\nWords", ()),
+        ("- hexagon @octocat", ()),
+    ],
+)
+def test_lines_that_name_somebody_and_cannot_be_read_are_known(text: str, lines: tuple[str, ...]) -> None:
+    assert read_lines(text).unreadable == lines
+
+
+def test_the_answer_to_many_such_lines_is_short_and_mentions_nobody() -> None:
+    said = unreadable_text([f"@octocat {number} " + "x" * 200 for number in range(7)])
+    assert (
+        "and 2 more. Write a line for each topic, the people behind it: `- hexagon: @octocat @hubot (phones)`" in said
+    )
+    assert mentioned(said, "octo-org") == ()
+    assert len(said) < 1_000
 
 
 @given(st.text())

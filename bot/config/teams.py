@@ -40,7 +40,7 @@ class Teams(Keys):
         default=None,
         description=(
             "The number of an issue that lists more of them, as lines `- hexagon @octocat @hubot` in its text and in "
-            "comments. Texts count of people with access to the repository: choose an issue that one of them opened."
+            "comments. Texts count of people with the triage role: choose an issue that one of them opened."
         ),
         examples=[10317],
     )

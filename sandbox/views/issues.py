@@ -23,7 +23,7 @@ def association(repository: Repository, who: User) -> str:
     """Return how somebody is related to the repository, in GitHub's words."""
     if who is repository.owner:
         return "OWNER"
-    if repository.is_collaborator(who):
+    if repository.is_collaborator(who) and who.login not in repository.private_members:
         return "MEMBER" if repository.owner.type == "Organization" else "COLLABORATOR"
     merged = any(pull.user is who and pull.merged_at for pull in repository.pulls)
     return "CONTRIBUTOR" if merged else "NONE"

@@ -29,6 +29,7 @@ REPO = "/repos/{owner}/{repo}"
 COMMENTS, COMMENT = f"GET {REPO}/issues/{{issue_number}}/comments", f"POST {REPO}/issues/{{issue_number}}/comments"
 EDIT, ISSUE = f"PATCH {REPO}/issues/comments/{{comment_id}}", f"GET {REPO}/issues/{{issue_number}}"
 WRITTEN, EDITED = {COMMENTS: 1, COMMENT: 1}, {COMMENTS: 1, EDIT: 1}
+ROLE = f"GET {REPO}/collaborators/{{username}}/permission"
 LIST_READ = {ISSUE: 1, COMMENTS: 1}
 
 
@@ -43,7 +44,7 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
 async def listing(tmp_path: Path) -> AsyncIterator[Town]:
     """A town where issue 1 lists who follows what."""
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=BY_LIST) as place:
-        place.repo.open_issue("octocat", "Who follows what", "- hexagon: @octocat\n\nthanks @monalisa for this")
+        place.repo.open_issue("octocat", "Who follows what", "- hexagon: @octocat\n\nthanks to monalisa for this")
         await warm(place)
         yield place
 
@@ -195,7 +196,7 @@ async def test_an_issues_list_is_read_once_and_again_when_it_changes(listing: To
     assert await cost(listing) == {}
     roll = listing.repo.issues[1]
     roll.edit("octocat", body="- hexagon: @octocat, @triager\r\n- adreno @reader\r\n")
-    assert await cost(listing) == LIST_READ
+    assert await cost(listing) == {**LIST_READ, ROLE: 2}
     pull.edit("hubot", title="[hexagon][adreno] Faster")
     assert await cost(listing) == EDITED
     assert said(pull) == "**Teams:** cc @octocat, @reader and @triager, for `adreno`, `hexagon`."
@@ -204,12 +205,12 @@ async def test_an_issues_list_is_read_once_and_again_when_it_changes(listing: To
 async def test_comments_of_people_with_access_list_too_and_no_others(listing: Town) -> None:
     """TVM's list took any line of anybody's comment that held an `@`."""
     roll = listing.repo.issues[1]
-    comment = roll.comment("triager", "Me too:\n\n- hexagon @triager\n\nthanks @monalisa for this")
+    comment = roll.comment("triager", "Me too:\n\n- hexagon @triager")
     roll.comment("stranger", "- hexagon @stranger")
     roll.comment("reader", "> - hexagon @reader\n\nDone.")
     await cost(listing)
     roll.comment("stranger", "- hexagon @passer-by")
-    assert await cost(listing) == {}
+    assert await cost(listing) == {ROLE: 1}
     pull = listing.repo.open_pull_request("hubot", "[hexagon][thanks] Faster")
     assert await cost(listing) == WRITTEN
     assert said(pull) == "**Teams:** cc @octocat and @triager, for `hexagon`."
@@ -221,6 +222,48 @@ async def test_comments_of_people_with_access_list_too_and_no_others(listing: To
     assert said(later) == "**Teams:** cc @octocat, for `hexagon`."
 
 
+async def test_a_line_that_cannot_be_read_is_answered_once_with_how_to_write_it(listing: Town) -> None:
+    """As people wrote into apache/tvm#10317: list items, lines without bullets, and remarks in parentheses."""
+    roll = listing.repo.issues[1]
+    good = roll.comment("triager", "hexagon (phones): @triager (since June)\n1. adreno @reader")
+    bad = roll.comment("hubot", "Please add me, @hubot, to hexagon\n\n- hexagon @monalisa")
+    chat = roll.comment("stranger", "Please add @stranger to hexagon")
+    await listing.quiet()
+    reactions = [roll.reactions(comment) for comment in (good, bad, chat)]
+    assert reactions == [[], ["confused"], []]
+    (answer,) = roll.comments_by(BOT)
+    assert answer.body.endswith(
+        "I could not read this, so nobody follows anything by it: `Please add me, @hubot, to hexagon`. "
+        "Write a line for each topic, the people behind it: `- hexagon: @octocat @hubot (phones)`. "
+        "Remarks go in parentheses."
+    )
+    pull = listing.repo.open_pull_request("hubot", "[hexagon][adreno] Faster")
+    await listing.quiet()
+    assert said(pull) == "**Teams:** cc @monalisa, @octocat, @reader and @triager, for `adreno`, `hexagon`."
+
+
+async def test_the_text_of_the_issue_is_answered_too(tmp_path: Path) -> None:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=BY_LIST) as here:
+        roll = here.repo.open_issue("octocat", "Who follows what", "- hexagon: @octocat\n- @hubot")
+        await here.quiet()
+        assert roll.reactions() == ["confused"]
+        assert [comment.body.count("`@hubot`") for comment in roll.comments_by(BOT)] == [1]
+
+
+async def test_a_member_whom_github_calls_a_contributor_lists_people(listing: Town) -> None:
+    """`author_association` is CONTRIBUTOR for members of the organization who are not public."""
+    listing.repo.set_role("monalisa", "triage")
+    listing.repo.private_members.add("monalisa")
+    roll = listing.repo.issues[1]
+    roll.comment("monalisa", "- hexagon @monalisa")
+    listing.repo.set_role("triager", "read")
+    roll.comment("triager", "- hexagon @triager")
+    await listing.quiet()
+    pull = listing.repo.open_pull_request("hubot", "[hexagon] Faster")
+    await listing.quiet()
+    assert said(pull) == "**Teams:** cc @monalisa and @octocat, for `hexagon`."
+
+
 async def test_the_text_of_an_issue_that_somebody_without_access_opened_lists_nobody(tmp_path: Path) -> None:
     """They may edit it at any time, whoever named the issue in app.yaml."""
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=BY_LIST) as here:
@@ -230,7 +273,7 @@ async def test_the_text_of_an_issue_that_somebody_without_access_opened_lists_no
         pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
         await here.quiet()
         assert said(pull) == "**Teams:** cc @triager, for `hexagon`."
-        told = "the text of issue 1 lists nobody, for who opened it has no access to the repository"
+        told = "the text of issue 1 lists nobody, for who opened it has no triage role"
         assert told in await reasons(here)
 
 
@@ -267,7 +310,7 @@ async def test_a_list_of_more_than_a_hundred_comments_is_read_to_its_end(listing
         roll.comment("octocat", f"- topic-{number} @person-{number}")
     await a_day_later(listing)
     pull = listing.repo.open_pull_request("hubot", "[topic-149] Faster")
-    assert await cost(listing) == {ISSUE: 1, COMMENTS: 3, COMMENT: 1}
+    assert await cost(listing) == {ISSUE: 1, COMMENTS: 3, ROLE: 1, COMMENT: 1}
     assert said(pull) == "**Teams:** cc @person-149, for `topic-149`."
 
 
