@@ -56,7 +56,7 @@ class JumpingTimeModule(ModuleType):
         return getattr(time, name)
 
     def time(self) -> float:
-        return time.time() + JUMP.once()
+        return time.time() + (JUMP.once() if _is_read_by_a_test() else JUMP.seconds)
 
     def gmtime(self, seconds: float | None = None) -> struct_time:
         return time.gmtime(self.time() if seconds is None else seconds)
@@ -90,8 +90,8 @@ def pytest_runtest_setup() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have the tests' own clocks jump, once their modules are there."""
     for name, module in list(sys.modules.items()):
-        if name.startswith("tests.") and name != __name__:
+        if name.startswith(("tests.", "sandbox.")) and name != __name__:
             if getattr(module, "time", None) is time:
                 module.time = JUMPING  # type: ignore[attr-defined]
-            if getattr(module, "datetime", None) is datetime.datetime:
+            if name.startswith("tests.") and getattr(module, "datetime", None) is datetime.datetime:
                 module.datetime = JumpingDatetime  # type: ignore[attr-defined]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -30,7 +29,7 @@ class BranchTown:
 
     async def come_to(self, schedule: Schedule) -> None:
         """Let the time pass until a timer is due, and let the bot notice."""
-        self.time.ahead = schedule.next_due(self.time()) + 1 - time.time()
+        self.time.come_to(schedule.next_due(self.time()) + 1)
         await self.town.bot.timers.tick()
 
     def push(self, message: str = "Improve it") -> str:

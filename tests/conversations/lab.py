@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr  # it only writes
 
@@ -52,13 +52,21 @@ def junit(**verdicts: str) -> bytes:
 
 @dataclass
 class Moments:
-    """The time by which the bot watches: the real one, put forward by hand."""
+    """The time by which the bot watches: put forward by hand, and going on by itself.
+
+    The real clock is read once, so that nothing depends on what it does during a test.
+    """
 
     ahead: float = 0.0
+    began: float = field(default_factory=lambda: time.time() - time.monotonic())
 
     def __call__(self) -> float:
         """Return seconds since 1970."""
-        return time.time() + self.ahead
+        return self.began + time.monotonic() + self.ahead
+
+    def come_to(self, moment: float) -> None:
+        """Put the time forward, or back, to a moment in seconds since 1970."""
+        self.ahead += moment - self()
 
 
 @dataclass

@@ -69,7 +69,9 @@ async def test_the_docs_are_linked_when_ci_has_built_them(here: Town) -> None:
     page = rendered(section(pull))
     assert f'<a href="https://docs.example.org/PR-{pull.number}/3/index.html">' in page
     assert f"<code>{pull.head_sha[:7]}</code>" in page
-    assert f"{here.github.clock.now():%Y-%m-%d}" in page
+    status = here.repo.status(pull.head_sha, "docs/pr-head")
+    assert status is not None
+    assert f"{status.created_at:%Y-%m-%d}" in page
 
 
 async def test_the_next_build_is_linked_in_place(here: Town) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -320,7 +319,7 @@ async def test_two_replicas_on_one_postgresql_tick_once(postgres_url: str) -> No
         shas = []
         for _ in range(3):
             shas.append(place.push())
-            place.time.ahead = SCHEDULE.next_due(place.time()) + 1 - time.time()
+            place.time.come_to(SCHEDULE.next_due(place.time()) + 1)
             await asyncio.gather(place.town.bot.timers.tick(), other.timers.tick(), other.timers.tick())
             await place.town.quiet()
         assert place.head == shas[-1]
@@ -354,10 +353,10 @@ def number_in(measured: str, name: str) -> float:
 
 
 async def test_two_runs_that_are_asked_for_in_one_second_both_tell_labs_what_to_test(place: NightTown) -> None:
-    moment = int(time.time()) + 10
+    moment = int(place.time()) + 10
     for title in ("one", "two"):
         sha = place.push(title)
-        place.time.ahead = moment - time.time()
+        place.time.come_to(moment)
         await place.town.bot.timers.announce(REPOSITORY, "nightly", by_hand())
         await place.town.quiet()
         assert place.head == sha
