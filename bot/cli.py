@@ -29,6 +29,7 @@ LAZY = {
     "doctor": ("bot.cli_doctor:doctor", "Check what the bot depends on, and say what to do."),
     "deliveries": ("bot.cli_deliveries:deliveries", "List what came in and what was done."),
     "replay": ("bot.cli_deliveries:replay", "Do a delivery again."),
+    "token": ("bot.cli_token:token", "Make, list and revoke tokens for the API of private repositories."),
     "timer": ("bot.cli_timers:timer", "List what a clock starts, or start it now."),
     "results": ("bot.cli_results:results", "Check, upload and take in results of hardware labs."),
 }

@@ -170,8 +170,9 @@ async def _answered(question: Question) -> tuple[Decision, bool]:
 
 async def _asked(question: Question) -> Decision:
     number, repository, sha = question.number, question.repository, question.sha
+    ours = os.environ.get("NIGHTJAR_TOKEN", "").strip()
     if question.api:
-        return await ask_bot(question.api, repository, number, sha)
+        return await ask_bot(question.api, repository, number, sha, ours)
     config = load_config(question.config_path) if question.named else None
     if token := os.environ.get("GITHUB_TOKEN", "").strip():
         given = config.repository(repository) if config else None
@@ -182,7 +183,8 @@ async def _asked(question: Question) -> Decision:
         config = load_config(question.config_path)
     if config is None or not config.public_url:
         raise CannotAsk(NOBODY_TO_ASK)
-    return await ask_bot(config.public_url, repository, number, sha)
+    # An app.yaml that only lies here is the pull request's own: whose address that is, nobody knows.
+    return await ask_bot(config.public_url, repository, number, sha, ours if question.named else "")
 
 
 def _github_url() -> str:

@@ -20,6 +20,8 @@ _SHAPES = (
     ("", r"(?s:-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z))", ""),
     # GitHub's tokens (https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github#githubs-token-formats)
     ("", r"\b(?:gh[a-z]_[A-Za-z0-9_.\-]{10,}|github_pat_[A-Za-z0-9_]{10,})", ""),
+    # Our own tokens (bot/engine/tokens.py).
+    ("", r"\bnightjar_[0-9a-f]{12}_[0-9a-f]{8,}", ""),
     # JSON web tokens (RFC 7519), signed or not.
     ("", r"\beyJ[A-Za-z0-9_\-]{5,}\.[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]*)?", ""),
     # Credentials of an Authorization header (RFC 9110, 11.6.2).

@@ -17,14 +17,17 @@ V = TypeVar("V")
 
 
 class Remembered(Generic[K, V]):
-    """Keep each answer for as many seconds as `lasts` says of it, and an error for `error_seconds`; in this process."""
+    """Keep each answer, and each error, for as many seconds as `lasts` and `error_lasts` say of it; in this process."""
 
     def __init__(
-        self, lasts: Callable[[V], float], error_seconds: float, clock: Callable[[], float] = time.monotonic
+        self,
+        lasts: Callable[[V], float],
+        error_lasts: Callable[[Exception], float],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._kept: TLRUCache[K, V | Exception] = TLRUCache(
             MOST,
-            ttu=lambda _, kept, now: now + (error_seconds if isinstance(kept, Exception) else lasts(kept)),
+            ttu=lambda _, kept, now: now + (error_lasts(kept) if isinstance(kept, Exception) else lasts(kept)),
             timer=clock,
         )
         self._flights: SingleFlight[K, V] = SingleFlight()

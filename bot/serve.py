@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 
 import aiohttp
@@ -27,6 +27,7 @@ from bot.dialogue import Dialogue
 from bot.doctor.doctor import Doctor, HealthWatch
 from bot.engine.budget import Budget
 from bot.engine.service import Engine, Pace
+from bot.engine.tokens import API, Tokens
 from bot.errors import StartError
 from bot.following.kept import NIGHTLY, Kept
 from bot.github.app import GitHubApp
@@ -49,6 +50,8 @@ from bot.results.watch import TICK
 from bot.settings import DatabaseSettings, Settings
 from bot.texts import help_text
 from bot.timers import MINUTELY, Timers, TimerState, timer_states
+from bot.visibility import Visibility
+from bot.web.access import Access
 from bot.web.app import Parts, create_app, create_runner
 from bot.web.bodies import Bodies
 from bot.web.connections import Connections, Door, connections_allowed
@@ -129,7 +132,7 @@ async def open_bot(
                 private_key=settings.private_key.get_secret_value(),
                 api_url=settings.api_url,
                 observer=metrics,
-                allowance=allowance,
+                allowance=replace(allowance or Allowance(), anonymous_share=config.http.anonymous_percent / 100),
                 budget=Budget(engine.database.connector),
             )
         except ValueError as error:
@@ -296,6 +299,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
     return Parts(
         inbox=bot.engine,
         connections=connections,
+        access=Access(Tokens(bot.engine.database.connector, API).verify, Visibility(bot.config, github_for).is_public),
         bodies=Bodies(bot.config.http.megabytes_in_flight * MEGABYTE, MAX_BODY),
         secrets=[secret.get_secret_value().encode() for secret in bot.settings.webhook_secrets],
         checks=[

@@ -32,8 +32,8 @@ from bot.decisions import (
     skip_ci,
 )
 from bot.errors import TryAgain
-from bot.github.errors import NotInstalled, is_not_found
-from bot.github.ranks import Rank, ranked
+from bot.github.errors import NotInstalled, RateLimited, is_not_found
+from bot.github.ranks import current_rank
 from bot.heads import Head, head_of, repository_id_of
 from bot.remembered import Remembered
 from bot.repository_file import config_in_force
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from bot.engine.records import Records
     from bot.github.client import GitHub
 
+UNKNOWN_SECONDS = 60.0
+"""How long it is believed that there is no such pull request, unless a webhook tells of it: anybody may make one up."""
 SECONDS = 10.0
 """How long it is believed that a pull request is as it was, unless a webhook tells: a build has many steps that ask."""
 FILES_SECONDS = 600.0
@@ -91,6 +93,8 @@ class Seen:
 class Decisions:
     """Answer what CI asks, from our own records, and GitHub where that is not enough. One for the process.
 
+    Requests to GitHub have the rank of whoever asks. Answers are kept for each rank apart, so that the limit that
+    strangers have reached is told to nobody else.
     `github_for` gives a client for `owner/name`; `clock` is in seconds from anywhere.
     """
 
@@ -104,8 +108,8 @@ class Decisions:
         self._config = config
         self._records = records
         self._github_for = github_for
-        self._pulls: Remembered[tuple[object, ...], Proposed] = Remembered(lambda _: SECONDS, SECONDS, clock)
-        self._files: Remembered[tuple[object, ...], Changes] = Remembered(_lasts, SECONDS, clock)
+        self._pulls: Remembered[tuple[object, ...], Proposed] = Remembered(lambda _: SECONDS, _error_lasts, clock)
+        self._files: Remembered[tuple[object, ...], Changes] = Remembered(_lasts, _error_lasts, clock)
 
     async def __call__(self, repository: str, number: int, sha: str = "") -> Mapping[str, object]:
         """Return the members of the answer about the head; `sha` is the commit that the asker builds, if it says so.
@@ -149,7 +153,7 @@ class Decisions:
             return Seen(known.repository_id, known.head)
         try:
             # What webhooks have told of is not to be overlooked for what GitHub said before.
-            key = (repository.lower(), number, await self._told_of(number, known))
+            key = (current_rank(), repository.lower(), number, await self._told_of(number, known))
             proposed = await _in_time(self._newest(key, repository, number, sha))
         except Exception as error:
             # Without a head there is nothing to answer about; who asks about a commit names one.
@@ -195,8 +199,7 @@ class Decisions:
 
     async def _ask(self, repository: str, number: int) -> Proposed:
         try:
-            with ranked(Rank.SWEEP):  # anybody may ask about any number: that must not use up what webhooks need
-                return await read_proposed(await self._github_for(repository), repository, number)
+            return await read_proposed(await self._github_for(repository), repository, number)
         except (BadRequest, NotInstalled) as error:
             if isinstance(error, BadRequest) and not is_not_found(error):
                 raise
@@ -206,11 +209,10 @@ class Decisions:
         pull = proposed.pull
 
         async def ask() -> Changes:
-            with ranked(Rank.SWEEP):
-                return await changes_of(await self._github_for(repository), repository, proposed)
+            return await changes_of(await self._github_for(repository), repository, proposed)
 
         try:
-            key = (repository.lower(), pull.number, pull.head_sha, pull.base_ref)
+            key = (current_rank(), repository.lower(), pull.number, pull.head_sha, pull.base_ref)
             return await _in_time(self._files.get(key, ask))
         except Exception as error:
             log.warning("changed files are not known", repository=repository, number=pull.number, reason=str(error))
@@ -238,6 +240,13 @@ async def _in_time(asking: Awaitable[Result]) -> Result:
             return await asking
     except TimeoutError:
         raise TryAgain(SLOW) from None
+
+
+def _error_lasts(error: Exception) -> float:
+    if isinstance(error, NoSuchPullRequest):
+        return UNKNOWN_SECONDS
+    # A limit of ours costs nothing to find out again, and must not push answers out of memory.
+    return 0.0 if isinstance(error, RateLimited) else SECONDS
 
 
 def _lasts(changes: Changes) -> float:

@@ -17,7 +17,7 @@ class Source:
         self.asked = 0
         self.now = 0.0
         self.broken = False
-        self.remembered: Remembered[str, int] = Remembered(lambda answer: 100 * answer, 10, lambda: self.now)
+        self.remembered: Remembered[str, int] = Remembered(lambda answer: 100 * answer, lambda _: 10, lambda: self.now)
 
     async def _answer(self) -> int:
         self.asked += 1

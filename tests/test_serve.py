@@ -111,7 +111,8 @@ async def test_it_is_ready_answers_and_measures(world: World) -> None:
     await world.github.until(lambda: world.answers(pull))
     status, decision = await world.get(f"/api/v1/repos/octocat/compiler/pulls/{pull.number}/decision")
     assert (status, json.loads(decision)["sha"]) == (200, pull.head_sha)
-    assert (await world.get("/api/v1/repos/octocat/other/pulls/1/decision"))[0] == 404
+    assert (await world.get("/api/v1/repos/octocat/compiler/pulls/4711/decision"))[0] == 404
+    assert (await world.get("/api/v1/repos/octocat/other/pulls/1/decision"))[0] == 401
     _, metrics = await world.get("/metrics")
     # The answer is a comment too, and GitHub tells of it: perhaps it has been looked at already.
     assert re.search(r'nightjar_deliveries_total\{event="issue_comment",outcome="routed"\} [12]\.0', metrics)

@@ -11,6 +11,7 @@ import aiohttp
 from bot.ci.decision_forms import UNREADABLE, of_answer
 from bot.decisions import Decision
 from bot.github.markdown import truncate
+from bot.urls import encrypted_url
 
 TIMEOUT = aiohttp.ClientTimeout(total=11, sock_connect=4)
 """Seconds for one try: a little more than the bot itself waits for GitHub."""
@@ -19,6 +20,7 @@ PAUSES = (1.0, 2.0)
 
 NO_ANSWER = "the bot did not answer ({problem})"
 REFUSED = "the bot answered {status}: {detail}"
+NOT_ENCRYPTED = "NIGHTJAR_TOKEN is not sent to {url}, where others could read it; use an address with https://"
 SERVER_TROUBLE = frozenset({429, 500, 502, 503, 504})
 LONGEST_DETAIL = 200
 
@@ -27,13 +29,20 @@ class CannotAsk(Exception):
     """Why there is no answer, in words that a comma may follow; they may be text from outside."""
 
 
-async def ask_bot(url: str, repository: str, number: int, sha: str, *, pauses: Sequence[float] = PAUSES) -> Decision:
+async def ask_bot(
+    url: str, repository: str, number: int, sha: str, token: str = "", *, pauses: Sequence[float] = PAUSES
+) -> Decision:
     """Return what the bot at `url` says of a pull request of `owner/name`; raises `CannotAsk`.
 
-    What another try may cure is tried again after each of `pauses`, in seconds.
+    `token` is what a private repository needs. It is sent over an encrypted line or to this machine itself, and not on
+    to where that address redirects to. What another try may cure is tried again after each of `pauses`, in seconds.
     """
     address = f"{url}/api/v1/repos/{repository}/pulls/{number}/decision" + (f"?sha={sha}" if sha else "")
-    async with aiohttp.ClientSession(timeout=TIMEOUT, headers={"User-Agent": "nightjar"}) as session:
+    headers = {"User-Agent": "nightjar"}
+    if token:
+        _check_encrypted(url)
+        headers["Authorization"] = f"Bearer {token}"
+    async with aiohttp.ClientSession(timeout=TIMEOUT, headers=headers) as session:
         for pause in (*pauses, None):
             try:
                 status, body = await _get(session, address)
@@ -48,6 +57,13 @@ async def ask_bot(url: str, repository: str, number: int, sha: str, *, pauses: S
             if pause is not None:
                 await asyncio.sleep(pause)
     raise CannotAsk(trouble)
+
+
+def _check_encrypted(url: str) -> None:
+    try:
+        encrypted_url(url)
+    except ValueError:
+        raise CannotAsk(NOT_ENCRYPTED.format(url=url)) from None
 
 
 async def _get(session: aiohttp.ClientSession, address: str) -> tuple[int, bytes]:

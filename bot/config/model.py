@@ -108,6 +108,19 @@ class Help(Keys):
     """`@ci help`: lists the commands that are on in this repository."""
 
 
+class Api(Keys):
+    """Who may ask the API about a repository."""
+
+    private: bool | None = Field(
+        default=None,
+        description=(
+            "Whether `/api/v1` answers about the repository only to those who show a token of it (`nightjar token "
+            "create`). Left out: exactly where the repository is private on GitHub, or where that is not known."
+        ),
+        examples=[True],
+    )
+
+
 class RepositoryConfig(Keys):
     """What the bot does in one repository."""
 
@@ -215,6 +228,11 @@ class RepositoryConfig(Keys):
         description="Who opens a pull request for the first time is greeted in its sticky comment.",
         examples=[True],
     )
+    api: Annotated[Api, Section(switch=False)] = Field(
+        default=Api(),
+        description="Who may ask `/api/v1` about the repository.",
+        examples=[{"private": True}],
+    )
     repository_file: bool = Field(
         default=True,
         description=(
@@ -309,6 +327,14 @@ class Http(Keys):
             "open. Where all are taken, a newcomer gets the place of one that asks for nothing."
         ),
         examples=[256],
+    )
+    anonymous_percent: Annotated[int, Field(ge=1, le=50), Says("a whole number from 1 to 50")] = Field(
+        default=5,
+        description=(
+            "Percent of an installation's hourly quota on GitHub that may be spent on questions to `/api/v1` without a "
+            "token. Above it such questions are answered from what is known already."
+        ),
+        examples=[5],
     )
 
 

@@ -64,7 +64,12 @@ CREATE TABLE nightjar_writes (budget text NOT NULL, number bigint NOT NULL, at d
 CREATE INDEX nightjar_writes_at ON nightjar_writes (budget, at);
 """
 
-VERSIONS = (WAKE + FORGET_WORKER + LIVE_LOCKS + OURS, WRITES)
+TOKENS = """
+CREATE TABLE nightjar_tokens (id text PRIMARY KEY, scope text NOT NULL, subject text NOT NULL, digest text NOT NULL,
+    note text NOT NULL, created_at double precision NOT NULL, expires_at double precision);
+"""
+
+VERSIONS = (WAKE + FORGET_WORKER + LIVE_LOCKS + OURS, WRITES, TOKENS)
 """What brings our part of the schema from each version to the next. Released ones never change."""
 
 LOCK_ID = 6_517_280_312

@@ -120,7 +120,12 @@ CREATE TABLE nightjar_writes (budget TEXT NOT NULL, number INTEGER NOT NULL, at 
 CREATE INDEX nightjar_writes_at ON nightjar_writes (budget, at);
 """
 
-VERSIONS = (TABLES + INDICES + EVENT_TRIGGERS + OURS, WRITES)
+TOKENS = """
+CREATE TABLE nightjar_tokens (id TEXT PRIMARY KEY, scope TEXT NOT NULL, subject TEXT NOT NULL, digest TEXT NOT NULL,
+    note TEXT NOT NULL, created_at REAL NOT NULL, expires_at REAL) WITHOUT ROWID;
+"""
+
+VERSIONS = (TABLES + INDICES + EVENT_TRIGGERS + OURS, WRITES, TOKENS)
 """What brings the schema from each version to the next; the first makes it. Released ones never change."""
 
 WAKE_TRIGGERS = """

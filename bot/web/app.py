@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from bot.health import HealthCheck
 from bot.metrics import Metrics
 from bot.web import api, following, health, help, last_good, nightly, results, timers
+from bot.web.access import Access
 from bot.web.bodies import Bodies, answer_without_the_body
 from bot.web.connections import IDLE_SECONDS, Connections, Malformed
 from bot.web.openapi import Answer, Operation, Parameter, document, problem
@@ -56,6 +57,7 @@ class Parts:
     inbox: Inbox
     bodies: Bodies
     connections: Connections
+    access: Access
     secrets: Sequence[bytes]
     checks: Sequence[HealthCheck]
     refresh: Callable[[], Awaitable[None]]
@@ -89,8 +91,9 @@ def create_app(parts: Parts) -> web.Application:
         nightly.operation(parts.nightly),
         last_good.operation(parts.last_good),
         help.operation(parts.commands),
-        Operation("GET", OPENAPI_PATH, "This document", openapi, {200: Answer("It", Document)}),
+        Operation("GET", OPENAPI_PATH, "This document", openapi, {200: Answer("It", Document)}, public=True),
     ]
+    operations = [parts.access.guarded(operation) for operation in operations]
     described = json.dumps(document(operations, parts.version)).encode()
     for operation in operations:
         # HEAD is what GET is, without the content (RFC 9110, 9.3.2).

@@ -15,6 +15,12 @@ from bot.web.problems import PROBLEM_TYPE
 SCHEMAS = "#/components/schemas/"
 TITLE = "Nightjar"
 _WORD = Pattern(r"\w+")
+TOKEN = "token"  # noqa: S105 (a name)
+TOKEN_SCHEME = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A token of the repository, made with `nightjar token create`. Public repositories need none.",
+}
 
 Schema = Mapping[str, object]
 
@@ -61,6 +67,10 @@ class Operation:
     answers: Mapping[int, Answer]
     parameters: Sequence[Parameter] = ()
     request_body: Schema | None = None
+    public: bool = False
+    """Whether a route below /api/ is of no repository, and so open to everybody."""
+    takes_token: bool = False
+    """Whether a token is looked at; `bot.web.access` sets it."""
 
 
 def problem(description: str) -> Answer:
@@ -80,7 +90,7 @@ def document(operations: Sequence[Operation], version: str) -> dict[str, object]
         "openapi": "3.1.0",
         "info": {"title": TITLE, "version": version},
         "paths": paths,
-        "components": {"schemas": schemas.get("$defs", {})},
+        "components": {"schemas": schemas.get("$defs", {}), "securitySchemes": {TOKEN: TOKEN_SCHEME}},
     }
 
 
@@ -96,6 +106,8 @@ def _operation(operation: Operation) -> dict[str, object]:
             {"name": p.name, "in": p.place, "required": p.required, "description": p.description, "schema": p.schema}
             for p in operation.parameters
         ]
+    if operation.takes_token:
+        described["security"] = [{}, {TOKEN: []}]
     if operation.request_body is not None:
         content = {"application/json": {"schema": operation.request_body}}
         described["requestBody"] = {"required": True, "content": content}

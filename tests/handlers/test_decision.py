@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from bot.engine.database import Database
 from bot.engine.records import Records
 from bot.errors import TryAgain
 from bot.github.client import GitHub
+from bot.github.ranks import Rank, ranked
 from handlers.decision import Decisions, NoSuchPullRequest
 from tests.handlers.driver import FULL_NAME, World, a_world
 
@@ -30,13 +32,13 @@ OFF = {"value": False, "reason": "Off: nobody asked for them. To switch on, comm
 ON = {"value": True, "reason": "On: asked for by octocat. To switch off, comment: @ci skip slow tests"}
 
 
-def decisions(world: World, records: Records | None = None) -> Decisions:
+def decisions(world: World, records: Records | None = None, clock: Callable[[], float] = time.monotonic) -> Decisions:
     app = world.pipeline.app
 
     async def github_for(repository: str) -> GitHub:
         return await app.reader(repository)
 
-    return Decisions(world.pipeline.config, records or world.records, github_for)
+    return Decisions(world.pipeline.config, records or world.records, github_for, clock)
 
 
 def answer(sha: str, verdict: Mapping[str, object]) -> dict[str, object]:
@@ -76,6 +78,27 @@ async def test_what_does_not_exist_or_is_not_ours_is_said_to_be_so(world: World,
         await decisions(world)(repository, 4711)
 
 
+async def test_that_there_is_no_such_pull_request_is_known_for_a_minute(world: World) -> None:
+    clock = [0.0]
+    decide = decisions(world, clock=lambda: clock[0])
+    world.github.requests.clear()
+    for moment, asked in ((0.0, 1), (59.5, 1), (60.0, 2)):
+        clock[0] = moment
+        for _ in range(3):
+            with pytest.raises(NoSuchPullRequest):
+                await decide(FULL_NAME, 4711)
+        assert world.github.requests.count("GET", "/repos/{owner}/{repo}/pulls/{pull_number}") == asked
+
+
+async def test_a_webhook_ends_that_at_once(world: World) -> None:
+    decide = decisions(world, clock=lambda: 0.0)
+    with pytest.raises(NoSuchPullRequest):
+        await decide(FULL_NAME, 1)
+    pull = world.open()
+    await world.happen()
+    assert await decide(FULL_NAME, 1) == answer(pull.head_sha, OFF)
+
+
 async def test_where_the_head_is_unknown_and_github_away_ci_is_told_to_ask_again(world: World) -> None:
     world.open()
     world.github.webhooks.held.clear()
@@ -96,7 +119,11 @@ async def test_whoever_asks_much_leaves_webhooks_their_part_of_githubs_quota(wor
             with contextlib.suppress(NoSuchPullRequest):
                 await decide(FULL_NAME, number)
 
-    with pytest.raises(TryAgain, match="kept for webhooks"):
+    world.github.requests.clear()
+    with ranked(Rank.ANONYMOUS), pytest.raises(TryAgain, match="anonymous questions have used their share"):
+        await ask_much()
+    assert world.github.requests.count("GET", "/repos/{owner}/{repo}/pulls/{pull_number}") == 5
+    with ranked(Rank.SWEEP), pytest.raises(TryAgain, match="kept for webhooks"):
         await ask_much()
     await world.say(pull, "@ci run slow tests")
     assert await decide(FULL_NAME, pull.number) == answer(pull.head_sha, ON)

@@ -1,0 +1,112 @@
+"""Tokens that programs show to be let in: made once, shown once, and stored as digests alone.
+
+A token names its own row by an id, so that it is found by that and then compared in constant time. A stored digest lets
+nobody in: SHA-256 is enough, for a token is random and cannot be found by trying, as a password could be.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, LiteralString
+
+from procrastinate.connector import BaseAsyncConnector
+
+API: LiteralString = "api"
+"""The scope of tokens that read `/api/v1` of a repository; the subject is its `owner/name`."""
+
+ID_BYTES, SECRET_BYTES = 6, 32
+PREFIX = "nightjar"
+_TOKEN = re.compile(rf"{PREFIX}_([0-9a-f]{{{2 * ID_BYTES}}})_[0-9a-f]{{{2 * SECRET_BYTES}}}")
+
+CREATE: LiteralString = """
+INSERT INTO nightjar_tokens (id, scope, subject, digest, note, created_at, expires_at)
+VALUES (%(id)s, %(scope)s, %(subject)s, %(digest)s, %(note)s, %(created_at)s, %(expires_at)s)
+"""
+FIND: LiteralString = "SELECT * FROM nightjar_tokens WHERE id = %(id)s"
+LIST: LiteralString = "SELECT * FROM nightjar_tokens WHERE scope = %(scope)s ORDER BY subject, created_at, id"
+REVOKE: LiteralString = "DELETE FROM nightjar_tokens WHERE id = %(id)s AND scope = %(scope)s RETURNING id"
+
+NO_DIGEST = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What is known of a token: `subject` is what it is for, in small letters. Moments are seconds since 1970."""
+
+    id: str
+    subject: str
+    note: str
+    created_at: float
+    expires_at: float | None
+
+    def expired(self, now: float) -> bool:
+        """Say whether it lets nobody in any more."""
+        return self.expires_at is not None and now >= self.expires_at
+
+
+class Tokens:
+    """The tokens of one scope, such as `api`, in the engine's database; `now` is in seconds since 1970.
+
+    All methods raise ConnectorException when the database cannot be reached.
+    """
+
+    def __init__(
+        self, connector: BaseAsyncConnector, scope: LiteralString, now: Callable[[], float] = time.time
+    ) -> None:
+        self._connector = connector
+        self._scope = scope
+        self._now = now
+
+    async def create(self, subject: str, *, seconds: float | None, note: str = "") -> tuple[str, Token]:
+        """Make a token that is valid for so many seconds, None: until it is revoked. Returns its text, once, and it."""
+        now = self._now()
+        expires_at = now + seconds if seconds is not None else None
+        token = Token(secrets.token_hex(ID_BYTES), subject.lower(), note, now, expires_at)
+        text = f"{PREFIX}_{token.id}_{secrets.token_hex(SECRET_BYTES)}"
+        await self._connector.execute_query_async(
+            CREATE,
+            id=token.id,
+            scope=self._scope,
+            subject=token.subject,
+            digest=_digest(text),
+            note=note,
+            created_at=now,
+            expires_at=expires_at,
+        )
+        return text, token
+
+    async def verify(self, text: str) -> Token | None:
+        """Return the token whose text this is, None if there is none, or it has expired."""
+        form = _TOKEN.fullmatch(text)
+        if form is None:
+            return None
+        rows = await self._connector.execute_query_all_async(FIND, id=form[1])
+        row: dict[str, Any] = rows[0] if rows else {"digest": NO_DIGEST, "scope": ""}
+        # Compared in any case, so that the time taken does not tell which ids exist.
+        if not hmac.compare_digest(_digest(text), row["digest"]) or row["scope"] != self._scope:
+            return None
+        token = _token(row)
+        return None if token.expired(self._now()) else token
+
+    async def all(self) -> list[Token]:
+        """Return all tokens of the scope, by what they are for and then by age."""
+        return [_token(row) for row in await self._connector.execute_query_all_async(LIST, scope=self._scope)]
+
+    async def revoke(self, token_id: str) -> bool:
+        """Remove a token; say whether there was one."""
+        rows = await self._connector.execute_query_all_async(REVOKE, id=token_id, scope=self._scope)
+        return bool(rows)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _token(row: dict[str, Any]) -> Token:
+    return Token(row["id"], row["subject"], row["note"], row["created_at"], row["expires_at"])

@@ -1,0 +1,95 @@
+"""Who may read what the API says of a repository: everybody of a public one, else who has a token of it.
+
+Every route of a repository is wrapped by `guarded`, which `create_app` does by the route's path, so none can forget it.
+A stranger gets the same answer for a private repository as for one that this bot does not know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Protocol
+
+from aiohttp import web
+from procrastinate.exceptions import ConnectorException
+
+from bot.github.ranks import Rank, ranked
+from bot.web.openapi import Operation, problem
+from bot.web.problems import Problem
+from bot.web.repositories import RETRY_SECONDS, UNAVAILABLE, repository_of
+
+OF_A_REPOSITORY = "/api/v1/repos/{owner}/{repo}"
+API = "/api/"
+
+NO_TOKEN = (
+    "There is no public repository of this name here. For a private one send a token of it: "  # noqa: S105
+    "Authorization: Bearer TOKEN. Who runs the bot makes one with `nightjar token create OWNER/NAME`."
+)
+BAD_TOKEN = (
+    "The token is unknown, was revoked or has expired. "  # noqa: S105
+    "Who runs the bot makes a new one with `nightjar token create OWNER/NAME`."
+)
+FORGOTTEN = "{path} is below {api} and says neither of which repository it is nor that it is public"
+
+_BEARER = re.compile(r"bearer +([!-~]{1,500}) *", re.I)
+
+
+class TokenHolder(Protocol):
+    """What a valid token says: the repository that it is for, in small letters."""
+
+    @property
+    def subject(self) -> str:
+        """Return the repository, in small letters."""
+        ...
+
+
+VerifyToken = Callable[[str], Awaitable[TokenHolder | None]]
+IsPublic = Callable[[str], Awaitable[bool]]
+
+
+class Access:
+    """Decide who may read about a repository."""
+
+    def __init__(self, verify: VerifyToken, is_public: IsPublic) -> None:
+        self._verify = verify
+        self._is_public = is_public
+
+    def guarded(self, operation: Operation) -> Operation:
+        """Return an operation that asks for a token where one is needed; raise ValueError where that is not clear."""
+        if not operation.path.startswith(f"{OF_A_REPOSITORY}/"):
+            if operation.path.startswith(API) and not operation.public:
+                raise ValueError(FORGOTTEN.format(path=operation.path, api=API))
+            return operation
+
+        async def handler(request: web.Request) -> web.StreamResponse:
+            with ranked(await self._rank(request)):
+                return await operation.handler(request)
+
+        refused = problem("Not a public repository, and no valid token of it")
+        return replace(operation, handler=handler, answers={**operation.answers, 401: refused}, takes_token=True)
+
+    async def _rank(self, request: web.Request) -> Rank:
+        """Return the rank of what is asked of GitHub for this request. Raises `Problem`."""
+        repository = repository_of(request)
+        try:
+            return await self._rank_of(repository, request.headers.get("Authorization"))
+        except ConnectorException as error:
+            raise Problem(503, UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
+
+    async def _rank_of(self, repository: str, authorization: str | None) -> Rank:
+        if authorization is not None:
+            bearer = _BEARER.fullmatch(authorization)
+            holder = await self._verify(bearer[1]) if bearer else None
+            if holder is None:
+                raise _unauthorized(BAD_TOKEN, ', error="invalid_token"')
+            if holder.subject == repository.lower():
+                return Rank.SWEEP
+        if not await self._is_public(repository):
+            raise _unauthorized(NO_TOKEN)
+        return Rank.ANONYMOUS
+
+
+def _unauthorized(detail: str, error: str = "") -> Problem:
+    # https://www.rfc-editor.org/rfc/rfc6750#section-3
+    return Problem(401, detail, headers={"WWW-Authenticate": f'Bearer realm="nightjar"{error}'})

@@ -1,0 +1,214 @@
+"""What the API tells of a private repository: nothing to strangers, everything to those who show its token."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from sandbox import PullRequest
+from tests.conversations.town import CONFIG, Town, town
+from tests.running import Finished, run
+
+ROUTES = ("pulls/1/decision", "results/runs", "timers", "nightly", "last-good")
+NO_TOKEN = (
+    "There is no public repository of this name here. For a private one send a token of it: Authorization: Bearer "
+    "TOKEN. Who runs the bot makes one with `nightjar token create OWNER/NAME`."
+)
+BAD_TOKEN = (
+    "The token is unknown, was revoked or has expired. Who runs the bot makes a new one with "
+    "`nightjar token create OWNER/NAME`."
+)
+
+
+async def asked(here: Town, path: str, token: str = "", **headers: str) -> tuple[int, Mapping[str, str], Any]:
+    """GET a path of the bot's own; returns status, headers and JSON."""
+    sent = {"Authorization": f"Bearer {token}", **headers} if token else headers
+    async with aiohttp.ClientSession() as session, session.get(f"{here.url}{path}", headers=sent) as response:
+        return response.status, response.headers, await response.json(content_type=None)
+
+
+def path_of(pull: PullRequest | None = None, repository: str = "octocat/compiler", route: str = "") -> str:
+    return f"/api/v1/repos/{repository}/{route or f'pulls/{pull.number if pull else 1}/decision'}"
+
+
+async def command(folder: Path, *arguments: str, **env: str) -> Finished:
+    """Run `nightjar` beside the running bot."""
+    (folder / "app.yaml").write_text(CONFIG)
+    return await run(*arguments, env={"DATABASE_URL": f"sqlite:///{folder}/nightjar.db", **env}, cwd=folder)
+
+
+async def created(folder: Path, *arguments: str) -> dict[str, Any]:
+    finished = await command(folder, "token", "create", *arguments, "--json")
+    assert finished.status == 0, finished
+    made: dict[str, Any] = json.loads(finished.out)
+    return made
+
+
+async def test_strangers_hear_of_a_private_repository_what_they_hear_of_one_that_is_not_there(here: Town) -> None:
+    here.repo.private = True
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    answers = [
+        await asked(here, path_of(repository=name, route=route))
+        for route in ROUTES
+        for name in ("octocat/compiler", "octocat/elsewhere")
+    ]
+    answers.append(await asked(here, path_of(pull)))
+    for status, headers, problem in answers:
+        assert (status, problem) == (
+            401,
+            {"type": "about:blank", "title": "Unauthorized", "status": 401, "detail": NO_TOKEN},
+        )
+        assert headers["WWW-Authenticate"] == 'Bearer realm="nightjar"'
+        assert headers["Content-Type"] == "application/problem+json"
+
+
+async def test_a_token_of_the_repository_lets_programs_in(here: Town, tmp_path: Path) -> None:
+    here.repo.private = True
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    made = await created(tmp_path, "OctoCat/Compiler", "--note", "Jenkins")
+    status, _, decision = await asked(here, path_of(pull), made["token"])
+    assert (status, decision["sha"]) == (200, pull.head_sha)
+    assert (await asked(here, path_of(route="timers"), made["token"]))[0] == 200
+    assert (await asked(here, path_of(route="nightly"), made["token"]))[0] == 404
+    elsewhere = await asked(here, path_of(repository="octocat/elsewhere"), made["token"])
+    assert (elsewhere[0], elsewhere[2]["detail"]) == (401, NO_TOKEN)
+    listed = json.loads((await command(tmp_path, "token", "list", "--json")).out)
+    assert listed == [{key: value for key, value in made.items() if key != "token"}]
+    assert (listed[0]["repository"], listed[0]["note"]) == ("octocat/compiler", "Jenkins")
+    shown = await command(tmp_path, "token", "list")
+    assert made["id"] in shown.out
+    assert "Jenkins" in shown.out
+    assert made["token"] not in shown.out
+    revoked = await command(tmp_path, "token", "revoke", made["id"])
+    assert revoked.out == f"{made['id']} lets nobody in any more\n"
+    status, headers, problem = await asked(here, path_of(pull), made["token"])
+    assert (status, problem["detail"]) == (401, BAD_TOKEN)
+    assert headers["WWW-Authenticate"] == 'Bearer realm="nightjar", error="invalid_token"'
+
+
+@pytest.mark.parametrize(
+    "sent", ["Bearer x", "Bearer " + "x" * 3000, "Basic b2N0b2NhdDpo", "Bearer", "Bearer nightjar_0_0", "bearer \xe9"]
+)
+async def test_a_bad_token_is_refused_for_a_public_repository_too(here: Town, sent: str) -> None:
+    """A CI whose token has expired hears of it, instead of a share of the quota that runs out now and then."""
+    status, _, problem = await asked(here, path_of(), Authorization=sent)
+    assert (status, problem["detail"]) == (401, BAD_TOKEN)
+
+
+async def test_a_public_repository_can_be_kept_from_strangers(tmp_path: Path) -> None:
+    config = f"{CONFIG}    api: {{private: true}}\n"
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
+        assert (await asked(here, path_of(route="timers")))[0] == 401
+        made = await created(tmp_path, "octocat/compiler")
+        assert (await asked(here, path_of(route="timers"), made["token"]))[0] == 200
+
+
+async def test_a_private_repository_can_be_opened_to_whoever_reaches_the_api(tmp_path: Path) -> None:
+    config = f"{CONFIG}    api: {{private: false}}\n"
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
+        here.repo.private = True
+        assert (await asked(here, path_of(route="timers")))[0] == 200
+
+
+async def test_ci_decide_shows_its_token(here: Town, tmp_path: Path) -> None:
+    here.repo.private = True
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    made = await created(tmp_path, "octocat/compiler", "--expires", "90d")
+    arguments = ("ci", "decide", "--pr", str(pull.number), "--repo", "octocat/compiler")
+    decided = await command(tmp_path, *arguments, NIGHTJAR_URL=here.url, NIGHTJAR_TOKEN=made["token"])
+    assert "SKIP_SLOW_TESTS=true" in decided.out
+    assert "Fallback" not in decided.err
+    refused = await command(tmp_path, *arguments, NIGHTJAR_URL=here.url)
+    assert "SKIP_SLOW_TESTS=false" in refused.out
+    assert f"Fallback: the bot answered 401: {NO_TOKEN[:60]}" in refused.err
+    expired = await command(tmp_path, *arguments, NIGHTJAR_URL=here.url, NIGHTJAR_TOKEN=made["token"][:-1])
+    assert f"Fallback: the bot answered 401: {BAD_TOKEN[:60]}" in expired.err
+    for finished in (decided, refused, expired):
+        assert made["token"][:-1] not in finished.out + finished.err
+
+
+async def test_strangers_spend_a_small_share_of_the_quota_and_programs_with_a_token_are_none(tmp_path: Path) -> None:
+    config = f"http: {{anonymous_percent: 2}}\n{CONFIG}"
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
+        here.github.rate_limits.limit = 500
+        assert (await asked(here, path_of()))[0] == 404
+        made = await created(tmp_path, "octocat/compiler")
+        here.github.requests.clear()
+        paths = [path_of(route=f"pulls/{number}/decision") for number in range(1_000, 1_020)]
+        statuses = [(await asked(here, path))[0] for path in paths]
+        assert statuses == [404] * 9 + [503] * 11
+        assert here.github.requests.count("GET", "/repos/{owner}/{repo}/pulls/{pull_number}") == 9
+        status, headers, _ = await asked(here, paths[-1])
+        assert (status, int(headers["Retry-After"]) > 0) == (503, True)
+        assert (await asked(here, paths[0]))[0] == 404
+        assert (await asked(here, paths[-1], made["token"]))[0] == 404
+
+
+async def test_ci_decide_shows_its_token_to_no_address_out_of_a_pull_request(here: Town, tmp_path: Path) -> None:
+    """An app.yaml in the folder that is built is the pull request's own."""
+    here.repo.private = True
+    made = await created(tmp_path, "octocat/compiler")
+    config = tmp_path / "app.yaml"
+    config.write_text(f"public_url: {here.url}\n{CONFIG}")
+    arguments = ("ci", "decide", "--pr", "1", "--repo", "octocat/compiler")
+    found = await run(*arguments, env={"NIGHTJAR_TOKEN": made["token"]}, cwd=tmp_path)
+    assert "the bot answered 401" in found.err
+    named = await run(*arguments, "--config", "app.yaml", env={"NIGHTJAR_TOKEN": made["token"]}, cwd=tmp_path)
+    assert "the bot answered 404" in named.err
+
+
+async def test_ci_decide_sends_no_token_over_a_line_that_others_can_read(tmp_path: Path) -> None:
+    token = "nightjar_000000000000_" + "0" * 64
+    arguments = ("ci", "decide", "--pr", "1", "--repo", "octocat/compiler", "--api", "http://ci.example.org")
+    finished = await command(tmp_path, *arguments, NIGHTJAR_TOKEN=token)
+    assert (finished.status, "SKIP_CI=false" in finished.out) == (0, True)
+    assert "NIGHTJAR_TOKEN is not sent to http://ci.example.org" in finished.err
+    assert token not in finished.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["create", "octocat/elsewhere"], 1, "app.yaml does not name octocat/elsewhere"),
+        (["create", "octocat"], 2, "must be OWNER/NAME"),
+        (["create", "octocat/compiler", "--expires", "0d"], 2, "must be a number of days from 1d to 3650d, or never"),
+        (["create", "octocat/compiler", "--expires", "4000d"], 2, "must be a number of days"),
+        (["create", "octocat/compiler", "--note", "x" * 101], 2, "at most 100 characters"),
+        (["revoke", "000000000000"], 1, "there is no token with the id 000000000000; `nightjar token list` shows their ids"),
+    ],
+)
+async def test_what_is_wrong_with_a_command_is_said(
+    here: Town, tmp_path: Path, arguments: list[str], status: int, said: str
+) -> None:
+    finished = await command(tmp_path, "token", *arguments)
+    assert (finished.status, finished.out) == (status, "")
+    assert said in " ".join(finished.err.split())
+
+
+async def test_a_token_is_shown_once_and_alone(here: Town, tmp_path: Path) -> None:
+    finished = await command(tmp_path, "token", "create", "octocat/compiler", "--expires", "never")
+    (token,) = finished.out.splitlines()
+    assert "only time that the token is shown" in finished.err
+    assert token not in finished.err
+    assert (await asked(here, path_of(route="timers"), token))[0] == 200
+    (listed,) = json.loads((await command(tmp_path, "token", "list", "--json")).out)
+    assert listed["expires_at"] is None
+
+
+async def test_the_document_says_which_routes_take_a_token(here: Town) -> None:
+    _, _, document = await asked(here, "/api/v1/openapi.json")
+    (name,) = document["components"]["securitySchemes"]
+    assert document["components"]["securitySchemes"][name]["scheme"] == "bearer"
+    for path, operations in document["paths"].items():
+        for described in operations.values():
+            of_a_repository = path.startswith("/api/v1/repos/{owner}/{repo}/")
+            assert described.get("security", []) == ([{}, {name: []}] if of_a_repository else [])
+            assert ("401" in described["responses"]) == (of_a_repository or path == "/webhook")
