@@ -15,7 +15,7 @@ import click
 from bot.cli_support import AS_WRITTEN, REPOSITORY, config_option, json_option, stopping_at_faults
 from bot.config import load_config
 from bot.engine.service import Engine
-from bot.engine.tokens import API, Token, Tokens
+from bot.engine.tokens import API, StoredToken, TokenStore
 from bot.errors import UserError
 from bot.serve import start_logging
 from bot.settings import DatabaseSettings
@@ -116,12 +116,12 @@ def revoke(token_id: str, as_json: bool) -> None:
     click.echo(json.dumps({"id": token_id, "revoked": True}) if as_json else REVOKED.format(id=token_id))
 
 
-async def _create(repository: str, days: int, note: str) -> tuple[str, Token]:
+async def _create(repository: str, days: int, note: str) -> tuple[str, StoredToken]:
     async with _engine() as engine:
         return await api_tokens(engine).create(repository, seconds=days * DAY if days else None, note=note)
 
 
-async def _all() -> Sequence[Token]:
+async def _all() -> Sequence[StoredToken]:
     async with _engine(must_exist=True) as engine:
         return await api_tokens(engine).all()
 
@@ -131,9 +131,9 @@ async def _revoke(token_id: str) -> bool:
         return await api_tokens(engine).revoke(token_id)
 
 
-def api_tokens(engine: Engine) -> Tokens:
+def api_tokens(engine: Engine) -> TokenStore:
     """Return the tokens that let programs read the API."""
-    return Tokens(engine.database.connector, API)
+    return TokenStore(engine.database.connector, API)
 
 
 def _engine(*, must_exist: bool = False) -> Engine:
@@ -145,14 +145,14 @@ def _engine(*, must_exist: bool = False) -> Engine:
     return engine
 
 
-def _row(one: Token) -> tuple[str, ...]:
+def _row(one: StoredToken) -> tuple[str, ...]:
     expires = NEVER if one.expires_at is None else _moment(one.expires_at)
     if one.expired(time.time()):
         expires += " (expired)"
     return (one.id, one.subject, _moment(one.created_at), expires, one.note)
 
 
-def _as_json(one: Token) -> dict[str, str | None]:
+def _as_json(one: StoredToken) -> dict[str, str | None]:
     return {
         "id": one.id,
         "repository": one.subject,

@@ -27,7 +27,7 @@ from bot.dialogue import Dialogue
 from bot.doctor.doctor import Doctor, HealthWatch
 from bot.engine.budget import Budget
 from bot.engine.service import Engine, Pace
-from bot.engine.tokens import API, Tokens
+from bot.engine.tokens import API, TokenStore
 from bot.errors import StartError
 from bot.following.kept import NIGHTLY, Kept
 from bot.github.app import GitHubApp
@@ -51,7 +51,7 @@ from bot.settings import DatabaseSettings, Settings
 from bot.texts import help_text
 from bot.timers import MINUTELY, Timers, TimerState, timer_states
 from bot.visibility import Visibility
-from bot.web.access import Access
+from bot.web.access import ApiAccess
 from bot.web.app import Parts, create_app, create_runner
 from bot.web.bodies import Bodies
 from bot.web.connections import Connections, Door, connections_allowed
@@ -299,7 +299,9 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
     return Parts(
         inbox=bot.engine,
         connections=connections,
-        access=Access(Tokens(bot.engine.database.connector, API).verify, Visibility(bot.config, github_for).is_public),
+        access=ApiAccess(
+            TokenStore(bot.engine.database.connector, API).verify, Visibility(bot.config, github_for).is_public
+        ),
         bodies=Bodies(bot.config.http.megabytes_in_flight * MEGABYTE, MAX_BODY),
         secrets=[secret.get_secret_value().encode() for secret in bot.settings.webhook_secrets],
         checks=[

@@ -42,7 +42,7 @@ def subject(world: World, clock: list[float], text: str = "repositories:\n  octo
     app = world.pipeline.app
 
     async def github_for(repository: str) -> GitHub:
-        return app.installation(await app.installation_for(repository))
+        return await app.reader(repository)
 
     return Visibility(parse_config(text.encode(), "app.yaml"), github_for, lambda: clock[0])
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 import secrets
 import time
 from collections.abc import Callable
@@ -17,12 +16,14 @@ from typing import Any, LiteralString
 
 from procrastinate.connector import BaseAsyncConnector
 
+from bot.patterns import Pattern
+
 API: LiteralString = "api"
 """The scope of tokens that read `/api/v1` of a repository; the subject is its `owner/name`."""
 
 ID_BYTES, SECRET_BYTES = 6, 32
 PREFIX = "nightjar"
-_TOKEN = re.compile(rf"{PREFIX}_([0-9a-f]{{{2 * ID_BYTES}}})_[0-9a-f]{{{2 * SECRET_BYTES}}}")
+_TOKEN = Pattern(rf"{PREFIX}_([0-9a-f]{{{2 * ID_BYTES}}})_[0-9a-f]{{{2 * SECRET_BYTES}}}")
 
 CREATE: LiteralString = """
 INSERT INTO nightjar_tokens (id, scope, subject, digest, note, created_at, expires_at)
@@ -36,7 +37,7 @@ NO_DIGEST = "0" * 64
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class StoredToken:
     """What is known of a token: `subject` is what it is for, in small letters. Moments are seconds since 1970."""
 
     id: str
@@ -50,7 +51,7 @@ class Token:
         return self.expires_at is not None and now >= self.expires_at
 
 
-class Tokens:
+class TokenStore:
     """The tokens of one scope, such as `api`, in the engine's database; `now` is in seconds since 1970.
 
     All methods raise ConnectorException when the database cannot be reached.
@@ -63,11 +64,11 @@ class Tokens:
         self._scope = scope
         self._now = now
 
-    async def create(self, subject: str, *, seconds: float | None, note: str = "") -> tuple[str, Token]:
+    async def create(self, subject: str, *, seconds: float | None, note: str = "") -> tuple[str, StoredToken]:
         """Make a token that is valid for so many seconds, None: until it is revoked. Returns its text, once, and it."""
         now = self._now()
         expires_at = now + seconds if seconds is not None else None
-        token = Token(secrets.token_hex(ID_BYTES), subject.lower(), note, now, expires_at)
+        token = StoredToken(secrets.token_hex(ID_BYTES), subject.lower(), note, now, expires_at)
         text = f"{PREFIX}_{token.id}_{secrets.token_hex(SECRET_BYTES)}"
         await self._connector.execute_query_async(
             CREATE,
@@ -81,7 +82,7 @@ class Tokens:
         )
         return text, token
 
-    async def verify(self, text: str) -> Token | None:
+    async def verify(self, text: str) -> StoredToken | None:
         """Return the token whose text this is, None if there is none, or it has expired."""
         form = _TOKEN.fullmatch(text)
         if form is None:
@@ -94,7 +95,7 @@ class Tokens:
         token = _token(row)
         return None if token.expired(self._now()) else token
 
-    async def all(self) -> list[Token]:
+    async def all(self) -> list[StoredToken]:
         """Return all tokens of the scope, by what they are for and then by age."""
         return [_token(row) for row in await self._connector.execute_query_all_async(LIST, scope=self._scope)]
 
@@ -108,5 +109,5 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _token(row: dict[str, Any]) -> Token:
-    return Token(row["id"], row["subject"], row["note"], row["created_at"], row["expires_at"])
+def _token(row: dict[str, Any]) -> StoredToken:
+    return StoredToken(row["id"], row["subject"], row["note"], row["created_at"], row["expires_at"])

@@ -6,7 +6,6 @@ A stranger gets the same answer for a private repository as for one that this bo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Protocol
@@ -15,6 +14,7 @@ from aiohttp import web
 from procrastinate.exceptions import ConnectorException
 
 from bot.github.ranks import Rank, ranked
+from bot.patterns import Pattern
 from bot.web.openapi import Operation, problem
 from bot.web.problems import Problem
 from bot.web.repositories import RETRY_SECONDS, UNAVAILABLE, repository_of
@@ -32,7 +32,7 @@ BAD_TOKEN = (
 )
 FORGOTTEN = "{path} is below {api} and says neither of which repository it is nor that it is public"
 
-_BEARER = re.compile(r"bearer +([!-~]{1,500}) *", re.I)
+_BEARER = Pattern(r"(?i:bearer) +([!-~]{1,500}) *")
 
 
 class TokenHolder(Protocol):
@@ -48,7 +48,7 @@ VerifyToken = Callable[[str], Awaitable[TokenHolder | None]]
 IsPublic = Callable[[str], Awaitable[bool]]
 
 
-class Access:
+class ApiAccess:
     """Decide who may read about a repository."""
 
     def __init__(self, verify: VerifyToken, is_public: IsPublic) -> None:

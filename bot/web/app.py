@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from bot.health import HealthCheck
 from bot.metrics import Metrics
 from bot.web import api, following, health, help, last_good, nightly, results, timers
-from bot.web.access import Access
+from bot.web.access import ApiAccess
 from bot.web.bodies import Bodies, answer_without_the_body
 from bot.web.connections import IDLE_SECONDS, Connections, Malformed
 from bot.web.openapi import Answer, Operation, Parameter, document, problem
@@ -57,7 +57,7 @@ class Parts:
     inbox: Inbox
     bodies: Bodies
     connections: Connections
-    access: Access
+    access: ApiAccess
     secrets: Sequence[bytes]
     checks: Sequence[HealthCheck]
     refresh: Callable[[], Awaitable[None]]

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bot.engine.database import Database
-from bot.engine.tokens import Token, Tokens
+from bot.engine.tokens import StoredToken, TokenStore
 from tests.postgres import PostgresServer  # noqa: F401  (its fixtures)
 
 DAY = 86_400.0
@@ -29,13 +29,13 @@ def clock() -> list[float]:
 
 
 @pytest.fixture
-def tokens(database: Database, clock: list[float]) -> Tokens:
-    return Tokens(database.connector, "api", now=lambda: clock[0])
+def tokens(database: Database, clock: list[float]) -> TokenStore:
+    return TokenStore(database.connector, "api", now=lambda: clock[0])
 
 
-async def test_a_token_is_known_by_its_text_for_as_long_as_it_is_valid(tokens: Tokens, clock: list[float]) -> None:
+async def test_a_token_is_known_by_its_text_for_as_long_as_it_is_valid(tokens: TokenStore, clock: list[float]) -> None:
     text, made = await tokens.create("Octocat/Compiler", seconds=DAY, note="Jenkins")
-    assert made == Token(made.id, "octocat/compiler", "Jenkins", clock[0], clock[0] + DAY)
+    assert made == StoredToken(made.id, "octocat/compiler", "Jenkins", clock[0], clock[0] + DAY)
     assert re.fullmatch(rf"nightjar_{made.id}_[0-9a-f]{{64}}", text)
     clock[0] += DAY - 0.5
     assert await tokens.verify(text) == made
@@ -44,7 +44,7 @@ async def test_a_token_is_known_by_its_text_for_as_long_as_it_is_valid(tokens: T
     assert await tokens.all() == [made]
 
 
-async def test_one_that_never_expires_is_valid_until_it_is_revoked(tokens: Tokens, clock: list[float]) -> None:
+async def test_one_that_never_expires_is_valid_until_it_is_revoked(tokens: TokenStore, clock: list[float]) -> None:
     text, made = await tokens.create("octocat/compiler", seconds=None)
     clock[0] += 36_500 * DAY
     assert await tokens.verify(text) == made
@@ -54,7 +54,7 @@ async def test_one_that_never_expires_is_valid_until_it_is_revoked(tokens: Token
 
 
 @pytest.mark.parametrize("change", ["first", "last", "id", "case", "more", "less"])
-async def test_nothing_but_the_text_itself_is_the_token(tokens: Tokens, change: str) -> None:
+async def test_nothing_but_the_text_itself_is_the_token(tokens: TokenStore, change: str) -> None:
     text, made = await tokens.create("octocat/compiler", seconds=DAY)
     start = text.index("_", 9) + 1
     other = {
@@ -68,8 +68,8 @@ async def test_nothing_but_the_text_itself_is_the_token(tokens: Tokens, change: 
     assert await tokens.verify(other) is None
 
 
-async def test_a_token_of_another_scope_is_none_of_these(tokens: Tokens, database: Database) -> None:
-    labs = Tokens(database.connector, "lab")
+async def test_a_token_of_another_scope_is_none_of_these(tokens: TokenStore, database: Database) -> None:
+    labs = TokenStore(database.connector, "lab")
     text, made = await labs.create("example-lab", seconds=None)
     assert await tokens.verify(text) is None
     assert await tokens.all() == []
@@ -77,7 +77,7 @@ async def test_a_token_of_another_scope_is_none_of_these(tokens: Tokens, databas
     assert await labs.verify(text) == made
 
 
-async def test_the_text_is_nowhere_in_the_database(tokens: Tokens, database: Database) -> None:
+async def test_the_text_is_nowhere_in_the_database(tokens: TokenStore, database: Database) -> None:
     text, made = await tokens.create("octocat/compiler", seconds=DAY)
     (row,) = await database.connector.execute_query_all_async("SELECT * FROM nightjar_tokens")
     assert row["digest"] == hashlib.sha256(text.encode()).hexdigest()

@@ -20,7 +20,7 @@ from bot.health import HealthCheck
 from bot.metrics import Metrics
 from bot.results.listing import Asked
 from bot.results.state import Run
-from bot.web.access import Access
+from bot.web.access import ApiAccess
 from bot.web.app import Parts, create_app, create_runner
 from bot.web.bodies import IN_FLIGHT, Bodies
 from bot.web.connections import Connections, Door
@@ -137,7 +137,7 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT) -> AsyncI
                 inbox=engine,
                 bodies=bodies,
                 connections=connections,
-                access=Access(verify, is_public),
+                access=ApiAccess(verify, is_public),
                 secrets=[SECRET, NEXT_SECRET],
                 checks=[
                     HealthCheck("engine", engine.ready),
