@@ -35,6 +35,14 @@ LAZY = {
 }
 
 
+metrics_option = click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    default=None,
+    help="Serve /metrics here, with /healthz and /readyz, and not on the main port; 0 takes a free one.",
+)
+
+
 @click.group(
     cls=LazyGroup, lazy=LAZY, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
@@ -66,13 +74,14 @@ def cli() -> None:
     show_default=True,
     help='The port to listen on; 0 takes a free one, which the log line "serving" names.',
 )
-def serve(config_path: Path, host: str, port: int) -> None:
+@metrics_option
+def serve(config_path: Path, host: str, port: int, metrics_port: int | None) -> None:
     """Serve webhooks, and work: webhook server, worker and timers in one process.
 
     The log goes to standard error, as JSON lines unless that is a terminal. SIGTERM and SIGINT end the process when
     what is in progress has ended; a second one ends it at once, and nothing is lost by that.
     """
-    _run(config_path, host, port)
+    _run(config_path, host, port, metrics_port)
 
 
 @cli.command(
@@ -83,23 +92,25 @@ def serve(config_path: Path, host: str, port: int) -> None:
     """,
 )
 @config_option
-def worker(config_path: Path) -> None:
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address of --metrics-port.")
+@metrics_option
+def worker(config_path: Path, host: str, metrics_port: int | None) -> None:
     """Work without serving webhooks: a further replica on the same PostgreSQL database."""
-    _run(config_path)
+    _run(config_path, host, None, metrics_port)
 
 
-def _run(config_path: Path, host: str = "", port: int | None = None) -> None:
+def _run(config_path: Path, host: str, port: int | None, metrics_port: int | None) -> None:
     """Work, and serve where there is a port. What a server consists of is imported for a server alone."""
     from bot.config import load_config
     from bot.serve import Address, run_until_stopped, start_logging
     from bot.settings import Settings
 
-    address = Address(host, port) if port is not None else None
+    address, metrics = (Address(host, number) if number is not None else None for number in (port, metrics_port))
     with stopping_at_faults():
         config = load_config(config_path)
         settings = Settings.from_environment()
         start_logging(settings)
-        asyncio.run(run_until_stopped(config, settings, address))
+        asyncio.run(run_until_stopped(config, settings, address, metrics=metrics))
 
 
 @cli.command(

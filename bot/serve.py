@@ -52,7 +52,7 @@ from bot.texts import help_text
 from bot.timers import MINUTELY, Timers, TimerState, timer_states
 from bot.visibility import Visibility
 from bot.web.access import ApiAccess
-from bot.web.app import Parts, create_app, create_runner
+from bot.web.app import Parts, create_app, create_metrics_app, create_runner
 from bot.web.bodies import Bodies
 from bot.web.connections import Connections, Door, connections_allowed
 from bot.web.webhook import MAX_BODY
@@ -172,10 +172,11 @@ async def open_bot(
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A bot at work. `port` is 0 where it does not serve; `worker` ends only when it is stopped or broken."""
+    """A bot at work. A port is 0 where nothing is served; `worker` ends only when it is stopped or broken."""
 
     bot: Bot
     port: int
+    metrics_port: int
     worker: asyncio.Task[None]
 
 
@@ -187,26 +188,27 @@ async def running(
     allowance: Allowance | None = None,
     now: Callable[[], float] = time.time,
     pace: Pace | None = None,
+    metrics: Address | None = None,
 ) -> AsyncIterator[Running]:
-    """Work, and serve webhooks where an address is given, while the block runs.
+    """Work, and serve webhooks where an address is given, while the block runs; `metrics` is where /metrics is then.
 
     In the order of a stop: no new requests, those in flight answered, no new jobs, those in progress ended or left to
     be done again, everything closed. Raises DatabaseError and `StartError`.
     """
     async with open_bot(config, settings, allowance, now, pace) as bot:
         await bot.engine.recover()
-        runner = await _listen(bot, address) if address is not None else None
+        doors = await _open_doors(bot, address, metrics)
         worker = asyncio.create_task(bot.engine.run(), name="engine")
         listening = [asyncio.create_task(queue.run(bot.results.watch.heard)) for queue in bot.results.queues]
         listening.append(asyncio.create_task(bot.watch.run(), name="doctor"))
-        if runner is None:
+        if address is None:
             log.info("working", version=VERSION, database=bot.engine.database.name)
         try:
-            yield Running(bot, runner.addresses[0][1] if runner is not None else 0, worker)
+            port, metrics_port = (door.addresses[0][1] if door else 0 for door in doors)
+            yield Running(bot, port, metrics_port, worker)
         finally:
             log.info("stopping")
-            if runner is not None:
-                await runner.cleanup()
+            await _close(doors)
             for task in listening:
                 task.cancel()
             await asyncio.gather(*listening, return_exceptions=True)
@@ -214,13 +216,17 @@ async def running(
 
 
 async def run_until_stopped(
-    config: Config, settings: Settings, address: Address | None, pace: Pace | None = None
+    config: Config,
+    settings: Settings,
+    address: Address | None,
+    pace: Pace | None = None,
+    metrics: Address | None = None,
 ) -> None:
     """Work until SIGTERM or SIGINT; a second signal ends at once. Raises DatabaseError and `StartError`."""
     give_way_sooner()
     return_freed_memory()
     with _stop_signals() as stop:
-        async with running(config, settings, address, pace=pace) as at_work:
+        async with running(config, settings, address, pace=pace, metrics=metrics) as at_work:
             await _first(stop.wait(), at_work.worker)
     log.info("stopped")
 
@@ -244,10 +250,37 @@ async def _first(stop: Coroutine[None, None, object], worker: asyncio.Task[None]
         raise StartError(ENDED)
 
 
-async def _listen(bot: Bot, address: Address) -> web.AppRunner:
-    """Open the port and say so in the log: that line is how the chosen port is learnt."""
-    connections = Connections(connections_allowed(bot.config.http.connections))
-    runner = create_runner(create_app(_parts(bot, connections)))
+Doors = tuple[web.AppRunner | None, web.AppRunner | None]
+"""What serves webhooks and the API, and what serves /metrics on a port of its own."""
+
+
+async def _open_doors(bot: Bot, address: Address | None, metrics: Address | None) -> Doors:
+    """Open the ports and say so in the log: those lines are how a chosen port is learnt."""
+    most = connections_allowed(bot.config.http.connections)
+    main, other = Connections(most), Connections(most)
+    parts = replace(_parts(bot, main), metrics_here=metrics is None)
+    serving = await _listen(create_app(parts), address, main) if address else None
+    try:
+        measuring = await _listen(create_metrics_app(parts, other), metrics, other) if metrics else None
+    except StartError:
+        await _close((serving, None))
+        raise
+    for event, runner in (("serving metrics", measuring), ("serving", serving)):
+        if runner is not None:
+            host, port = runner.addresses[0][:2]
+            log.info(event, version=VERSION, host=host, port=port, database=bot.engine.database.name)
+    return serving, measuring
+
+
+async def _close(doors: Doors) -> None:
+    for runner in doors:
+        if runner is not None:
+            await runner.cleanup()
+
+
+async def _listen(app: web.Application, address: Address, connections: Connections) -> web.AppRunner:
+    """Open a port. Raises `StartError`."""
+    runner = create_runner(app)
     await runner.setup()
     try:
         await Door(runner, address.host, address.port, connections).start()
@@ -257,8 +290,6 @@ async def _listen(bot: Bot, address: Address) -> web.AppRunner:
         number = getattr(error, "errno", None) or 0
         reason = (os.strerror(number) if number > 0 else getattr(error, "strerror", None) or str(error)).lower()
         raise StartError(CANNOT_LISTEN.format(host=address.host, port=address.port, reason=reason)) from None
-    host, port = runner.addresses[0][:2]
-    log.info("serving", version=VERSION, host=host, port=port, database=bot.engine.database.name)
     return runner
 
 

@@ -60,18 +60,23 @@ class BotProcess:
 
     async def start(self) -> BotProcess:
         """Start it and wait until it serves. Raises AssertionError with its output when it does not."""
-        self._ready = asyncio.Event()
-        self._process = await self._spawn(
-            self.module, *self._arguments(), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-        )
-        self._reader = asyncio.create_task(self._read(self._process))
-        waits = {asyncio.create_task(self._ready.wait()), asyncio.create_task(self._process.wait())}
+        process = await self.spawn()
+        waits = {asyncio.create_task(self._ready.wait()), asyncio.create_task(process.wait())}
         _, pending = await asyncio.wait(waits, timeout=STARTS_WITHIN, return_when=asyncio.FIRST_COMPLETED)
         for task in pending:
             task.cancel()
         if not self._ready.is_set():
             raise AssertionError("the bot did not start:\n" + "\n".join(self.output[-20:]))
         return self
+
+    async def spawn(self) -> asyncio.subprocess.Process:
+        """Start it, and read what it logs."""
+        self._ready = asyncio.Event()
+        self._process = await self._spawn(
+            self.module, *self._arguments(), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        self._reader = asyncio.create_task(self._read(self._process))
+        return self._process
 
     async def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run another `nightjar` command beside it; returns the exit code, standard output and standard error."""

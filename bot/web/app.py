@@ -72,11 +72,12 @@ class Parts:
     """The names that address the bot in a text."""
     commands: str
     """What `GET /help` shows, in Markdown."""
+    metrics_here: bool = True
+    """Whether `/metrics` is served beside everything else."""
 
 
 def create_app(parts: Parts) -> web.Application:
     """Return the application; raise `ValueError` where `parts.secrets` holds no secret."""
-    app = web.Application(middlewares=[parts.connections.middleware(), answer_problems])
     described = b""
 
     async def openapi(_: web.Request) -> web.Response:
@@ -84,7 +85,8 @@ def create_app(parts: Parts) -> web.Application:
 
     operations = [
         _webhook(Webhook(parts.inbox, parts.bodies, parts.secrets, parts.metrics, parts.mentions)),
-        *health.operations(parts.checks, parts.refresh, parts.metrics),
+        *health.operations(parts.checks),
+        *([_metrics(parts)] if parts.metrics_here else []),
         *api.operations(parts.decide),
         results.operation(parts.runs),
         timers.operation(parts.timers),
@@ -95,6 +97,16 @@ def create_app(parts: Parts) -> web.Application:
     ]
     operations = [parts.access.guarded(operation) for operation in operations]
     described = json.dumps(document(operations, parts.version)).encode()
+    return _application(operations, parts.connections)
+
+
+def create_metrics_app(parts: Parts, connections: Connections) -> web.Application:
+    """Return what is served on a port of its own: `/metrics`, and the health of the process."""
+    return _application([*health.operations(parts.checks), _metrics(parts)], connections)
+
+
+def _application(operations: Sequence[Operation], connections: Connections) -> web.Application:
+    app = web.Application(middlewares=[connections.middleware(), answer_problems])
     for operation in operations:
         # HEAD is what GET is, without the content (RFC 9110, 9.3.2).
         for method in ("GET", "HEAD") if operation.method == "GET" else (operation.method,):
@@ -128,6 +140,10 @@ def _http_log() -> logging.Logger:
     http_log = logging.getLogger("bot.web.http")
     http_log.filters[:] = [Malformed()]
     return http_log
+
+
+def _metrics(parts: Parts) -> Operation:
+    return health.metrics_operation(parts.checks, parts.refresh, parts.metrics)
 
 
 def _webhook(webhook: Webhook) -> Operation:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from aiohttp import web
 from pydantic import BaseModel
 
+from bot.github.auth import SingleFlight
 from bot.health import HealthCheck, health_of
 from bot.metrics import Metrics
 from bot.web.openapi import Answer, Operation
 
+PAUSE_SHARE = 9
+"""After the gauges were read, they are not read again for this many times as long."""
 OK, NOT_READY = "ok", "not ready"
 
 
@@ -22,10 +27,41 @@ class HealthAnswer(BaseModel):
     warnings: dict[str, str] = {}
 
 
-def operations(
-    checks: Sequence[HealthCheck], refresh: Callable[[], Awaitable[None]], metrics: Metrics
-) -> list[Operation]:
-    """Return the routes; `refresh` reads the queue's gauges from the database before they are shown."""
+class SparingRefresh:
+    """Read gauges once for all who ask at a time, and for at most a tenth of the time: anybody may ask.
+
+    `clock` is in seconds from anywhere.
+    """
+
+    def __init__(
+        self,
+        refresh: Callable[[], Awaitable[None]],
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._refresh = refresh
+        self._clock = clock
+        self._sleep = sleep
+        self._not_before = clock()
+        self._flights: SingleFlight[None, None] = SingleFlight()
+
+    async def __call__(self) -> None:
+        """Return once the gauges were read."""
+        await self._flights.do(None, self._once)
+
+    async def _once(self) -> None:
+        if (pause := self._not_before - self._clock()) > 0:
+            await self._sleep(pause)
+        began = self._clock()
+        try:
+            await self._refresh()
+        finally:
+            ended = self._clock()
+            self._not_before = ended + PAUSE_SHARE * (ended - began)
+
+
+def operations(checks: Sequence[HealthCheck]) -> list[Operation]:
+    """Return the routes that tell whether the process lives and can work."""
 
     async def healthz(_: web.Request) -> web.Response:
         return _answer(200, HealthAnswer(status=OK))
@@ -37,12 +73,6 @@ def operations(
             return _answer(503, HealthAnswer(status=NOT_READY, reason=health.reason, warnings=warnings))
         return _answer(200, HealthAnswer(status=OK, warnings=warnings))
 
-    async def exposition(request: web.Request) -> web.Response:
-        await refresh()
-        metrics.health([check.name for check in checks], health_of(checks))
-        text, content_type = metrics.exposition(request.headers.get("Accept", ""))
-        return web.Response(body=text, headers={"Content-Type": content_type})
-
     return [
         Operation("GET", "/healthz", "Whether the process lives", healthz, {200: Answer("It does", HealthAnswer)}),
         Operation(
@@ -52,14 +82,28 @@ def operations(
             readyz,
             {200: Answer("It can", HealthAnswer), 503: Answer("It cannot, and why", HealthAnswer)},
         ),
-        Operation(
-            "GET",
-            "/metrics",
-            "Measurements in Prometheus' text format",
-            exposition,
-            {200: Answer("The measurements", media_type="text/plain")},
-        ),
     ]
+
+
+def metrics_operation(
+    checks: Sequence[HealthCheck], refresh: Callable[[], Awaitable[None]], metrics: Metrics
+) -> Operation:
+    """Return the route of the measurements; `refresh` reads the queue's gauges from the database before."""
+    sparing = SparingRefresh(refresh)
+
+    async def exposition(request: web.Request) -> web.Response:
+        await sparing()
+        metrics.health([check.name for check in checks], health_of(checks))
+        text, content_type = metrics.exposition(request.headers.get("Accept", ""))
+        return web.Response(body=text, headers={"Content-Type": content_type})
+
+    return Operation(
+        "GET",
+        "/metrics",
+        "Measurements in Prometheus' text format",
+        exposition,
+        {200: Answer("The measurements", media_type="text/plain")},
+    )
 
 
 def _answer(status: int, health: HealthAnswer) -> web.Response:
