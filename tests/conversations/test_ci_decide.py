@@ -137,7 +137,7 @@ async def test_where_the_bot_is_away_or_knows_nothing_everything_runs_and_it_is_
     assert (away.out, unknown.out) == (EVERYTHING, EVERYTHING)
     why = "Fallback: the bot did not answer (no connection to 127.0.0.1:9), so CI runs."
     assert f"# skip_ci=false: {why}" in away.err.splitlines()
-    assert "Fallback: the bot answered 404: There is no such pull request" in unknown.err
+    assert "Fallback: the bot answered 401: There is no public repository" in unknown.err
 
 
 async def test_whom_to_ask_may_be_in_app_yaml_and_where_nobody_is_named_everything_runs(

@@ -178,17 +178,17 @@ async def test_only_what_app_yaml_lists_runs_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path",
+    ("path", "expected"),
     [
-        "/api/v1/repos/octocat/compiler/pulls/77/decision",
-        "/api/v1/repos/octocat/elsewhere/pulls/1/decision",
+        ("/api/v1/repos/octocat/compiler/pulls/77/decision", 404),
+        ("/api/v1/repos/octocat/elsewhere/pulls/1/decision", 401),
     ],
 )
-async def test_what_is_not_there_is_answered_with_problem_details(here: Town, path: str) -> None:
-    """404 as RFC 9457 says."""
+async def test_what_is_not_there_is_answered_with_problem_details(here: Town, path: str, expected: int) -> None:
+    """As RFC 9457 says; of a repository that is not there, what is said of a private one."""
     status, kind, answer = await here.ask(path)
-    assert (status, kind) == (404, "application/problem+json")
-    assert answer["status"] == 404
+    assert (status, kind) == (expected, "application/problem+json")
+    assert answer["status"] == expected
     assert answer["title"]
 
 

@@ -338,7 +338,7 @@ async def test_the_api_and_the_metrics_tell_of_the_timer(place: NightTown) -> No
     (timer,) = after["timers"]
     assert (timer["name"], timer["schedule"]) == ("nightly", str(SCHEDULE))
     assert (timer["outcome"], timer["reason"]) == ("done", f"nightly is made at {sha[:7]}")
-    assert (await place.town.ask("/api/v1/repos/octocat/other/timers"))[0] == 404
+    assert (await place.town.ask("/api/v1/repos/octocat/other/timers"))[0] == 401
     async with aiohttp.ClientSession() as session, session.get(f"{place.town.url}/metrics") as response:
         measured = await response.text()
     about = 'repository="octocat/compiler",timer="nightly"'

@@ -188,5 +188,6 @@ async def test_a_burst_of_questions_from_ci_costs_a_handful_of_requests(here: To
     answers = [await here.ask(path) for _ in range(30)]
     assert {answer["skip_ci"]["reason"] for _, _, answer in answers} == {CODE}
     asked = [f"{r.method} {r.route}" for r in here.github.requests.records if r.token == "installation"]
-    assert asked[:3] == [PULL, FILES, PULL]
+    # The first question of all asks whether the repository is public, too.
+    assert asked[:4] == ["GET /repos/{owner}/{repo}", PULL, FILES, PULL]
     assert len(asked) < 10  # the title once every ten seconds
