@@ -93,7 +93,7 @@ class Site:
 
 
 @asynccontextmanager
-async def running_site(database_url: str, body_bytes: int = IN_FLIGHT) -> AsyncIterator[Site]:
+async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: bool = True) -> AsyncIterator[Site]:
     """Serve the application of an engine that does not work, so that what was stored stays to be looked at."""
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(Engine(database_url))
@@ -125,7 +125,7 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT) -> AsyncI
             return None
 
         async def is_public(repository: str) -> bool:
-            return True
+            return public
 
         async def refresh() -> None:
             backlog = await engine.backlog()
