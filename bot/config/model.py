@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, get_args
 
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -15,7 +15,7 @@ from bot.config.ci_tests import Runtime, SkippedTests, Tests
 from bot.config.commands import Commands
 from bot.config.docker_update import DockerUpdate
 from bot.config.docs_link import DocsLink
-from bot.config.keys import Keys
+from bot.config.keys import Keys, key_types
 from bot.config.last_good import LastGood
 from bot.config.lint import Lint
 from bot.config.merge import Merge
@@ -296,7 +296,8 @@ class RepositoryConfig(Keys):
     @cached_property
     def features(self) -> frozenset[str]:
         """Return the keys of the features that are switched on."""
-        return frozenset(name for name in type(self).model_fields if isinstance(getattr(self, name), Keys))
+        switched = (name for name, kind in key_types(type(self)).items() if Section(switch=True) in get_args(kind))
+        return frozenset(name for name in switched if getattr(self, name) is not None)
 
     def allowed(self, feature: str) -> tuple[Role, ...] | None:
         """Return who may use a feature; None: it leaves no choice, or is off."""
