@@ -62,6 +62,18 @@ class Away(TryAgain):
     patience: float = OUTAGE_PATIENCE
 
 
+class AnswerError(TryAgain):
+    """An answer of GitHub's lacks what it always has. Most likely GitHub is in trouble: try again, as after a 502.
+
+    It is another thing than a delivery that lacks something (`PayloadError`): that stays as it is. `path` is where in
+    the answer.
+    """
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"GitHub's answer: {path}: {problem}")
+        self.path = path
+
+
 class StorageError(Exception):
     """Something could not be stored. Nothing is known to have happened: ask again later."""
 

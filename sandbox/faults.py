@@ -28,6 +28,7 @@ class Fault:
     times: int | None
     skip: int = 0
     late: float = 0
+    text: str | None = None
     hits: int = 0
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     resumed: asyncio.Event | None = None
@@ -86,6 +87,7 @@ class Faults:
         times: int | None = 1,
         skip: int = 0,
         late: float = 0,
+        text: str | None = None,
     ) -> Fault:
         """Add a fault for the next `times` requests of a route (None: all of them), after `skip` that go well.
 
@@ -94,12 +96,13 @@ class Faults:
         `message` is GitHub's sentence, for a 403 its usual one unless another is given. `drop` closes the connection
         without an answer. `delay` waits that many seconds before anything happens.
         `late`: the request takes effect so many seconds, by the sandbox's clock, after the fault stood in for its
-        answer, as of a server that lost only the answer; without a `status` the connection is closed.
+        answer, as of a server that lost only the answer; without a `status` the connection is closed. `text` is a body
+        that GitHub never sends with such a status: HTML, or JSON of another shape.
         """
         if message is None:
             message = NOT_ACCESSIBLE if status == 403 else "Server Error"
         lost = drop is not None or (late > 0 and status is None)
-        fault = Fault(method, route, drop or when, status, lost, headers or {}, message, delay, times, skip, late)
+        fault = Fault(method, route, drop or when, status, lost, headers or {}, message, delay, times, skip, late, text)
         self._faults.append(fault)
         return fault
 

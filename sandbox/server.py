@@ -112,7 +112,7 @@ class Server:
             return None
         if fault.status is None or fault.abandoned:
             return Answer(status=0)
-        return Answer({"message": fault.message}, fault.status, dict(fault.headers))
+        return Answer({"message": fault.message}, fault.status, dict(fault.headers), fault.text)
 
     def _carry_out(self, request: web.Request, template: str, answer: Callable[[], Answer]) -> Answer:
         """Return the route's answer or GitHub's error, keeping what broke the rules."""
@@ -200,6 +200,7 @@ class Server:
         if given.status == 204:
             return web.Response(status=204, headers=headers)
         kind = "application/json" if given.text is None else "application/vnd.github.raw+json"
+        kind = headers.popone("Content-Type", kind)
         return web.Response(text=text, status=given.status, headers=headers, content_type=kind, charset="utf-8")
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import aiohttp
-from gidgethub import GitHubBroken
+from gidgethub import BadRequest, GitHubBroken
 from procrastinate import BaseRetryStrategy, RetryDecision
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
@@ -18,7 +18,7 @@ from procrastinate.types import JSONDict
 from sqlalchemy import exc as database
 
 from bot.errors import Away, PayloadError, Refusal, StorageError, TryAgain, UserError
-from bot.github.errors import is_refusal
+from bot.github.errors import is_not_found, is_refusal
 from bot.writes import LookAgain
 
 FIRST_WAIT = 1.0
@@ -30,6 +30,9 @@ JITTER = 0.25
 
 MAX_TRIES = 12
 """Tries of what the world was not ready for: about half an hour."""
+
+MAX_MISSING_TRIES = 6
+"""Tries of what GitHub answers with 404 although nothing says that it may be missing: about half a minute."""
 
 MAX_FAULT_TRIES = 3
 """Tries of what failed by a fault of ours: the same code will most likely fail again."""
@@ -149,6 +152,9 @@ def is_final(error: BaseException) -> bool:
 
 def next_try(error: BaseException, tries: Tries, now: float) -> float | None:
     """Return in how many seconds to try again, or None if `error` is final after these earlier tries."""
+    if is_not_found(error) and isinstance(error, BadRequest):
+        # What a delivery is about was there when GitHub sent it; parts of GitHub lag behind others.
+        return _back_off(tries.faults) if tries.faults + 1 < MAX_MISSING_TRIES else None
     if is_final(error):
         return None
     if isinstance(error, Away):

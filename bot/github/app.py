@@ -22,11 +22,13 @@ from bot.github.auth import (
     TokenKey,
 )
 from bot.github.breaker import Breakers
-from bot.github.client import TIMEOUT, GitHub, Observer, Unobserved, Wire
+from bot.github.client import TIMEOUT, GitHub, Wire
 from bot.github.clock import GitHubClock
 from bot.github.errors import NoSuchApp, NotInstalled, is_forbidden, is_not_found, is_unprocessable
 from bot.github.governor import Governor, SharedBudget, Timing
 from bot.github.limits import Allowance
+from bot.github.observer import Observer, Unobserved
+from bot.github.seen import Seen
 from bot.payload import Payload
 from bot.writes import Writes
 
@@ -86,6 +88,7 @@ class GitHubApp:
             timing=timing,
             clock=GitHubClock(timing.wall),
             breakers=Breakers(timing.clock),
+            seen=Seen(timing.clock),
             timeout=timeout,
         )
         self.app_id = str(app_id)

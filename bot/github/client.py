@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -19,13 +17,16 @@ from gidgethub import RedirectionException, sansio
 from gidgethub.abc import ITERABLE_KEY, JSON_CONTENT_TYPE, JSON_UTF_8_CHARSET, GitHubAPI
 from uritemplate.variable import VariableValue
 
+from bot.errors import AnswerError
 from bot.github.auth import Credentials
 from bot.github.breaker import Breakers
 from bot.github.cache import AnswerCache, revalidated
+from bot.github.call import CALL, Call, UrlVars, calling
 from bot.github.clock import GitHubClock
 from bot.github.download import fetch
 from bot.github.errors import (
     NOT_JSON,
+    ODD_ANSWER,
     Answer,
     AppRefused,
     NotAsked,
@@ -33,16 +34,19 @@ from bot.github.errors import (
     TooManyPages,
     Unavailable,
     UnclearAnswer,
+    Vanished,
     WriteRefused,
     error_of,
     message_of,
 )
 from bot.github.governor import SHORT_WAIT, Governor, Timing
-from bot.github.graphql import data_of, graphql_url, is_mutation, refuses_data
+from bot.github.graphql import data_of, graphql_url, refuses_data
 from bot.github.limits import READ_POINTS, WRITE_POINTS, Demand, resource_of
+from bot.github.observer import Observer, Unobserved
 from bot.github.pages import MAX_PAGES, items_of, with_page_size
 from bot.github.ranks import current_rank
-from bot.patterns import Pattern
+from bot.github.seen import Seen
+from bot.payload import answered
 from bot.writes import Writes
 
 USER_AGENT = "nightjar"
@@ -52,46 +56,12 @@ TRIES = 3
 BACKOFF = 0.2  # seconds before the second try, doubled and with jitter before each further one
 DOUBTS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 """Answers that may be due to the token alone: GitHub did nothing, and the same request may be sent with a new one."""
-ABSOLUTE = "(address from a payload)"
 NOTHING_DECLARED = (
     "this client may not write: plans and pages only read, and an effect declares the permissions that it writes with"
 )
 NO_REDIRECTION = "the answer is no redirection to the file"
 
-# What must not be sent twice though its method says it may: a repeat adds the annotations of a check run again, or is
-# refused because the first one worked. The effects that do these look first, so they are told instead.
-_NOT_REPEATABLE = Pattern(r"/check-runs/\d+$|/pulls/\d+/(merge|update-branch)$|/contents/")
-
-# What may be sent twice though it is a POST: GitHub keeps one reaction of a kind and one label of a name, and nobody
-# sees a tree or a commit that no branch has.
-_REPEATABLE_POST = Pattern(r"/reactions$|/issues/\d+/labels$|/git/(trees|commits)$")
-_REPEATABLE_MUTATION = Pattern(r"\b(addReaction|removeReaction)\b")
-
-UrlVars = Mapping[str, VariableValue] | None
-
 log = structlog.get_logger(__name__)
-
-
-class Observer(Protocol):
-    """Who wants to know what the client does; called for every request, so it must be quick and must not fail."""
-
-    def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Take in one request: `route` is the URL's template, `status` 0 where no answer came."""
-        ...
-
-    def quota(self, installation: str, resource: str, remaining: int, limit: int, reset: int) -> None:
-        """Take in a primary quota: `installation` is its number or `app`, `reset` in seconds since the epoch."""
-        ...
-
-
-class Unobserved:
-    """Nobody wants to know."""
-
-    def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Forget it."""
-
-    def quota(self, installation: str, resource: str, remaining: int, limit: int, reset: int) -> None:
-        """Forget it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,49 +79,7 @@ class Wire:
     """Why GitHub refuses us at this moment, by the kind of credentials; empty while it accepts them."""
     timeout: aiohttp.ClientTimeout = TIMEOUT
     breakers: Breakers = field(default_factory=lambda: Breakers(time.monotonic))
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """What `_request` must know of a request and cannot read from its method and URL."""
-
-    route: str
-    write: bool
-    repeatable: bool
-    once: str = ""
-    """What names a write that must not be sent twice; empty for every other request."""
-    follow: bool = True
-    """Whether a GET goes where GitHub redirects it to."""
-
-    @classmethod
-    def rest(cls, method: str, url: str, url_vars: UrlVars = None) -> _Call:
-        """Return how a REST request is treated."""
-        route = ABSOLUTE if "://" in url else url.split("?")[0].split("{?")[0].split("{&")[0]
-        path = urlsplit(sansio.format_url(url, url_vars)).path
-        pattern = _REPEATABLE_POST if method == "POST" else _NOT_REPEATABLE
-        repeatable = method == "GET" or (pattern.search(path) is not None) == (method == "POST")
-        return cls(route, write=method != "GET", repeatable=repeatable, once="" if repeatable else f"{method} {path}")
-
-    @classmethod
-    def of_graphql(cls, query: str, variables: Mapping[str, Any]) -> _Call:
-        """Return how a GraphQL document is treated: a mutation as a POST, a query as a GET."""
-        write = is_mutation(query)
-        repeatable = not write or _REPEATABLE_MUTATION.search(query) is not None
-        asked = json.dumps([query, variables], sort_keys=True).encode(errors="surrogatepass")
-        once = "" if repeatable else f"POST /graphql {hashlib.sha256(asked).hexdigest()[:16]}"
-        return cls("/graphql", write=write, repeatable=repeatable, once=once)
-
-
-_CALL: ContextVar[_Call] = ContextVar("call")
-
-
-@contextmanager
-def _calling(call: _Call) -> Iterator[None]:
-    token = _CALL.set(call)
-    try:
-        yield
-    finally:
-        _CALL.reset(token)
+    seen: Seen = field(default_factory=lambda: Seen(time.monotonic))
 
 
 class GitHub(GitHubAPI):
@@ -206,17 +134,17 @@ class GitHub(GitHubAPI):
         A wrapped list, `{"total_count": 2, "check_runs": [...]}`, is found by itself or by `iterable_key`. Raises
         `TooManyPages` after `max_pages` rather than end early.
         """
-        call = _Call.rest("GET", url)
+        call = Call.rest("GET", url)
         page: str | None = with_page_size(sansio.format_url(url, url_vars, base_url=self.base_url))
         pages = 0
         while page:
             if pages == max_pages:
                 raise TooManyPages(f"GET {call.route}: more than {max_pages} pages")
-            with _calling(call):
+            with calling(call):
                 data, page, _ = await self._decoded("GET", page, None, b"", accept, extra_headers=extra_headers)
             pages += 1
-            for item in items_of(data, iterable_key):
-                yield item
+            for item in _items(data, iterable_key, call.route):
+                yield answered(item)
 
     async def graphql(self, query: str, *, endpoint: str | None = None, **variables: Any) -> Any:
         """Return the `data` of a GraphQL query or mutation; a mutation is treated as a POST, a query as a GET.
@@ -226,7 +154,7 @@ class GitHub(GitHubAPI):
         headers = sansio.create_headers(self.requester, accept=JSON_UTF_8_CHARSET)
         headers["content-type"] = JSON_UTF_8_CHARSET
         body = json.dumps({"query": query, "variables": variables}).encode()
-        with _calling(_Call.of_graphql(query, variables)):
+        with calling(Call.of_graphql(query, variables)):
             url = endpoint or graphql_url(self._wire.api_url)
             self._refuse_undeclared("POST /graphql")
             async with self._once():
@@ -234,20 +162,19 @@ class GitHub(GitHubAPI):
                 response = await self._queried(url, headers, body)
                 if refuses_data(response) and self._credentials.rejected(shown, HTTPStatus.FORBIDDEN):
                     response = await self._queried(url, headers, body)
-        return data_of(response)
+        return answered(data_of(response))
 
     async def _queried(self, url: str, headers: Mapping[str, str], body: bytes) -> Any:
-        status, answered, content = await self._request("POST", url, headers, body)
-        response = Answer(status, answered, content).json()
-        if response is None:
-            raise Unavailable(f"POST /graphql: {NOT_JSON}", status=status)
+        response = Answer(*await self._request("POST", url, headers, body)).json()
+        if not isinstance(response, Mapping) or not {"data", "errors"} & response.keys():
+            raise Unavailable(f"POST /graphql: {ODD_ANSWER}", answering=True)
         return response
 
     async def post_repeatable(self, url: str, url_vars: UrlVars = None, *, data: Any) -> Any:
         """POST what nobody sees and may happen twice, such as making a token: tried again as a GET would be."""
-        with _calling(_Call(_Call.rest("POST", url, url_vars).route, write=False, repeatable=True)):
-            answered, _, _ = await self._decoded("POST", url, url_vars, data, sansio.accept_format())
-        return answered
+        with calling(Call(Call.rest("POST", url, url_vars).route, write=False, repeatable=True)):
+            made, _, _ = await self._decoded("POST", url, url_vars, data, sansio.accept_format())
+        return made
 
     async def download(self, url: str, url_vars: UrlVars, file: BinaryIO, *, limit: int) -> None:
         """Write the file that GitHub redirects a GET to into `file`, `limit` bytes at most.
@@ -255,7 +182,7 @@ class GitHub(GitHubAPI):
         Raises `TooLong`, and what every other call may raise.
         """
         headers = sansio.create_headers(self.requester)
-        with _calling(replace(_Call.rest("GET", url, url_vars), follow=False)):
+        with calling(replace(Call.rest("GET", url, url_vars), follow=False)):
             try:
                 await self._request("GET", sansio.format_url(url, url_vars, base_url=self.base_url), headers)
             except RedirectionException as redirection:
@@ -263,7 +190,7 @@ class GitHub(GitHubAPI):
                     raise
                 where = redirection.headers.get("location", "")
             else:
-                raise Unavailable(f"GET {_CALL.get().route}: {NO_REDIRECTION}")
+                raise Unavailable(f"GET {CALL.get().route}: {NO_REDIRECTION}")
         await fetch(self._wire.session, where, file, limit=limit)
 
     async def _make_request(
@@ -279,7 +206,7 @@ class GitHub(GitHubAPI):
         extra_headers: dict[str, str] | None = None,
     ) -> tuple[bytes, str | None, int]:
         # gidgethub's template is known here and gone in `_request`.
-        with _calling(_Call.rest(method, url, url_vars)):
+        with calling(Call.rest(method, url, url_vars)):
             return await self._decoded(
                 method, url, url_vars, data, accept, jwt, oauth_token, content_type, extra_headers
             )
@@ -287,18 +214,21 @@ class GitHub(GitHubAPI):
     async def _decoded(self, method: str, *args: Any, **kwargs: Any) -> tuple[Any, str | None, int]:
         async with self._once():
             try:
-                answered: tuple[Any, str | None, int] = await super()._make_request(method, *args, **kwargs)
+                given: tuple[Any, str | None, int] = await super()._make_request(method, *args, **kwargs)
             except (json.JSONDecodeError, UnicodeDecodeError):
-                problem = f"{method} {_CALL.get().route}: {NOT_JSON}"
+                problem = f"{method} {CALL.get().route}: {NOT_JSON}"
             else:
-                return answered
+                data, more, status = given
+                if isinstance(data, Mapping | list) or (data is None and status != HTTPStatus.OK):
+                    return answered(data), more, status
+                problem = f"{method} {CALL.get().route}: {ODD_ANSWER}"
             # Something between us and GitHub has answered, such as a page of a proxy.
-            raise Unavailable(problem)
+            raise Unavailable(problem, answering=True)
 
     @asynccontextmanager
     async def _once(self) -> AsyncIterator[None]:
         """Send what stands in the block; a write that must not be sent twice only as `Writes` allows it."""
-        call = _CALL.get()
+        call = CALL.get()
         if not call.once or self._writing is None:
             yield
             return
@@ -320,7 +250,7 @@ class GitHub(GitHubAPI):
 
         https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
         """
-        call = _CALL.get()
+        call = CALL.get()
         what = f"{method} {call.route}"
         self._refuse_undeclared(what)
         self._refuse_strange(url, what)
@@ -331,7 +261,7 @@ class GitHub(GitHubAPI):
             except Unavailable as error:
                 error.answering = not self._wire.breakers.of(self._credentials.name).is_open
                 if (
-                    isinstance(error, NotAsked)
+                    isinstance(error, NotAsked | Vanished)
                     or not call.repeatable
                     or attempt == TRIES
                     or (error.retry_in or 0) > SHORT_WAIT
@@ -349,10 +279,10 @@ class GitHub(GitHubAPI):
 
     @property
     def _credentials(self) -> Credentials:
-        return self._writing if self._writing is not None and _CALL.get().write else self._reading
+        return self._writing if self._writing is not None and CALL.get().write else self._reading
 
     async def _attempt(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        credentials, what = self._credentials, f"{method} {_CALL.get().route}"
+        credentials, what = self._credentials, f"{method} {CALL.get().route}"
         authorization = await credentials.authorization()
         answer = await self._exchange(method, url, {**headers, "authorization": authorization}, body)
         if answer.status in DOUBTS and credentials.rejected(authorization, answer.status):
@@ -361,9 +291,18 @@ class GitHub(GitHubAPI):
         if answer.status == HTTPStatus.UNAUTHORIZED:
             raise self._refused(message_of(error_of(answer, what)))
         self._wire.refusals.pop(type(credentials), None)
+        self._look_whether_it_vanished(method, url, answer.status)
         if not 200 <= answer.status < 300:
             raise error_of(answer, what)
         return answer
+
+    def _look_whether_it_vanished(self, method: str, url: str, status: int) -> None:
+        """Raise `Vanished` for a 404 on what was there a moment ago."""
+        seen, name, path = self._wire.seen, self._credentials.name, urlsplit(url).path
+        if status == HTTPStatus.NOT_FOUND and seen.doubts(name, path):
+            raise Vanished(f"{method} {CALL.get().route}")
+        if 200 <= status < 300:
+            seen.removed(name, path) if method == "DELETE" else seen.there(name, path)
 
     def _refused(self, reason: str) -> AppRefused:
         told, kind = self._credentials.refusal.format(reason=reason), type(self._credentials)
@@ -373,7 +312,7 @@ class GitHub(GitHubAPI):
         return AppRefused(told)
 
     async def _exchange(self, method: str, url: str, headers: dict[str, str], body: bytes) -> Answer:
-        wire, call, name = self._wire, _CALL.get(), self._credentials.name
+        wire, call, name = self._wire, CALL.get(), self._credentials.name
         resource = resource_of(url)
         reads = method == "GET" or (resource == "graphql" and not call.write)
         demand = Demand(resource, READ_POINTS if reads else WRITE_POINTS, call.write, current_rank())
@@ -397,7 +336,7 @@ class GitHub(GitHubAPI):
         """Send a request, unless GitHub is away and another request asks already whether it is still so."""
         breakers, name = self._wire.breakers, self._credentials.name
         if not breakers.may_ask(name):
-            raise NotAsked(f"{method} {_CALL.get().route}")
+            raise NotAsked(f"{method} {CALL.get().route}")
         try:
             answer = await self._send(method, url, headers, body)
         except Unavailable:
@@ -410,11 +349,11 @@ class GitHub(GitHubAPI):
         return answer
 
     async def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        wire, route = self._wire, _CALL.get().route
+        wire, route = self._wire, CALL.get().route
         started, sent = wire.timing.clock(), wire.clock.wall()
         status = 0
         # A redirected write would arrive as a GET (301, 302); aiohttp keeps credentials from other origins.
-        follow = method == "GET" and _CALL.get().follow
+        follow = method == "GET" and CALL.get().follow
         try:
             async with wire.session.request(
                 method, url, headers=headers, data=body, timeout=wire.timeout, allow_redirects=follow
@@ -431,7 +370,7 @@ class GitHub(GitHubAPI):
         raise Unavailable(f"{method} {route}: {problem}", sent=left)
 
     def _refuse_undeclared(self, what: str) -> None:
-        if _CALL.get().write and self._writing is None:
+        if CALL.get().write and self._writing is None:
             raise WriteRefused(f"{what}: {NOTHING_DECLARED}")
 
     def _refuse_strange(self, url: str, what: str) -> None:
@@ -441,6 +380,13 @@ class GitHub(GitHubAPI):
             raise ValueError(f"{what}: {theirs.hostname} is not the host of GITHUB_API_URL")
         if {".", ".."} & set(theirs.path.split("/")):
             raise ValueError(f"{what}: a value of the path is '.' or '..'")
+
+
+def _items(data: Any, iterable_key: str | None, route: str) -> list[Any]:
+    try:
+        return items_of(data, iterable_key)
+    except TypeError as error:
+        raise AnswerError(f"GET {route}", str(error)) from None
 
 
 def _problem(error: Exception) -> str:

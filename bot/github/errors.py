@@ -29,6 +29,7 @@ from bot.writes import UnclearWrite
 
 MOVED = "what this writes to was renamed or moved: name it in app.yaml as it is called now"
 NOT_JSON = "the answer is not the JSON that it says it is"
+ODD_ANSWER = "the answer is neither a JSON object nor a list"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +73,18 @@ class Unavailable(Away):
     """
 
     def __init__(
-        self, reason: str, *, status: int | None = None, retry_in: float | None = None, sent: bool = True
+        self,
+        reason: str,
+        *,
+        status: int | None = None,
+        retry_in: float | None = None,
+        sent: bool = True,
+        answering: bool = False,
     ) -> None:
         super().__init__(reason, retry_in=retry_in)
         self.status = status
         self.sent = sent
-        self.answering = False
+        self.answering = answering
 
     @property
     def patience(self) -> float:  # type: ignore[override]  # of an error it is only read
@@ -92,15 +99,20 @@ class NotAsked(Unavailable):
         super().__init__(f"{what}: GitHub does not answer at this time", sent=False)
 
 
+class Vanished(Unavailable):
+    """GitHub has answered 404 for something that was there a moment ago. Nothing was written."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: GitHub answered 404 for what was there before", status=404, sent=False)
+
+
 class UnclearAnswer(Unavailable, UnclearWrite):
     """GitHub did not say whether a write took effect that may not be sent twice."""
 
     @classmethod
     def of(cls, error: Unavailable) -> UnclearAnswer:
         """Return what an error means where the request was such a write."""
-        unclear = cls(str(error), status=error.status, retry_in=error.retry_in)
-        unclear.answering = error.answering
-        return unclear
+        return cls(str(error), status=error.status, retry_in=error.retry_in, answering=error.answering)
 
 
 class AppRefused(Away):

@@ -11,10 +11,12 @@ import pytest
 import structlog
 from gidgethub import BadRequest, RedirectionException
 
+from bot.errors import AnswerError
 from bot.github.access import NO_PERMISSIONS
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
-from bot.github.errors import Unavailable, WriteRefused, is_not_found, status_of
+from bot.github.errors import Unavailable, Vanished, WriteRefused, is_not_found, status_of
+from bot.payload import Payload
 from tests.github.scripted import TOKEN_PREFIX, Say, ScriptedGitHub
 from tests.github.support import INSTALLATION, Apps, Seen, client_of, pem, private_key, refused
 from tests.github.virtual import JumpingTime
@@ -170,7 +172,7 @@ async def test_a_read_follows_a_renamed_repository(scripted: ScriptedGitHub, gh:
 async def test_a_redirect_to_another_origin_does_not_get_our_token(scripted: ScriptedGitHub, gh: GitHub) -> None:
     elsewhere = ScriptedGitHub()
     await elsewhere.start()
-    elsewhere.will("GET", "/log", Say(raw=b"a log"))
+    elsewhere.will("GET", "/log", Say(body={"steps": []}))
     scripted.will("GET", COMMENT_PATH, Say(302, headers={"location": f"{elsewhere.url}/log"}))
     await gh.getitem(COMMENT, VARS)
     assert "authorization" not in elsewhere.asked[0].headers
@@ -285,3 +287,38 @@ async def test_no_secret_is_in_any_log_or_error(
     assert "eyJ" not in text  # how every JWT begins
     assert pem().splitlines()[1] not in text
     assert str(private_key().private_numbers().d) not in text
+
+
+@pytest.mark.parametrize("body", [b"null", b"7", b'"Unicorn"', b"<html>Unicorn</html>"])
+@pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "text/html; charset=utf-8"])
+async def test_a_200_that_is_neither_object_nor_list_is_no_answer(
+    scripted: ScriptedGitHub, gh: GitHub, body: bytes, content_type: str
+) -> None:
+    scripted.will("GET", COMMENT_PATH, *[Say(raw=body, headers={"content-type": content_type})] * 9)
+    with pytest.raises(Unavailable) as unavailable:
+        await gh.getitem(COMMENT, VARS)
+    assert unavailable.value.answering
+    with pytest.raises(Unavailable):
+        [item async for item in gh.getiter(COMMENT, VARS)]
+
+
+async def test_what_an_answer_lacks_is_another_fault_than_what_a_delivery_lacks(
+    scripted: ScriptedGitHub, gh: GitHub
+) -> None:
+    scripted.will("GET", COMMENT_PATH, Say(body={"message": "Server Error"}))
+    with pytest.raises(AnswerError):
+        Payload(await gh.getitem(COMMENT, VARS), "comment").integer("id")
+    scripted.will("GET", COMMENT_PATH, Say(body={"message": "Server Error"}))
+    with pytest.raises(AnswerError):
+        [item async for item in gh.getiter(COMMENT, VARS)]
+
+
+async def test_a_404_on_what_was_there_a_moment_ago_is_not_believed(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    pull = "/repos/octocat/compiler/pulls/1"
+    scripted.will("GET", pull, Say(body={"number": 1}), refused(404))
+    await gh.getitem(pull)
+    with pytest.raises(Vanished):
+        await gh.getitem(pull)
+    scripted.will("GET", f"{pull}2", refused(404))
+    with pytest.raises(BadRequest):
+        await gh.getitem(f"{pull}2")

@@ -60,7 +60,7 @@ async def test_a_list_of_exactly_as_many_pages_as_allowed_is_fine(scripted: Scri
 async def test_a_page_that_fails_in_the_middle_fails_the_list(scripted: ScriptedGitHub, gh: GitHub) -> None:
     pages_of(scripted, 2)
     first = Say(body=[1], headers={"link": f'<{scripted.url}{PATH}?page=2>; rel="next"'})
-    scripted.will("GET", PATH, first, refused(404))
+    scripted.will("GET", PATH, first, refused(403))
     with pytest.raises(BadRequest):
         [item async for item in gh.getiter(LIST, VARS)]
 

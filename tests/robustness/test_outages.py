@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
+from bot.engine.service import Pace
 from tests.conversations.town import BOT, Town, town
 from tests.waiting import until
 
@@ -73,3 +78,53 @@ async def test_while_github_is_away_hardly_anything_is_asked(tmp_path: Path) -> 
         here.github.faults.clear()
         await here.quiet()
         assert await here.failures() == []
+
+
+@dataclass(frozen=True)
+class Oddity:
+    """An answer that GitHub gives while it is in trouble."""
+
+    name: str
+    status: int
+    text: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+ODDITIES = [
+    Oddity("null", 200, "null"),
+    Oddity("HTML", 200, "<html>Unicorn</html>", {"Content-Type": "text/html"}),
+    Oddity("another shape", 200, '{"message": "Server Error"}'),
+    Oddity("404", 404),
+]
+
+
+@pytest.mark.parametrize("method", ["GET", "*"])
+@pytest.mark.parametrize("oddity", ODDITIES, ids=str)
+async def test_an_odd_answer_about_what_was_there_is_not_believed(tmp_path: Path, oddity: Oddity, method: str) -> None:
+    """It lasts for some requests of everything that is asked about a repository; then GitHub has recovered."""
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", pace=Pace(look_after=0.3)) as here:
+        await here.started()
+        pull = here.repo.open_pull_request("hubot", "Faster")
+        first = pull.comment("hubot", "@ci run slow tests")
+        await here.quiet()
+        fault = here.github.faults.add(
+            method,
+            re.compile("^/repos/octocat/compiler/(pulls|issues|commits|statuses)/"),
+            status=oddity.status,
+            text=oddity.text,
+            headers=oddity.headers,
+            times=4,
+        )
+        pull.edit("hubot", body="cc @stranger")
+        comment = pull.comment("hubot", "@ci run slow tests\n@ci reruun")
+        await here.quiet()
+        assert fault.hits == 4
+        assert await here.failures() == []
+        assert pull.reactions(first, by=BOT) == ["eyes", "+1"]
+        assert pull.reactions(comment, by=BOT) == ["eyes", "confused"]
+        assert [text.count("stranger") > 0 for text in here.answers(pull)].count(True) == 1
+        markers = [text.partition("\n")[0] for text in here.answers(pull)]
+        assert len(markers) == len(set(markers)), "something was said twice"

@@ -1,0 +1,76 @@
+"""What is known of a request before it is sent: its route, whether it writes, and whether it may be sent twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from gidgethub import sansio
+from uritemplate.variable import VariableValue
+
+from bot.github.graphql import is_mutation
+from bot.patterns import Pattern
+
+ABSOLUTE = "(address from a payload)"
+
+# What must not be sent twice though its method says it may: a repeat adds the annotations of a check run again, or is
+# refused because the first one worked. The effects that do these look first, so they are told instead.
+_NOT_REPEATABLE = Pattern(r"/check-runs/\d+$|/pulls/\d+/(merge|update-branch)$|/contents/")
+
+# What may be sent twice though it is a POST: GitHub keeps one reaction of a kind and one label of a name, and nobody
+# sees a tree or a commit that no branch has.
+_REPEATABLE_POST = Pattern(r"/reactions$|/issues/\d+/labels$|/git/(trees|commits)$")
+_REPEATABLE_MUTATION = Pattern(r"\b(addReaction|removeReaction)\b")
+
+UrlVars = Mapping[str, VariableValue] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What the client's `_request` must know of a request and cannot read from its method and URL."""
+
+    route: str
+    write: bool
+    repeatable: bool
+    once: str = ""
+    """What names a write that must not be sent twice; empty for every other request."""
+    follow: bool = True
+    """Whether a GET goes where GitHub redirects it to."""
+
+    @classmethod
+    def rest(cls, method: str, url: str, url_vars: UrlVars = None) -> Call:
+        """Return how a REST request is treated."""
+        route = ABSOLUTE if "://" in url else url.split("?")[0].split("{?")[0].split("{&")[0]
+        path = urlsplit(sansio.format_url(url, url_vars)).path
+        pattern = _REPEATABLE_POST if method == "POST" else _NOT_REPEATABLE
+        repeatable = method == "GET" or (pattern.search(path) is not None) == (method == "POST")
+        return cls(route, write=method != "GET", repeatable=repeatable, once="" if repeatable else f"{method} {path}")
+
+    @classmethod
+    def of_graphql(cls, query: str, variables: Mapping[str, Any]) -> Call:
+        """Return how a GraphQL document is treated: a mutation as a POST, a query as a GET."""
+        write = is_mutation(query)
+        repeatable = not write or _REPEATABLE_MUTATION.search(query) is not None
+        asked = json.dumps([query, variables], sort_keys=True).encode(errors="surrogatepass")
+        once = "" if repeatable else f"POST /graphql {hashlib.sha256(asked).hexdigest()[:16]}"
+        return cls("/graphql", write=write, repeatable=repeatable, once=once)
+
+
+CALL: ContextVar[Call] = ContextVar("call")
+"""The request that is being made."""
+
+
+@contextmanager
+def calling(call: Call) -> Iterator[None]:
+    """Say what the requests made inside are."""
+    token = CALL.set(call)
+    try:
+        yield
+    finally:
+        CALL.reset(token)

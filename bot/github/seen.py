@@ -1,0 +1,45 @@
+"""What GitHub has shown before: a 404 on that is not believed at once, for parts of GitHub lag behind others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cachetools import LRUCache
+
+from bot.patterns import Pattern
+
+DOUBTED_FOR = 30.0
+"""Seconds for which a 404 is taken for a fault of GitHub's."""
+REMEMBERED = 20_000
+
+# What people remove all the time, and whose absence is an answer that we ask for.
+_COMES_AND_GOES = Pattern(
+    r"/git/refs?/|/branches/|/contents/|/collaborators/|/labels/|/comments/\d+$|/reactions/\d+$|/rules/|/compare/"
+)
+
+
+class Seen:
+    """The addresses that have answered each installation, the last `REMEMBERED` of them."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._missing_since: LRUCache[tuple[str, str], float | None] = LRUCache(REMEMBERED)
+
+    def there(self, installation: str, path: str) -> None:
+        """Take in that something is there."""
+        if not _COMES_AND_GOES.search(path):
+            self._missing_since[installation, path] = None
+
+    def removed(self, installation: str, path: str) -> None:
+        """Take in that we have removed something ourselves."""
+        self._missing_since.pop((installation, path), None)
+
+    def doubts(self, installation: str, path: str) -> bool:
+        """Take in a 404, and say whether it is too early to believe it."""
+        key = (installation, path)
+        if key not in self._missing_since:
+            return False
+        since = self._missing_since[key]
+        if since is None:
+            since = self._missing_since[key] = self._clock()
+        return self._clock() - since < DOUBTED_FOR

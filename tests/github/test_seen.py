@@ -1,0 +1,63 @@
+"""A 404 on what was there before is doubted for a while."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.github.seen import DOUBTED_FOR, Seen
+
+PULL = "/repos/octocat/compiler/pulls/1"
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(("elapsed", "doubted"), [(DOUBTED_FOR - 1, True), (DOUBTED_FOR, False), (1e6, False)])
+def test_what_was_there_is_believed_to_be_gone_after_a_while(elapsed: float, doubted: bool) -> None:
+    clock = Clock()
+    seen = Seen(clock)
+    seen.there("1", PULL)
+    clock.now += 3600
+    assert seen.doubts("1", PULL)
+    clock.now += elapsed
+    assert seen.doubts("1", PULL) is doubted
+
+
+def test_what_comes_back_is_doubted_anew_when_it_vanishes_again() -> None:
+    clock = Clock()
+    seen = Seen(clock)
+    for _ in range(2):
+        seen.there("1", PULL)
+        assert seen.doubts("1", PULL)
+        clock.now += DOUBTED_FOR
+        assert not seen.doubts("1", PULL)
+
+
+def test_what_was_never_seen_or_was_removed_by_us_or_belongs_to_others_is_not_doubted() -> None:
+    seen = Seen(Clock())
+    assert not seen.doubts("1", PULL)
+    seen.there("2", PULL)
+    assert not seen.doubts("1", PULL)
+    seen.removed("2", PULL)
+    assert not seen.doubts("2", PULL)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/repos/octocat/compiler/git/ref/heads/nightly",
+        "/repos/octocat/compiler/git/refs/heads/nightly",
+        "/repos/octocat/compiler/contents/.github/nightjar.yaml",
+        "/repos/octocat/compiler/collaborators/hubot/permission",
+        "/repos/octocat/compiler/issues/comments/5",
+        "/repos/octocat/compiler/issues/1/labels/ready",
+    ],
+)
+def test_what_people_remove_all_the_time_is_believed_to_be_gone(path: str) -> None:
+    seen = Seen(Clock())
+    seen.there("1", path)
+    assert not seen.doubts("1", path)

@@ -1,0 +1,46 @@
+"""What is missing in a delivery is final; what is missing in an answer of GitHub's is asked for again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from bot.errors import AnswerError, PayloadError
+from bot.payload import Payload, answered
+
+READS: list[Callable[[Payload], object]] = [
+    lambda payload: payload.string("title"),
+    lambda payload: payload.integer("user", "id"),
+    lambda payload: payload.at("head"),
+    lambda payload: payload.flag("title"),
+    lambda payload: list(payload.items("title")),
+    lambda payload: payload.at("user").integer("login"),
+    lambda payload: next(payload.items("labels")).string("name"),
+]
+DATA = {"title": 7, "user": {"login": "octocat"}, "labels": [{}]}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_the_data_knows_where_it_comes_from_however_deep_it_is_read(read: Callable[[Payload], object]) -> None:
+    with pytest.raises(PayloadError):
+        read(Payload(DATA, "pull_request"))
+    with pytest.raises(AnswerError, match=r"GitHub's answer: pull_request\."):
+        read(Payload(answered(DATA), "pull_request"))
+
+
+def test_the_items_of_a_list_that_github_answers_are_answers_too() -> None:
+    (item,) = answered([DATA])
+    with pytest.raises(AnswerError):
+        Payload(item).at("head")
+
+
+def test_an_answer_is_equal_to_what_github_sent() -> None:
+    assert answered(DATA) == DATA
+    assert answered([DATA]) == [DATA]
+    assert answered(None) is None
+
+
+def test_neither_error_is_taken_for_the_other() -> None:
+    assert not issubclass(AnswerError, PayloadError)
+    assert not issubclass(PayloadError, AnswerError)
