@@ -11,8 +11,10 @@ from typing import Any
 
 import click
 
-from bot.cli_support import AS_WRITTEN, config_option, is_free, json_option, stopping_at_faults
+from bot.cli_replay import TIME_SPAN, Wanted, replay_failed
+from bot.cli_support import AS_WRITTEN, REPOSITORY, config_option, is_free, json_option, stopping_at_faults
 from bot.config import load_config
+from bot.config.types import seconds
 from bot.engine.database import Database
 from bot.engine.journal import DONE, FAILED, DeliveryRecord, JobState
 from bot.engine.notes import REFUSED
@@ -25,6 +27,7 @@ from bot.terminal import printable, table
 NOTHING = "no deliveries"
 NOTHING_FAILED = "no failed deliveries"
 STILL_GOING_ON = "not done after {seconds} s; it goes on where a server runs, and `nightjar deliveries` shows it"
+ONE_OF_BOTH = "name one delivery by its GUID, or all that have failed by --failed"
 HEADERS = ("RECEIVED", "DELIVERY", "EVENT", "ABOUT", "STATE", "WHAT")
 PATIENCE = 60.0
 """Seconds that `replay` waits unless told otherwise."""
@@ -66,19 +69,52 @@ async def _recent(limit: int, failed: bool) -> Sequence[DeliveryRecord]:
     Examples:
       nightjar replay 0b989ba4-242f-11e5-81e1-c7b6966d2516
       nightjar replay 0b989ba4-242f-11e5-81e1-c7b6966d2516 --dry-run
+      nightjar replay --failed --since 2h --repo octocat/compiler --dry-run
+      nightjar replay --failed --since 3d --pace 30
     """,
 )
-@click.argument("guid")
-@click.option("--dry-run", is_flag=True, help="Print as JSON what would be planned now; write nothing.")
+@click.argument("guid", required=False)
+@click.option("--failed", is_flag=True, help="In place of GUID: every delivery of which something has failed.")
+@click.option(
+    "--since", type=TIME_SPAN, default="1d", show_default=True, help="With --failed: failed within this time."
+)
+@click.option("--repo", "repository", type=REPOSITORY, default=None, help="With --failed: about this repository alone.")
+@click.option(
+    "--pace",
+    type=click.FloatRange(1, 6000),
+    default=60,
+    show_default=True,
+    help="With --failed: how many to begin in a minute.",
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be planned now, or which have failed; write nothing.")
 @click.option("--timeout", type=click.FloatRange(0), default=PATIENCE, show_default=True, help="Seconds to wait.")
 @config_option
 @json_option
-def replay(guid: str, dry_run: bool, timeout: float, config_path: Path, as_json: bool) -> None:
+def replay(
+    guid: str | None,
+    failed: bool,
+    since: str,
+    repository: str | None,
+    pace: float,
+    dry_run: bool,
+    timeout: float,
+    config_path: Path,
+    as_json: bool,
+) -> None:
     """Do a delivery again: what failed of it, or all of it where nothing did. GUID is as `deliveries` shows it.
+
+    With --failed, do this for all deliveries of which something has failed, the oldest first, such as after an outage.
 
     What was applied before is found and not repeated. Waits until it is done, by the server that runs on the same
     database, or, on a SQLite file that no server works on, by itself. The exit status is 1 if anything failed.
     """
+    if failed is (guid is not None):
+        raise click.UsageError(ONE_OF_BOTH)
+    if guid is None:
+        wanted = Wanted(seconds(since), repository or "", pace, timeout)
+        with stopping_at_faults():
+            status = replay_failed(wanted, config_path, dry_run=dry_run, as_json=as_json)
+        raise SystemExit(status)
     with stopping_at_faults():
         if dry_run:
             plan = asyncio.run(_planned(guid, config_path))

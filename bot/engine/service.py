@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, LiteralString, Self
@@ -17,6 +17,7 @@ import structlog
 from procrastinate import App
 from procrastinate.exceptions import ConnectorException
 
+from bot.engine.bulk import BulkProgress, replay_all
 from bot.engine.database import Database
 from bot.engine.guard import Guard
 from bot.engine.jobs import DELIVER, EFFECT, HANDLE, REPLAY, delivery_job
@@ -266,6 +267,14 @@ class Engine:
         """
         await replay(self._store, self.journal, guid)
         return await finished(self.journal, guid, patience=patience, progress=progress)
+
+    async def replay_all(
+        self, guids: Sequence[str], *, interval: float, patience: float, progress: BulkProgress
+    ) -> list[DeliveryRecord]:
+        """Replay deliveries in their order, one after each `interval` seconds; see `bot.engine.bulk.replay_all`."""
+        return await replay_all(
+            self._store, self.journal, guids, interval=interval, patience=patience, progress=progress
+        )
 
     async def dry_run(self, guid: str) -> dict[str, Any]:
         """Return as JSON what would be planned for a delivery now; nothing is written. Raises `UserError`."""
