@@ -23,6 +23,7 @@ from gidgethub import BadRequest
 from bot.errors import TryAgain
 from bot.github.client import GitHub
 from bot.github.errors import TooManyPages
+from bot.github.limits import WRITE_SPACING
 from bot.github.ranks import Rank, ranked
 from bot.metrics import Metrics
 from bot.payload import Payload
@@ -35,11 +36,6 @@ OVERLAP = 600.0
 """Seconds that a sweep looks back behind the newest attempt of the last one: the list's order is not strict."""
 FIRST_PAUSE, LONGEST_PAUSE = 240.0, 6 * 3600.0
 """Seconds before a GUID is asked for again, doubled each time: what we refuse ourselves we would refuse for ever."""
-PACE = 1.0
-"""Seconds between two requests for a redelivery: GitHub asks for that between writes.
-
-https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
-"""
 PER_SWEEP = 240
 """Redeliveries asked for by one sweep: four minutes of work. The next sweep, a minute later at most, goes on."""
 PER_NOTE = 25
@@ -149,11 +145,19 @@ def still_missing(
 class MissedDeliveries:
     """Finds what never reached us and has GitHub send it again; one replica at a time."""
 
-    def __init__(self, github: GitHub, memory: Memory, known: Known, metrics: Metrics) -> None:
+    def __init__(
+        self, github: GitHub, memory: Memory, known: Known, metrics: Metrics, *, pace: float = WRITE_SPACING
+    ) -> None:
+        """Use the client of the App itself; `pace` is in seconds from one request for a redelivery to the next.
+
+        GitHub asks for a second between writes:
+        https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
+        """
         self._github = github
         self._memory = memory
         self._known = known
         self._metrics = metrics
+        self._pace = pace
 
     async def sweep(self) -> Swept:
         """Look for missed deliveries once.
@@ -230,6 +234,6 @@ class MissedDeliveries:
             else:
                 asked += 1
                 log.info("redelivery asked for", delivery=one.guid)
-            await self._github.sleep(PACE)
+            await self._github.sleep(self._pace)
             missing[one.guid] = replace(one, asked=one.asked + 1, last=max(one.last, now))
         return asked

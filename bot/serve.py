@@ -137,7 +137,8 @@ async def open_bot(
             )
         except ValueError as error:
             raise StartError(str(error)) from None
-        missed = MissedDeliveries(github.as_app(), engine.records, engine.journal.known, metrics)
+        spacing = (allowance or Allowance()).write_spacing
+        missed = MissedDeliveries(github.as_app(), engine.records, engine.journal.known, metrics, pace=spacing)
         engine.every("missed-deliveries", CRON, missed.sweep, at_start=True)
 
         async def reading(repository: str) -> GitHub:

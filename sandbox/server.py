@@ -112,7 +112,8 @@ class Server:
             return None
         if fault.status is None or fault.abandoned:
             return Answer(status=0)
-        return Answer({"message": fault.message}, fault.status, dict(fault.headers), fault.text)
+        kind = {"Content-Type": "application/json"} if fault.text is not None else {}
+        return Answer({"message": fault.message}, fault.status, {**kind, **fault.headers}, fault.text)
 
     def _carry_out(self, request: web.Request, template: str, answer: Callable[[], Answer]) -> Answer:
         """Return the route's answer or GitHub's error, keeping what broke the rules."""

@@ -37,6 +37,8 @@ UNHURRIED = Allowance(
     writes_per_minute=10_000, writes_per_hour=100_000, rest_points_per_minute=1_000_000, write_spacing=0
 )
 """A second between two writes is right for github.com, and nothing that these conversations are about."""
+SOON = Pace(look_after=0.3)
+"""Until a write is looked for of which nobody knows what became of it: nobody here waits for 12 seconds."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ async def town(
     teams: Mapping[str, Sequence[str]] | None = None,
     files: Mapping[str, str] | None = None,
     now: Callable[[], float] = time.time,
-    pace: Pace | None = None,
+    pace: Pace = SOON,
     allowance: Allowance = UNHURRIED,
 ) -> AsyncIterator[Town]:
     """Start everything; at the end the bot has broken none of GitHub's rules.
@@ -157,10 +159,10 @@ class Works:
 
 
 @asynccontextmanager
-async def works(database_url: str, pace: Pace | None = None) -> AsyncIterator[Works]:
+async def works(database_url: str) -> AsyncIterator[Works]:
     """Start a town with a Jenkins."""
     jenkins = JenkinsSandbox()
     async with jenkins.serve() as url:
         environment = {"JENKINS_USER": jenkins.user, "JENKINS_TOKEN": jenkins.token}
-        async with town(database_url, config=JENKINS_CONFIG % url, environment=environment, pace=pace) as here:
+        async with town(database_url, config=JENKINS_CONFIG % url, environment=environment) as here:
             yield Works(here, jenkins)

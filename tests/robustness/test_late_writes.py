@@ -12,14 +12,12 @@ from pathlib import Path
 import pytest
 
 from bot.config.shared import PATH
-from bot.engine.service import Pace
 from bot.repository_file_report import NAME as CONFIG
 from sandbox import PullRequest
 from sandbox.faults import Fault
 from tests.conversations.town import BOT, Town, Works, works
 from tests.waiting import until
 
-QUICK = Pace(look_after=0.3)
 LATE = 20.0
 """Seconds until a write takes effect: the tests let them pass when they want to."""
 
@@ -112,7 +110,7 @@ CASES = [
 @pytest.fixture
 async def site(tmp_path: Path) -> AsyncIterator[Works]:
     """A town with a Jenkins, and a bot that waits for a moment only."""
-    async with works(f"sqlite:///{tmp_path}/nightjar.db", QUICK) as place:
+    async with works(f"sqlite:///{tmp_path}/nightjar.db") as place:
         await place.town.started()
         yield place
 

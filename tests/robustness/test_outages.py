@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.engine.service import Pace
 from tests.conversations.town import BOT, Town, town
 from tests.waiting import until
 
@@ -105,7 +104,7 @@ ODDITIES = [
 @pytest.mark.parametrize("oddity", ODDITIES, ids=str)
 async def test_an_odd_answer_about_what_was_there_is_not_believed(tmp_path: Path, oddity: Oddity, method: str) -> None:
     """It lasts for some requests of everything that is asked about a repository; then GitHub has recovered."""
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", pace=Pace(look_after=0.3)) as here:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
         await here.started()
         pull = here.repo.open_pull_request("hubot", "Faster")
         first = pull.comment("hubot", "@ci run slow tests")
