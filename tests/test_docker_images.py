@@ -30,6 +30,33 @@ NAMESPACES = ("tlcpack", "tlcpackstaging")
 Tags = Mapping[str, Mapping[str, float]]
 
 
+def test_a_line_that_no_file_of_images_has_is_refused() -> None:
+    longest = f"[jenkins]\na{' ' * 997}=b\n"
+    assert read_images(longest) == {"a": "b"}
+    with pytest.raises(UserError, match="a line of more than 1000 characters"):
+        read_images(longest.replace("=", " ="))
+
+
+def test_references_that_multiply_are_not_followed() -> None:
+    """Ten levels of ten references each would be ten thousand million values."""
+    levels = [f"a{level} = {f'%(a{level + 1})s' * 10}" for level in range(9)]
+    with pytest.raises(UserError, match="cannot be read"):
+        read_images("\n".join(["[jenkins]", *levels, "a9 = x"]))
+
+
+def test_a_value_may_refer_to_twenty_others() -> None:
+    text = f"[jenkins]\nx = 1%%\na = {'%(x)s' * 20}\n"
+    assert read_images(text)["a"] == "1%" * 20
+    with pytest.raises(UserError, match="cannot be read"):
+        read_images(text.replace("a = ", "a = %(x)s"))
+
+
+@pytest.mark.parametrize("value", ["%(none)s", "%x", "%", "%(a)s"])
+def test_a_reference_to_nothing_is_a_fault_of_the_file(value: str) -> None:
+    with pytest.raises(UserError, match="cannot be read"):
+        read_images(f"[jenkins]\na = {value}\n")
+
+
 def update(text: str, tags: Tags) -> Update:
     return updated(text, places(text, NAMESPACES), tags, "tlcpack")
 

@@ -1,6 +1,6 @@
 """What `@ci rerun` picks and says, over what may have run on a commit."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -8,6 +8,7 @@ import pytest
 from bot.ci.base import CiRun, Part, State
 from bot.commands import Command, Registry, parse
 from handlers.rerun import COMMANDS, Decision, Pick, decide, explain
+from tests.steps import assert_linear
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 FAILED, RUNNING, SUCCEEDED = State.FAILED, State.RUNNING, State.SUCCEEDED
@@ -36,6 +37,18 @@ DOCS = run("Docs", RUNNING, Part("sphinx", FAILED, 31))
 GPU = run("gpu/pr-head", FAILED, Part("gpu/pr-head", FAILED), Part("compiler-gpu/PR-12", FAILED))
 COVERAGE = run("coverage", FAILED, untouchable="belongs to another App")
 ALL_OF_THEM = (CI, LINT, DOCS, GPU, COVERAGE)
+
+
+def test_names_are_looked_for_in_linear_work() -> None:
+    """Unknown names, patterns among them, beside many runs of some jobs."""
+    names = [*(f"biuld {index} (arm64)" for index in range(10)), *(f"*a*b*{index}" for index in range(10))]
+
+    def make(size: int) -> Callable[[], object]:
+        jobs = [Part(f"build {index} (arm64)", FAILED, index + 1) for index in range(5)]
+        runs = [run(f"CI {index}", FAILED, *jobs) for index in range(size)]
+        return lambda: explain(runs, decide(runs, "", names), SHA, "@ci")
+
+    assert_linear(make, 20)
 
 
 def picked(decision: Decision) -> list[tuple[str, str]]:
