@@ -85,7 +85,7 @@ class Metrics:
         self._timer_next = gauge("nightjar_timer_next_run_seconds", "Until a timer runs next.", timer)
         self._timer_outcome = gauge(
             "nightjar_timer_last_outcome",
-            "1 for how a timer's last run stands: never, waiting, working, done, ignored, refused, failed, forgotten.",
+            "1 for a timer's state: never, waiting, working, done, ignored, refused, failed, forgotten, stopped.",
             [*timer, "outcome"],
         )
 

@@ -61,7 +61,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class TimerState:
     """How a timer stands. Moments are seconds since 1970; `last_run` None: it has not run yet.
 
-    `outcome` is never, waiting, working, done, ignored, refused, failed or forgotten; `reason` says why in words.
+    `outcome` is never, waiting, working, done, ignored, refused, failed, forgotten or stopped; `reason` says why.
     """
 
     repository: str

@@ -26,7 +26,7 @@ class ListedTimer(BaseModel):
     name: str
     schedule: str
     last_run: datetime | None = Field(description="Null if it has not run yet.")
-    outcome: str = Field(description="never, waiting, working, done, ignored, refused, failed or forgotten.")
+    outcome: str = Field(description="never, waiting, working, done, ignored, refused, failed, forgotten or stopped.")
     reason: str = Field(description="Why, in words for people.")
     next_run: datetime
 
