@@ -51,6 +51,7 @@ NOTHING_RAN = "Nothing has run on {sha} yet, so there is nothing to run again."
 NOTHING_FAILED = "Nothing has failed on {sha}. What ended there: {names}. To run all of it again: {command}."
 NOTHING_ENDED = "Nothing has ended on {sha} yet."
 RUNNING_AGAIN = "Running again on {sha}:"
+ENDED, NEVER_BEGAN = "it ended in {conclusion}", "it has not begun on this commit"
 FAILED_JOBS = "the failed jobs of {run}"
 JOB = "{job} of {run}"
 LEFT_RUNNING = "Still running, so left alone: {names}."
@@ -104,6 +105,9 @@ def decide(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Decision
                 untouchable.append(run)
         elif run.state is State.UNAPPROVED:
             unapproved.append(run)
+        elif run.state is State.MISSING:
+            if names or _missed(run, runs):
+                picks.append(Pick(run, failed_only=False))
         elif run.state is State.RUNNING:
             running.append(run)
         elif names:
@@ -113,6 +117,11 @@ def decide(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Decision
     unmatched = tuple(name for index, name in enumerate(names) if not any(found[index] for found in meant))
     left = tuple(running), tuple(unapproved), tuple(untouchable)
     return Decision(tuple(picks), *left, unmatched, named=bool(names))
+
+
+def _missed(run: CiRun, runs: Sequence[CiRun]) -> bool:
+    """Say whether the CI of a job that has no status has none on this commit at all: it has missed the push."""
+    return all(other.state is State.MISSING for other in runs if other.provider == run.provider)
 
 
 def _named(
@@ -164,7 +173,7 @@ def explain(runs: Sequence[CiRun], decision: Decision, sha: str, mention: str) -
         return NOTHING_RAN.format(sha=shown)
     lines = [*_again(decision.picks, shown)]
     if not (lines or decision.untouchable or decision.unapproved or decision.named):
-        ended = [run.name for run in runs if run.state is not State.RUNNING]
+        ended = [run.name for run in runs if run.state not in (State.RUNNING, State.MISSING)]
         command = code(f"{mention} {RERUN.name} {ALL}")
         said = NOTHING_FAILED if ended else NOTHING_ENDED
         lines.append(said.format(sha=shown, names=_listed(ended), command=command))
@@ -205,7 +214,8 @@ def _nearest(name: str, there: Sequence[str]) -> list[str]:
 
 
 def _shown_pick(pick: Pick) -> str:
-    run = f"{_link(pick.run)} ({pick.run.provider}; it ended in {_shown(pick.run.conclusion)})"
+    ended = NEVER_BEGAN if pick.run.state is State.MISSING else ENDED.format(conclusion=_shown(pick.run.conclusion))
+    run = f"{_link(pick.run)} ({pick.run.provider}; {ended})"
     if pick.part is not None:
         return JOB.format(job=_shown(pick.part.name), run=run)
     return FAILED_JOBS.format(run=run) if pick.failed_only and len(pick.run.parts) > 1 and pick.run.parts[0].id else run

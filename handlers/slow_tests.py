@@ -199,6 +199,7 @@ async def _switch(asked: Asked, *, on: bool) -> Answer:
 
 def catch_up(runs: Sequence[CiRun], patterns: Sequence[str], sha: str, mention: str) -> tuple[list[CiRun], str]:
     """Return what must run again because it had ended before slow tests were on, and what to say."""
+    runs = [run for run in runs if run.state is not State.MISSING]
     ours = [run for run in runs if not run.untouchable and any(matches(patterns, name) for name in run.names)]
     ended = [run for run in ours if run.state in (State.SUCCEEDED, State.FAILED)]
     running = [run for run in ours if run.state is State.RUNNING]

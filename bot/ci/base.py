@@ -19,6 +19,8 @@ class State(StrEnum):
     FAILED = "failed"
     UNAPPROVED = "unapproved"
     """It starts after a maintainer has approved it. To run it again would bypass the approval."""
+    MISSING = "missing"
+    """app.yaml names it, and nothing on the commit tells of it: its CI may have missed the push."""
 
 
 FAILURES = frozenset({"failure", "error", "cancelled", "timed_out", "startup_failure", "stale"})

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from bot.ci.addresses import Build, parse_build
 from bot.ci.base import FAILURES, CiRun, Part, State
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 TITLE = "Jenkins"
 STATUSES = Listing("/repos/{+repo}/commits/{sha}/status", "statuses", "Commit statuses: read")
+NEVER_BEGAN = "no status"
 ANOTHER_JOB = "links to a Jenkins job that is not this pull request's"
 NOT_OURS = "was posted by a CI that I cannot start"
 
@@ -38,6 +40,8 @@ class Jenkins:
     number: int
     ours: Ours
     asked_at: str
+    expected: tuple[tuple[str, str], ...] = ()
+    """Jobs that app.yaml names: the server, and the name of a multibranch job on it."""
     title: str = TITLE
 
     async def runs(self, github: GitHub, repository: str, sha: str) -> list[CiRun]:
@@ -55,7 +59,14 @@ class Jenkins:
                 jobs.setdefault(build.job_url, []).append((build, status))
             else:
                 others.append(_other(status, ANOTHER_JOB if build else NOT_OURS))
-        return [_job(found) for found in jobs.values()] + others
+        missing = [one for one in map(self._expected, self.expected) if one.key not in jobs]
+        return [_job(found) for found in jobs.values()] + missing + others
+
+    def _expected(self, named: tuple[str, str]) -> CiRun:
+        server, name = named
+        path = "".join(f"/job/{quote(part, safe='')}" for part in (*name.split("/"), f"PR-{self.number}"))
+        job_url = f"{server}{path}"
+        return CiRun(TITLE, name, job_url, State.MISSING, NEVER_BEGAN, url=job_url, attempt=0)
 
     def rerun(self, run: CiRun, *, failed_only: bool, part: Part | None = None) -> Effect:
         """Return the effect that builds a job again. Jenkins knows no half builds, so it is the whole job."""

@@ -41,6 +41,7 @@ def providers_for(context: Context, pull: PullRequest, asked_at: str) -> tuple[P
         number=pull.number,
         ours=Ours.of(context.me, config),
         asked_at=asked_at,
+        expected=tuple((one.url, job) for one in config.rerun.jenkins for job in one.jobs) if config.rerun else (),
     )
     return Actions(own_app_id=context.me.app_id, origin=Origin.of(pull)), jenkins
 

@@ -26,6 +26,7 @@ from bot.config.teams import Teams
 from bot.config.types import (
     LACKING,
     EncryptedAddress,
+    JobName,
     Mention,
     Pattern,
     RepositoryName,
@@ -81,6 +82,14 @@ class Jenkins(Keys):
             "Where the server is. Only jobs below this address are ever called, with JENKINS_USER and JENKINS_TOKEN."
         ),
         examples=["https://ci.example.org"],
+    )
+    jobs: tuple[JobName, ...] = Field(
+        default=(),
+        description=(
+            "Multibranch jobs that build every pull request. Where Jenkins missed a push, so that none of its jobs has "
+            "a status on the head, `@ci rerun` starts them; `@ci rerun NAME` always finds them."
+        ),
+        examples=[["tvm-cpu", "tvm-gpu"]],
     )
 
 

@@ -86,6 +86,12 @@ Mention = Annotated[
     Says('a name with its @ or a slash before it, in quotes, as in "@ci" or "/ci"'),
 ]
 
+JobName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}){0,9}$"),
+    Says("the name of a Jenkins job, with its folders before it, as in tvm-cpu or compiler/gpu"),
+]
+
 Pattern = Annotated[
     str,
     StringConstraints(

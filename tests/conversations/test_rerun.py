@@ -82,3 +82,61 @@ async def test_a_connection_that_breaks_after_the_rerun_runs_nothing_twice(place
     assert run.attempt == 2
     assert here.github.requests.count("POST", route) == 1
     assert len(here.answers(pull)) == 1
+
+
+MISSED = """
+repositories:
+  octocat/compiler:
+    rerun: {jenkins: [{url: "%s", jobs: [cpu, gpu]}]}
+"""
+
+
+@pytest.fixture
+async def missed(tmp_path: Path) -> AsyncIterator[Place]:
+    """A town whose Jenkins has jobs for every pull request, and misses pushes."""
+    jenkins = JenkinsSandbox()
+    async with jenkins.serve() as url:
+        environment = {"JENKINS_USER": jenkins.user, "JENKINS_TOKEN": jenkins.token}
+        database = f"sqlite:///{tmp_path}/nightjar.db"
+        async with town(database, config=MISSED % url, environment=environment) as here:
+            yield Place(here, jenkins)
+
+
+def waiting_job(place: Place, pull: PullRequest, name: str) -> JenkinsJob:
+    return place.jenkins.add_job(f"{name}/PR-{pull.number}", pull=pull, context=f"{name}/pr-head")
+
+
+async def test_where_jenkins_missed_the_push_the_jobs_of_app_yaml_are_started(missed: Place) -> None:
+    here = missed.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    cpu, gpu = waiting_job(missed, pull, "cpu"), waiting_job(missed, pull, "gpu")
+    here.repo.set_status("octocat", pull.head_sha, "cla", "success")
+    comment = pull.comment("hubot", "@ci rerun")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "+1"]
+    assert (len(cpu.builds), len(gpu.builds)) == (1, 1)
+    (answer,) = here.answers(pull)
+    assert f"- [`cpu`]({cpu.url}) (Jenkins; it has not begun on this commit)" in answer
+
+
+async def test_a_job_without_a_status_is_found_by_its_name_and_otherwise_left_alone(missed: Place) -> None:
+    here = missed.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    cpu, gpu = missed.job(pull, "cpu", "SUCCESS"), waiting_job(missed, pull, "gpu")
+    pull.comment("hubot", "@ci rerun")
+    pull.comment("hubot", "@ci run slow tests")
+    await here.quiet()
+    assert (len(cpu.builds), len(gpu.builds)) == (2, 0)
+    cpu.builds[-1].finish("SUCCESS")
+    pull.comment("hubot", "@ci rerun gpu")
+    await here.quiet()
+    assert (len(cpu.builds), len(gpu.builds)) == (2, 1)
+
+
+async def test_slow_tests_start_no_job_that_has_not_begun_yet(missed: Place) -> None:
+    here = missed.town
+    pull = here.repo.open_pull_request("hubot", "Faster", "@ci run slow tests")
+    cpu = waiting_job(missed, pull, "cpu")
+    await here.quiet()
+    assert len(cpu.builds) == 0
+    assert "CI has not begun on" in here.answers(pull)[0]
