@@ -79,9 +79,9 @@ async def replica_of(place: AlarmTown) -> AsyncIterator[Bot]:
 
 
 @asynccontextmanager
-async def alarm_town(database_url: str, branches: str = "main") -> AsyncIterator[AlarmTown]:
-    """Start a town where nothing fails and the timer is known and not due yet."""
-    config, moments = CONFIG % branches, Moments()
+async def alarm_town(database_url: str, branches: str = "main", also: str = "") -> AsyncIterator[AlarmTown]:
+    """Start a town where nothing fails and the timer is known and not due yet; `also` are more of the keys."""
+    config, moments = CONFIG % branches + also, Moments()
     async with (
         channels() as chats,
         town(database_url, config=config, environment=chats.environment, now=moments) as place,

@@ -346,3 +346,18 @@ def rows(url: str) -> dict[str, int]:
     tables = ("procrastinate_jobs", "nightjar_notes", "nightjar_records")
     with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
         return {table: database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}
+
+
+async def test_what_fails_on_a_branch_that_we_push_is_no_failure_of_main(url: str) -> None:
+    """The nightly branch is moved to a commit of main, and starts workflows there: their runs have that commit."""
+    async with alarm_town(url, also="    nightly: {}\n") as place:
+        sha = place.push("All is well", cpu="success")
+        await place.sweep()
+        jobs = {"lint": "failure"}
+        place.town.repo.add_workflow_run(sha, "CI", "failure", jobs, event="push", by="hubot", branch="nightly")
+        assert await place.news() == []
+        await place.sweep()
+        assert (await place.news(), place.issues) == ([], [])
+        place.town.repo.add_workflow_run(sha, "CI", "failure", jobs, event="push", by="hubot", branch="main")
+        await place.sweep()
+        assert (await place.news())[0].startswith(f"❌ 1 check began to fail on main at {sha[:7]}")
