@@ -32,7 +32,9 @@ tests: $(VENV)/.ready
 	$(BIN)/coverage report
 
 # Not in CI: half an hour. Breaks the pure modules in a thousand ways and counts how many no test notices.
+# mutmut is not among the packages for developing: what it needs differs between Pythons; this is locked for 3.11.
 mutants: $(VENV)/.ready
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-mutants.txt
 	$(BIN)/python scripts/mutants.py
 
 bench: $(VENV)/.ready

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from ruamel.yaml import YAML
 
 from tests.running import ROOT
 
-LOCKED = ("requirements.txt", "requirements-dev.txt", "requirements-build.txt")
+LOCKED = ("requirements.txt", "requirements-dev.txt", "requirements-build.txt", "requirements-mutants.txt")
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
 
@@ -66,3 +69,19 @@ def test_actions_are_pinned_by_commit_with_their_full_version() -> None:
     assert used
     for action in used:
         assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+def test_what_a_package_needs_on_another_python_is_locked_too(name: str, python: str) -> None:
+    """Locked with one Python and installed by hash on another, a package that only the other needs is refused."""
+    locked = {canonicalize_name(line.split("==")[0]) for line in logical_lines(ROOT / name)}
+    there = {"python_version": python, "python_full_version": f"{python}.0", "extra": ""}
+    missing = {
+        f"{package} needs {needed.name}"
+        for package in locked
+        for needed in map(Requirement, distribution(package).requires or ())
+        if needed.marker is None or needed.marker.evaluate(there)
+        if canonicalize_name(needed.name) not in locked
+    }
+    assert missing == set()
