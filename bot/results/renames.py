@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from itertools import groupby, islice
 
 import structlog
 
@@ -171,19 +171,22 @@ def _common_end(left: Location, right: Location) -> int:
 def _reworded(old: Tests, fresh: Tests, steps: _Steps) -> dict[str, str]:
     if not RENAMED_TOGETHER <= min(len(old), len(fresh)) <= max(len(old), len(fresh)) <= MAX_REWORDED:
         return {}
-    rules: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
+    paired: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
     before, after = _without_a_word(old, steps), _without_a_word(fresh, steps)
     for key in before.keys() & after.keys():
         one, other = before[key], after[key]
         if one and other and not (one[1].isdecimal() and other[1].isdecimal()):
-            rules[one[1], other[1]].add((one[0], other[0]))
+            paired[one[1], other[1]].add((one[0], other[0]))
+    rules = {rule: made for rule, made in paired.items() if len(made) >= RENAMED_TOGETHER}
+    if not rules:
+        return {}
     having: Counter[tuple[Location, str]] = Counter()
     for location, name in old.values():
         having.update((location, word) for word in {"", *(name[start:end] for start, end in _words(name))})
     pairs: list[tuple[str, str]] = []
     for (word, _), made in rules.items():
         could = sum(having[place, word] for place in {old[test][0] for test, _ in made})
-        if len(made) >= max(RENAMED_TOGETHER, RENAMED_SHARE * could):
+        if len(made) >= RENAMED_SHARE * could:
             pairs += made
     return _one_to_one(pairs)
 
@@ -201,7 +204,7 @@ def _without_a_word(tests: Tests, steps: _Steps) -> dict[int, tuple[str, str] | 
         found[key] = None if key in found else (test, word)
 
     for test, (location, name) in tests.items():
-        words = list(_words(name))
+        words = list(islice(_words(name), MAX_WORDS + 1))
         if not name or len(words) > MAX_WORDS:
             continue
         place = hash(location)
