@@ -6,11 +6,12 @@ import sys
 
 import click
 
-from benchmarks import first_write, memory, pull_request, requests, results_parse, results_store, webhooks
+from benchmarks import backlog, first_write, memory, pull_request, requests, results_parse, results_store, webhooks
 
 ALL = (
     webhooks.main,
     first_write.main,
+    backlog.main,
     pull_request.main,
     requests.main,
     memory.main,

@@ -43,6 +43,8 @@ class Stage:
     bot: BotProcess
     http: aiohttp.ClientSession
     folder: Path
+    url: str
+    """The database's."""
 
     @property
     def repo(self) -> Repository:
@@ -110,7 +112,7 @@ async def stage(database: str = SQLITE, installations: int = 1) -> AsyncIterator
             try:
                 await bot.start()
                 app.webhook_url = f"{bot.url}/webhook"
-                yield Stage(github, app, repos, bot, http, folder)
+                yield Stage(github, app, repos, bot, http, folder, url)
             finally:
                 keeper.cancel()
                 await bot.stop()

@@ -49,6 +49,7 @@ from bot.results.parts import ResultsParts, open_results
 from bot.results.watch import TICK
 from bot.settings import DatabaseSettings, Settings
 from bot.texts import help_text
+from bot.threads import ThreadProbe, bound_threads
 from bot.timers import MINUTELY, Timers, TimerState, timer_states
 from bot.visibility import Visibility
 from bot.web.access import ApiAccess
@@ -92,6 +93,7 @@ class Bot:
     timers: Timers
     commands: Registry
     watch: HealthWatch
+    threads: ThreadProbe
     now: Callable[[], float]
 
 
@@ -168,7 +170,9 @@ async def open_bot(
             if files.repositories:
                 engine.every("repository-files", HALF_HOURLY, files.sweep, at_start=True)
             watch = HealthWatch(Doctor(config, settings, github, session, results.aws, repositories))
-            yield Bot(config, settings, metrics, engine, github, missed, results, timers, dialogue.registry, watch, now)
+            threads = ThreadProbe()
+            registry = dialogue.registry
+            yield Bot(config, settings, metrics, engine, github, missed, results, timers, registry, watch, threads, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +206,7 @@ async def running(
         worker = asyncio.create_task(bot.engine.run(), name="engine")
         listening = [asyncio.create_task(queue.run(bot.results.watch.heard)) for queue in bot.results.queues]
         listening.append(asyncio.create_task(bot.watch.run(), name="doctor"))
+        listening.append(asyncio.create_task(bot.threads.run(), name="threads"))
         if address is None:
             log.info("working", version=VERSION, database=bot.engine.database.name)
         try:
@@ -224,6 +229,7 @@ async def run_until_stopped(
     metrics: Address | None = None,
 ) -> None:
     """Work until SIGTERM or SIGINT; a second signal ends at once. Raises DatabaseError and `StartError`."""
+    bound_threads()
     give_way_sooner()
     return_freed_memory()
     with _stop_signals() as stop:
@@ -340,6 +346,8 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
             HealthCheck("engine", bot.engine.ready),
             HealthCheck("database file", bot.engine.database.problem),
             HealthCheck("app", lambda: bot.github.refused),
+            HealthCheck("threads", bot.threads.problem),
+            HealthCheck("processes", bot.results.service.pool.problem),
             HealthCheck("clock", lambda: bot.github.clock.problem, fatal=False),
             *bot.watch.checks,
         ],

@@ -116,7 +116,8 @@ def _limit(cpu: float, wall: float, memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    if sys.platform == "linux":  # macOS takes no limit below the gigabytes that it maps into every process
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
 def _files(job: socket.socket, count: int) -> list[BinaryIO]:

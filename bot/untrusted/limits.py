@@ -58,7 +58,7 @@ class AllLimits:
 
     run: Limits = Limits("reading the files of one run", cpu=120, wall=240, memory=1536 * MIB)
     artifact: Limits = Limits("reading one artifact", cpu=20, wall=60, memory=1024 * MIB)
-    comparison: Limits = Limits("comparing one suite", cpu=60, wall=120, memory=1536 * MIB)
+    comparison: Limits = Limits("comparing one suite", cpu=120, wall=240, memory=1536 * MIB)
 
     @property
     def longest(self) -> float:

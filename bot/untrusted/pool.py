@@ -43,7 +43,7 @@ class Pool:
         self._turns = Turns(places)
         self._idle = [Slot() for _ in range(places)]
         self._slots = tuple(self._idle)
-        self._clock = clock
+        self.clock = clock
         self._progress = clock()
 
     @property
@@ -81,14 +81,14 @@ class Pool:
         for file in files:
             file.flush()
         if not self.waiting:
-            self._progress = self._clock()
+            self._progress = self.clock()
         await self._turns.take(owner)
         slot = self._idle.pop()
         try:
             answer = await self._ask(slot, limits, question, files)
         finally:
             self._idle.append(slot)
-            self._progress = self._clock()
+            self._progress = self.clock()
             self._turns.give_back(owner)
         if len(answer) > LARGE:
             return cast(Result, await asyncio.to_thread(wire.read_answer, answer))
@@ -107,7 +107,7 @@ class Pool:
 
     def problem(self) -> str | None:
         """Say if jobs wait and none has ended for longer than any may take; else None."""
-        silent = self._clock() - self._progress
+        silent = self.clock() - self._progress
         if self.waiting and silent > self.limits.longest + STUCK_AFTER:
             return STUCK.format(seconds=silent)
         return None

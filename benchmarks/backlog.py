@@ -1,0 +1,73 @@
+"""How soon a command is taken up while deliveries that nobody wants wait in thousands."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+
+from benchmarks.first_write import BOT, COMMAND
+from benchmarks.report import Options, Row, command
+from benchmarks.stage import Stage, stage
+from benchmarks.traffic import templates
+from bot.engine.jobs import delivery_job
+from bot.engine.once import defer_once
+from bot.engine.service import Engine
+from bot.events import lock_key
+from sandbox import PullRequest
+
+TITLE = "From a comment with a command to 👀 on GitHub, behind a backlog"
+BACKLOG = 42_000
+AT_ONCE = 1_000
+COMMANDS = 5
+PATIENCE = 900.0
+
+
+async def measure(options: Options) -> list[Row]:
+    """Fill the queue while the bot is stopped, start it, and send commands one after the other."""
+    async with stage(options.database, COMMANDS) as on:
+        pulls = [repo.open_pull_request("hubot", "Make it faster", "It reads less.") for repo in on.repos]
+        await on.quiet()
+        await on.bot.stop()
+        await _fill(on, options.count(BACKLOG))
+        await on.bot.start()
+        on.app.webhook_url = f"{on.bot.url}/webhook"
+        waiting = await on.waiting()
+        waits = [await _answered(on, pull) for pull in pulls]
+        left = await on.waiting()
+    first, *others = waits
+    return [
+        {
+            "waiting at first": waiting,
+            "first command s": round(first, 2),
+            "next command s, longest": round(max(others), 2),
+            "left waiting": left,
+        }
+    ]
+
+
+async def _fill(on: Stage, count: int) -> None:
+    """Store deliveries as the webhook does, many in one statement."""
+    bodies = [template.body for template in templates(on.github, on.repo, 200)["unwanted"]]
+    async with Engine(on.url) as engine:
+        for start in range(0, count, AT_ONCE):
+            jobs = []
+            for number in range(start, min(start + AT_ONCE, count)):
+                body = bodies[number % len(bodies)]
+                lock = lock_key("status", json.loads(body))
+                job = delivery_job(f"backlog-{number}", "status", body, time.time(), lock)
+                jobs.append(replace(job, lock=f"{job.lock}:{number % 200}"))
+            await defer_once(engine.database.connector, jobs)
+
+
+async def _answered(on: Stage, pull: PullRequest) -> float:
+    comment = pull.comment("hubot", COMMAND)
+    began = time.perf_counter()
+    await on.github.until(lambda: "eyes" in pull.reactions(comment, by=BOT), timeout=PATIENCE, what="the first write")
+    return time.perf_counter() - began
+
+
+main = command(measure, TITLE)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""A process that can no longer do blocking work, or read reports, says so, and answers webhooks all the same."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.threads import MOST_THREADS, bound_threads
+from bot.untrusted.limits import Limits
+from bot.untrusted.queue import Owner
+from tests.conversations.town import Town, town
+from tests.untrusted import hostile
+from tests.waiting import until
+
+ENDLESS = Limits("reading one artifact", cpu=600, wall=600, memory=1 << 30)
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Town]:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db") as place:
+        await until(lambda: place.bot.engine.ready() is None)
+        yield place
+
+
+async def reason(place: Town) -> str:
+    """Return why the process says that it is not ready, empty where it is."""
+    status, _, answer = await place.ask("/readyz")
+    assert (status == 200) is (answer["reason"] == "")
+    return str(answer["reason"])
+
+
+def in_an_hour() -> float:
+    return time.monotonic() + 3600
+
+
+@pytest.fixture
+async def release(place: Town) -> AsyncIterator[threading.Event]:
+    """Return what lets the busy threads end; they end with the test in any case."""
+    event = threading.Event()
+    bound_threads()
+    yield event
+    event.set()
+
+
+async def test_readiness_says_that_no_thread_is_left(place: Town, release: threading.Event) -> None:
+    busy = [asyncio.create_task(asyncio.to_thread(release.wait)) for _ in range(MOST_THREADS)]
+    await asyncio.sleep(0)
+    asking = asyncio.create_task(place.bot.threads.probe())
+    await asyncio.sleep(0)
+    assert await reason(place) == ""
+    place.bot.threads.clock = in_an_hour
+    assert "all 16 threads for blocking work have been busy for 36" in await reason(place)
+    release.set()
+    await asyncio.gather(*busy, asking)
+    assert await reason(place) == ""
+
+
+async def test_readiness_says_that_no_process_is_left_and_a_command_is_answered_meanwhile(place: Town) -> None:
+    pool, owner = place.bot.results.service.pool, Owner("octocat/compiler", "1")
+    jobs = [asyncio.create_task(pool.run(owner, ENDLESS, hostile.backtrack)) for _ in range(5)]
+    await until(lambda: pool.waiting)
+    assert await reason(place) == ""
+    pull = place.repo.open_pull_request("hubot", "Faster")
+    pull.comment("hubot", "@ci help")
+    await place.quiet()
+    assert len(place.answers(pull)) == 1
+    pool.clock = in_an_hour
+    assert "jobs have waited for a process that reads reports" in await reason(place)
+    for job in jobs:
+        job.cancel()
+    await asyncio.gather(*jobs, return_exceptions=True)
+    assert await reason(place) == ""

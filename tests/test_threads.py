@@ -1,0 +1,43 @@
+"""Readiness says when no thread is left for blocking work."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+
+import pytest
+
+from bot.threads import MOST_THREADS, PATIENCE, ThreadProbe, bound_threads
+
+
+@pytest.fixture
+async def release() -> AsyncIterator[threading.Event]:
+    """Return what lets busy threads end."""
+    event, pool = threading.Event(), bound_threads()
+    yield event
+    event.set()
+    pool.shutdown()
+
+
+async def test_an_exhausted_pool_of_threads_is_reported_and_a_moment_of_waiting_is_not(
+    release: threading.Event,
+) -> None:
+    now = 100.0
+    probe = ThreadProbe(lambda: now)
+    await probe.probe()
+    assert probe.problem() is None
+    busy = [asyncio.create_task(asyncio.to_thread(release.wait)) for _ in range(MOST_THREADS)]
+    await asyncio.sleep(0)  # the tasks take the threads
+    asking = asyncio.create_task(probe.probe())
+    await asyncio.sleep(0)
+    now += PATIENCE
+    assert probe.problem() is None
+    now += 0.5
+    assert probe.problem() == (
+        "all 16 threads for blocking work have been busy for 16 s, so results and long texts wait; "
+        "see what the database and the log say, and restart the process if it lasts"
+    )
+    release.set()
+    await asyncio.gather(*busy, asking)
+    assert probe.problem() is None
