@@ -19,6 +19,7 @@ from bot.doctor.github import SET_KEY
 from bot.engine.database import DatabaseError
 from bot.engine.service import Engine
 from bot.github.app import GitHubApp
+from bot.repositories import Repositories
 from bot.serve import start_logging
 from bot.settings import Settings
 from bot.terminal import printable
@@ -72,7 +73,11 @@ async def examine(config: Config, settings: Settings) -> list[Finding]:
                 app = GitHubApp(http, app_id=settings.app_id, private_key=key, api_url=settings.api_url)
             except ValueError as error:
                 return [database, Finding(Check.KEY, str(error).partition(":")[0], SET_KEY)]
-            return [database, *await Doctor(config, settings, app, http, aws).examine()]
+            if not database.ok or database.text == NO_FILE_YET:
+                return [database, *await Doctor(config, settings, app, http, aws).examine()]
+            async with Engine(settings.database_url.get_secret_value()) as engine:
+                known = Repositories(config, engine.records)
+                return [database, *await Doctor(config, settings, app, http, aws, known).examine()]
     finally:
         aws.close()
 

@@ -196,11 +196,21 @@ def no_jenkins_there(clinic: Clinic) -> None:
     config.write_text(config.read_text().replace(clinic.jenkins.url, "http://127.0.0.1:9"))
 
 
+def renamed(clinic: Clinic) -> None:
+    clinic.github.repositories["octocat/compiler"].rename("octocat", "compiler-next")
+
+
+def archived(clinic: Clinic) -> None:
+    clinic.github.repositories["octocat/compiler"].archive("octocat")
+
+
 FAULTS: list[tuple[Callable[[Clinic], None], str, str, str]] = [
     (wrong_app_id, "app", "there is no App with the ID 99999 on this GitHub", "set GITHUB_APP_ID to the ID"),
     (wrong_key, "key", "A JSON web token could not be decoded", "of the same App"),
     (suspended, "repositories", "octocat/compiler: the installation is suspended", "unsuspends it"),
     (not_installed, "repositories", "octocat/compiler: the App is not installed on it", "install the App on it"),
+    (renamed, "repositories", "octocat/compiler: GitHub calls it octocat/compiler-next now", "change its name"),
+    (archived, "repositories", "octocat/compiler: it is archived on GitHub", "take it out of app.yaml"),
     (missing_permission, "permissions", "the App lacks the permissions Commit statuses: write", "add them"),
     (permission_not_accepted, "permissions", "octocat/compiler: its owner has not accepted", "accepts them"),
     (missing_event, "events", "the App is not subscribed to Issue comment", "Subscribe to events"),
