@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import os
 import signal
 import socket
@@ -14,6 +15,7 @@ import tempfile
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 import pytest
@@ -193,10 +195,13 @@ async def test_a_full_disk(tmp_path: Path) -> None:
     ]
 
 
+VERSION: LiteralString = "SELECT version FROM nightjar_schema"
+
+
 async def test_replicas_that_start_together_make_one_schema(database_url: str) -> None:
     databases = [Database(database_url) for _ in range(6)]
     await asyncio.gather(*(database.open() for database in databases))
-    rows = await databases[0].connector.execute_query_all_async("SELECT version FROM nightjar_schema")
+    rows = await databases[0].connector.execute_query_all_async(VERSION)
     assert rows == [{"version": len(VERSIONS)}]
     await asyncio.gather(*(database.close() for database in databases))
 
@@ -252,14 +257,18 @@ def test_a_server_is_shared(postgres_url: str) -> None:
         pass
 
 
-async def test_a_database_of_the_first_version_is_brought_up_to_date(database_url: str) -> None:
+async def test_a_database_of_the_first_version_is_brought_up_to_date(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     database = Database(database_url)
-    await database.open()
-    await database.connector.execute_query_async("DROP TABLE nightjar_writes")
-    await database.connector.execute_query_async("UPDATE nightjar_schema SET version = 1")
-    await database.close()
+    with monkeypatch.context() as first:
+        for module in ("sqlite", "postgres"):
+            known = importlib.import_module(f"bot.engine.{module}_schema").VERSIONS
+            first.setattr(f"bot.engine.{module}.VERSIONS", known[:1])
+        await database.open()
+        assert await database.connector.execute_query_all_async(VERSION) == [{"version": 1}]
+        await database.close()
     await database.open()
     assert await database.connector.execute_query_all_async("SELECT number FROM nightjar_writes") == []
-    rows = await database.connector.execute_query_all_async("SELECT version FROM nightjar_schema")
-    assert rows == [{"version": len(VERSIONS)}]
+    assert await database.connector.execute_query_all_async(VERSION) == [{"version": len(VERSIONS)}]
     await database.close()
