@@ -14,9 +14,11 @@ from bot.registration import registration_text
 from bot.results import guide
 from bot.texts import commands_table
 from handlers import COMMANDS
+from scripts.limits import limits_table
 
 ROOT = Path(__file__).parents[1]
 README = Path("README.md")
+SECURITY = Path("docs/security.md")
 
 
 def documents(root: Path = ROOT) -> dict[Path, str]:
@@ -25,7 +27,8 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
     readme = replace_block((root / README).read_text(encoding="utf-8"), "commands", table)
     readme = replace_block(readme, "features", config_docs.features_table())
     readme = replace_block(readme, "registration", registration_text())
-    return {README: readme, **config_docs.documents(root), **guide.documents(root)}
+    security = replace_block((root / SECURITY).read_text(encoding="utf-8"), "limits", limits_table())
+    return {README: readme, SECURITY: security, **config_docs.documents(root), **guide.documents(root)}
 
 
 def main() -> int:

@@ -1,0 +1,126 @@
+"""The table of limits in docs/security.md, from the constants that enforce them, so that no number goes stale."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from bot import commands, patterns
+from bot.ci import artifacts, zips
+from bot.command_budget import REFUSALS_AN_HOUR
+from bot.config import repository_file, source
+from bot.config.commands import Commands
+from bot.config.model import Http
+from bot.docs import table
+from bot.engine import guard, retry, service
+from bot.github import governor, limits
+from bot.results import renames
+from bot.untrusted import limits as untrusted
+from bot.untrusted.limits import AllLimits
+from bot.web import app, bodies, connections, webhook
+
+MIB = 1 << 20
+
+
+def limits_table() -> str:
+    """Return the limits of the server as a Markdown table: what is limited, to how much, and what happens above it."""
+    rows = [*_requests(), *_people(), *_github(), *_work(), *_texts()]
+    return table(["what", "limit", "above it"], rows)
+
+
+def _requests() -> list[tuple[str, str, str]]:
+    http = Http()
+    return [
+        ("Body of a webhook", f"{webhook.MAX_BODY // MIB} MiB", "413"),
+        ("Bodies in memory together", f"{http.megabytes_in_flight} MiB (`http.megabytes_in_flight`)", "503"),
+        ("Time for a body to arrive", f"{bodies.READ_SECONDS:g} s", "408"),
+        ("Time for the headers of a new connection", f"{connections.HEAD_SECONDS:g} s", "closed"),
+        ("Idle connection", f"{connections.IDLE_SECONDS:g} s", "closed"),
+        ("Headers of a request; one line of them", f"{app.MOST_HEADERS}; {app.LONGEST_LINE:,} bytes", "400"),
+        (
+            "Open connections",
+            f"{http.connections} (`http.connections`), at most half of the descriptors",
+            "the place of an idle connection; 503 if there is none",
+        ),
+        ("Time to store a delivery", f"{service.ACCEPT_TIMEOUT:g} s", "503; GitHub is asked for it later"),
+        (
+            "GitHub quota for API questions without a token",
+            f"{http.anonymous_percent} % of the hourly quota (`http.anonymous_percent`)",
+            "answered from memory",
+        ),
+    ]
+
+
+def _people() -> list[tuple[str, str, str]]:
+    budget = Commands()
+    return [
+        ("Commands in one comment", f"{commands.MOST_COMMANDS}", "the rest is ignored, and the answer says so"),
+        (
+            "Commands of one person in an hour",
+            f"{budget.per_person} (`commands.per_person`)",
+            "one answer that says so",
+        ),
+        (
+            "Commands on one pull request in an hour",
+            f"{budget.per_pull_request} (`commands.per_pull_request`)",
+            "one answer that says so",
+        ),
+        (
+            "Commands of somebody who may not run them",
+            f"one explanation per pull request, {REFUSALS_AN_HOUR} reactions an hour",
+            "nothing",
+        ),
+    ]
+
+
+def _github() -> list[tuple[str, str, str]]:
+    return [
+        ("Requests to GitHub at a time", f"{governor.IN_FLIGHT}", "wait"),
+        (
+            "Writes of one installation, over all replicas",
+            f"{limits.WRITES_PER_MINUTE} a minute and {limits.WRITES_PER_HOUR} an hour",
+            "wait; people with the write role go first",
+        ),
+    ]
+
+
+def _work() -> list[tuple[str, str, str]]:
+    every = AllLimits()
+    kinds = [getattr(every, field.name) for field in fields(every)]
+    return [
+        *(
+            (
+                f"{kind.act[0].upper()}{kind.act[1:]}",
+                f"{kind.cpu:g} s of CPU time, {kind.wall:g} s, {kind.memory // MIB:,} MiB",
+                "fails with an error that names the limit",
+            )
+            for kind in kinds
+        ),
+        (
+            "Jobs that wait for a process",
+            f"{untrusted.MOST_WAITING}; {untrusted.MOST_WAITING_OF_REPOSITORY} of a repository, "
+            f"{untrusted.MOST_WAITING_OF_OWNER} of a pull request or lab target",
+            f"tried again after {untrusted.COME_BACK:g} s",
+        ),
+        ("One try of a job", f"{guard.JOB_SECONDS:g} s", "ends, and is tried again"),
+        ("Crashes of a process with one job alone in it", f"{retry.MAX_ALONE}", "the job is quarantined"),
+        ("Search for renamed tests", f"{renames.MAX_STEPS:,} steps", "no renames are recognised; the log says so"),
+    ]
+
+
+def _texts() -> list[tuple[str, str, str]]:
+    return [
+        ("Memory of one pattern", f"{patterns.MAX_MEMORY // MIB} MiB", "slower, and still linear"),
+        ("`app.yaml`", f"{source.MAX_BYTES // 1024} KiB, depth {source.MAX_DEPTH}", "an error that names the limit"),
+        (
+            "`.github/nightjar.yaml`",
+            f"{repository_file.MOST_BYTES // 1024} KiB",
+            "not read; the check run `nightjar/config` says so",
+        ),
+        (
+            "Artifacts of one workflow run",
+            f"{artifacts.MOST_ARTIFACTS}, of {artifacts.MAX_ARTIFACT_BYTES // MIB} MiB each, "
+            f"with {zips.MOST_FILES:,} files each",
+            "left out, and named",
+        ),
+        ("Files and manifests of labs", "[Limits](labs.md#limits) in labs.md", "refused with a reason"),
+    ]
