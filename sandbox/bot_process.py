@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sandbox.processes import end_with_parent
+
 READY = "serving"  # the log line that tells the port
 STARTS_WITHIN = 30.0
 STOPS_WITHIN = 40.0
@@ -129,6 +131,7 @@ class BotProcess:
             env={**inherited, **self.environment},
             stdin=asyncio.subprocess.DEVNULL,
             limit=LONGEST_LINE,
+            preexec_fn=end_with_parent,
             **pipes,  # type: ignore[arg-type]  # only stdout and stderr
         )
 

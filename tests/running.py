@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbox.processes import end_with_parent
 from tests.waiting import DEADLINE
 
 ROOT = Path(__file__).parent.parent
@@ -42,6 +43,7 @@ async def start(*arguments: str, env: Mapping[str, str], cwd: Path) -> asyncio.s
         stderr=asyncio.subprocess.PIPE,
         env=environment(env),
         cwd=cwd,
+        preexec_fn=end_with_parent,
     )
 
 

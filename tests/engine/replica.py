@@ -18,6 +18,7 @@ from typing import Any
 
 from bot import logs
 from bot.engine.service import Engine, Pace, StorageError
+from sandbox.processes import end_with_parent
 from tests.engine.toy import Toy, World
 from tests.waiting import until
 
@@ -85,6 +86,7 @@ async def replica(url: str, world: Path, pace: Pace, *, doomed: bool = False) ->
         stdout=PIPE,
         cwd=Path(__file__).parents[2],
         limit=2**20,
+        preexec_fn=end_with_parent,
     )
     assert process.stdout is not None
     line = (await process.stdout.readline()).decode().strip()
