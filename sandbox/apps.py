@@ -179,12 +179,14 @@ class Token:
     expires_at: datetime
     permissions: Mapping[str, str]
     repositories: list[Repository]
-    asked: frozenset[str] = frozenset()
-    """What it was narrowed by when it was asked for: `repositories`, `repository_ids`, `permissions`."""
+    asked: frozenset[str] | None = None
+    """What narrows it of a request (`repositories`, `repository_ids`, `permissions`); None: it was not requested."""
 
     @property
     def too_broad(self) -> str | None:
-        """Say how it gives more than a careful App asks for, None where it does not."""
+        """Say how it gives more than a careful App asks for, None where it does not or no App asked for it."""
+        if self.asked is None:
+            return None
         if "permissions" not in self.asked:
             return "it has every permission of the App"
         if not self.asked & {"repositories", "repository_ids"} and set(self.permissions) != {"metadata"}:
@@ -215,16 +217,17 @@ class Tokens:
         installation: Installation,
         repositories: Iterable[Repository] | None = None,
         permissions: Mapping[str, str] | None = None,
-        asked: Iterable[str] = (),
+        asked: Iterable[str] | None = None,
     ) -> Token:
-        """Return a new token of an installation; `asked` are the keys of the request that narrow it."""
+        """Return a new token of an installation; `asked` are the keys of the request that narrow it, if one was made."""
         granted = dict(permissions) if permissions else dict(installation.permissions)
         covered = list(installation.repositories if repositories is None else repositories)
         expires_at = self._github.clock.now() + TOKEN_LIFETIME
         value = "ghs_" + secrets.token_hex(18)
         self.issued.append(value)
         granted |= {"metadata": "read"}
-        self._tokens[value] = Token(value, installation, expires_at, granted, covered, frozenset(asked))
+        narrowed = None if asked is None else frozenset(asked)
+        self._tokens[value] = Token(value, installation, expires_at, granted, covered, narrowed)
         return self._tokens[value]
 
     def find(self, value: str) -> Token:
