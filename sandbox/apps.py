@@ -219,7 +219,7 @@ class Tokens:
         permissions: Mapping[str, str] | None = None,
         asked: Iterable[str] | None = None,
     ) -> Token:
-        """Return a new token of an installation; `asked` are the keys of the request that narrow it, if one was made."""
+        """Return a new token of an installation; `asked` are the keys of a request that narrow it."""
         granted = dict(permissions) if permissions else dict(installation.permissions)
         covered = list(installation.repositories if repositories is None else repositories)
         expires_at = self._github.clock.now() + TOKEN_LIFETIME
