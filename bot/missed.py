@@ -23,7 +23,7 @@ from gidgethub import BadRequest
 from bot.errors import TryAgain
 from bot.github.client import GitHub
 from bot.github.errors import TooManyPages
-from bot.github.limits import WRITE_SPACING
+from bot.github.limits import WRITE_BURST, WRITE_SPACING
 from bot.github.ranks import Rank, ranked
 from bot.metrics import Metrics
 from bot.payload import Payload
@@ -183,7 +183,7 @@ class MissedDeliveries:
             asked = 0
             for first in range(0, len(due), PER_NOTE):
                 some = due[first : first + PER_NOTE]
-                done = await self._ask(some, missing, now)
+                done = await self._ask(some, missing, now, at_once=max(0, WRITE_BURST - first))
                 asked += done
                 await self._note(since, missing, asked=done, recovered=0)
                 if missing[some[-1].guid] == some[-1]:  # GitHub wants no more for now
@@ -218,10 +218,13 @@ class MissedDeliveries:
             log.warning("older deliveries are not looked at", reason=str(error))
         return attempts
 
-    async def _ask(self, due: Sequence[Missing], missing: dict[str, Missing], now: float) -> int:
-        """Ask for each once, note that in `missing`, and return for how many; stop where GitHub wants no more."""
+    async def _ask(self, due: Sequence[Missing], missing: dict[str, Missing], now: float, *, at_once: int) -> int:
+        """Ask for each once, note that in `missing`, and return for how many; stop where GitHub wants no more.
+
+        The first `at_once` are asked for without a pause: after a short stop there are only a few.
+        """
         asked = 0
-        for one in due:
+        for number, one in enumerate(due):
             try:
                 # It makes no content that GitHub's limit of 500 an hour is about, and may happen twice: the GUID stays.
                 await self._github.post_repeatable(ATTEMPTS, {"delivery_id": str(one.id)}, data={})
@@ -234,6 +237,7 @@ class MissedDeliveries:
             else:
                 asked += 1
                 log.info("redelivery asked for", delivery=one.guid)
-            await self._github.sleep(self._pace)
+            if number >= at_once:
+                await self._github.sleep(self._pace)
             missing[one.guid] = replace(one, asked=one.asked + 1, last=max(one.last, now))
         return asked
