@@ -12,12 +12,14 @@ from typing import Any
 
 import click
 
-from bot.ci.ask_bot import CannotAsk, ask_bot
-from bot.ci.ask_github import ask_github
+from bot.ci.ask_bot import CannotAsk, ask_bot, commit_path, pull_request_path
+from bot.ci.ask_github import ask_github, ask_github_about_commit
 from bot.ci.decision_forms import FORMS, comments, explained
 from bot.cli_support import AS_WRITTEN, REPOSITORY, Matching, config_option
-from bot.config import ConfigError, load_config
+from bot.config import ConfigError, RepositoryConfig, load_config
+from bot.config.types import BRANCH, HEADS, WHOLE_REF
 from bot.decisions import Decision, run_everything
+from bot.patterns import Pattern
 from bot.urls import encrypted_url, http_url
 
 DEADLINE = 25.0
@@ -25,6 +27,8 @@ DEADLINE = 25.0
 GITHUB = "https://api.github.com"
 
 NO_PULL_REQUEST = "This build is of no pull request, so {what}."
+NOTHING_NAMED = "say what is built: --pr NUMBER, or --branch BRANCH and --sha SHA"
+NO_COMMIT = "--branch needs --sha SHA, the commit that is built"
 NOBODY_TO_ASK = "neither --api, NIGHTJAR_URL, GITHUB_TOKEN nor public_url of app.yaml says whom to ask"
 NOT_IN_TIME = f"there was no answer within {DEADLINE:.0f} s"
 UNFORESEEN = "something unforeseen went wrong ({kind})"
@@ -33,6 +37,7 @@ NOT_NAMED = "{path} does not name {repository}"
 WHICH_REPOSITORY = "say which repository: --repo OWNER/NAME"
 NOT_WRITTEN = "the values could not be appended to GITHUB_OUTPUT ({problem})"
 
+_IS_BRANCH = Pattern(BRANCH)
 NONE = ("", "null", "none", "false")
 """What CIs write where a build is of no pull request."""
 
@@ -52,6 +57,23 @@ class PullRequestNumber(click.ParamType[int]):
         self.fail(f"{value!r} must be the number of a pull request, or nothing for a build of none", param, ctx)
 
 
+class Branch(click.ParamType[str]):
+    """The name of a branch, empty where a CI says that there is none."""
+
+    name = "branch"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name, or fail as click does."""
+        text = str(value).strip()
+        if text.lower() in NONE:
+            return ""
+        if text.startswith(HEADS):
+            self.fail(f"{value!r} {WHOLE_REF}", param, ctx)
+        if not _IS_BRANCH.fullmatch(text):
+            self.fail(f"{value!r} must be the name of a branch, as in main", param, ctx)
+        return text
+
+
 class Address(click.ParamType[str]):
     """A web address, or nothing: what a CI has in no variable."""
 
@@ -69,17 +91,19 @@ SHA = Matching(r"(?:[0-9a-f]{40}(?:[0-9a-f]{24})?)?", "the whole SHA of a commit
 
 
 @click.command(
-    short_help="Say what CI should do for a pull request.",
+    short_help="Say what CI should do for a pull request or a commit.",
     epilog=f"""{AS_WRITTEN}
     Examples:
       decided=$(nightjar ci decide --pr "$PR" --repo octocat/compiler --api https://ci.example.org)
       eval "$decided"                      # SKIP_CI, SKIP_SLOW_TESTS, REBUILD_DOCKER: true or false
       nightjar ci decide --pr "${{{{ github.event.number }}}}" --format github     # in a step of a workflow
       GITHUB_TOKEN=... nightjar ci decide --pr 42 --repo octocat/compiler --format json
+      nightjar ci decide --branch main --sha "$GIT_COMMIT" --repo octocat/compiler     # compared with its parent
     """,
 )
+@click.option("--pr", "number", type=PullRequestNumber(), help="The pull request; empty for a build of none.")
 @click.option(
-    "--pr", "number", type=PullRequestNumber(), required=True, help="The pull request; empty for a build of none."
+    "--branch", type=Branch(), help="The branch, for a build of no pull request: --sha is compared with its parent."
 )
 @click.option(
     "--repo",
@@ -100,9 +124,16 @@ SHA = Matching(r"(?:[0-9a-f]{40}(?:[0-9a-f]{24})?)?", "the whole SHA of a commit
 @config_option
 @click.pass_context
 def decide(
-    ctx: click.Context, number: int, repository: str | None, sha: str, form: str, api: str | None, config_path: Path
+    ctx: click.Context,
+    number: int | None,
+    branch: str | None,
+    repository: str | None,
+    sha: str,
+    form: str,
+    api: str | None,
+    config_path: Path,
 ) -> None:
-    """Say what CI should do for a pull request: skip everything, run the slow tests, build Docker images.
+    """Say what CI should do for a pull request or a commit of a branch: skip CI, run slow tests, build Docker images.
 
     The bot is asked, at --api or NIGHTJAR_URL. Without these, and with GITHUB_TOKEN, GitHub is asked instead: whether
     slow tests are off is then read from the bot's status, and all else is decided here, by .github/nightjar.yaml on
@@ -113,11 +144,16 @@ def decide(
     go to standard error, as comments. Whatever goes wrong, everything runs, and the reason says that this is a
     fallback: the exit status is 0 but for bad usage (2).
     """
-    if not number:
+    if number is None and branch is None:
+        raise click.UsageError(NOTHING_NAMED)
+    if not number and branch and not sha:
+        raise click.UsageError(NO_COMMIT)
+    if not number and not branch:
         _print(run_everything("", sha, NO_PULL_REQUEST), form)
         return
     named = ctx.get_parameter_source("config_path") is not click.core.ParameterSource.DEFAULT
-    question = Question(number, repository or _only_repository(config_path), sha, api, config_path, named)
+    repository = repository or _only_repository(config_path)
+    question = Question(number or 0, branch or "", repository, sha, api, config_path, named)
     # Standard error is for the reasons: what a shell reads of it must be comments.
     logging.disable(logging.CRITICAL)
     with asyncio.Runner() as runner:
@@ -131,14 +167,31 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked; `named` says whether somebody named app.yaml, rather than that it is there."""
+    """What is asked; `named` says whether somebody named app.yaml, rather than that it is there.
+
+    `branch` counts where `number` is 0.
+    """
 
     number: int
+    branch: str
     repository: str
     sha: str
     api: str | None
     config_path: Path
     named: bool
+
+    @property
+    def path(self) -> str:
+        """Return where the bot's API answers it."""
+        if self.number:
+            return pull_request_path(self.repository, self.number, self.sha)
+        return commit_path(self.repository, self.sha, self.branch)
+
+    async def of_github(self, url: str, token: str, given: RepositoryConfig | None) -> Decision:
+        """Find the answer out without the bot; raises `CannotAsk`."""
+        if self.number:
+            return await ask_github(url, token, self.repository, self.number, self.sha, given)
+        return await ask_github_about_commit(url, token, self.repository, self.sha, self.branch, given)
 
 
 def _only_repository(path: Path) -> str:
@@ -169,22 +222,21 @@ async def _answered(question: Question) -> tuple[Decision, bool]:
 
 
 async def _asked(question: Question) -> Decision:
-    number, repository, sha = question.number, question.repository, question.sha
     ours = os.environ.get("NIGHTJAR_TOKEN", "").strip()
     if question.api:
-        return await ask_bot(question.api, repository, number, sha, ours)
+        return await ask_bot(question.api, question.path, ours)
     config = load_config(question.config_path) if question.named else None
     if token := os.environ.get("GITHUB_TOKEN", "").strip():
-        given = config.repository(repository) if config else None
+        given = config.repository(question.repository) if config else None
         if config and not given:
-            raise CannotAsk(NOT_NAMED.format(path=question.config_path, repository=repository))
-        return await ask_github(_github_url(), token, repository, number, sha, given)
+            raise CannotAsk(NOT_NAMED.format(path=question.config_path, repository=question.repository))
+        return await question.of_github(_github_url(), token, given)
     if config is None and question.config_path.exists():
         config = load_config(question.config_path)
     if config is None or not config.public_url:
         raise CannotAsk(NOBODY_TO_ASK)
     # An app.yaml that only lies here is the pull request's own: whose address that is, nobody knows.
-    return await ask_bot(config.public_url, repository, number, sha, ours if question.named else "")
+    return await ask_bot(config.public_url, question.path, ours if question.named else "")
 
 
 def _github_url() -> str:

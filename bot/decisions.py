@@ -17,6 +17,7 @@ from bot.terminal import printable
 
 if TYPE_CHECKING:
     from bot.config.ci_decisions import RebuildDocker, SkipCi
+    from bot.config.model import RepositoryConfig
 
 FALLBACK = "Fallback: {why}, so {what}."
 CI_RUNS, SLOW_TESTS_RUN, IMAGES_ARE_BUILT = "CI runs", "the slow tests run", "the images are built"
@@ -24,11 +25,13 @@ ALL_IS_BUILT = "everything is built"
 
 SLOW_TESTS_NOT_ON = "On: the bot's switch for slow tests is off for this repository, so everything runs."
 OTHER_COMMIT = "{asked} is not the head, which is {head}"
+ON_COMMIT = "On: this is a commit of a branch, and only a pull request can switch slow tests off."
 SHOWN_OF_SHA = 7
 
 NOT_ON = "CI runs: app.yaml does not switch skip_ci on for this repository."
 TAGGED = "CI is skipped: the title has [{tag}], which counts from the moment at which CI starts."
 UNTAGGED = "CI runs: the title does not have [{tag}]."
+COMMIT_UNTAGGED = "CI runs: no files are set that skip it, and the message of a commit does not."
 NO_FILES = "CI runs: no file is changed, and that never skips it."
 MATTERS = "CI runs: {name} matters to it."
 DOCS_ONLY = "CI is skipped: {count} changed, documentation alone."
@@ -84,24 +87,24 @@ def other_commit(asked: str, head: str) -> Unknown:
     return Unknown(OTHER_COMMIT.format(asked=asked[:SHOWN_OF_SHA], head=head[:SHOWN_OF_SHA]))
 
 
-def has_tag(title: str, tag: str) -> bool:
-    """Say whether a title has a tag, as in `[skip ci]`, alone between its brackets.
+def has_tag(title: str | None, tag: str) -> bool:
+    """Say whether a title has a tag, as in `[skip ci]`, alone between its brackets; None: a commit, which has no title.
 
     Upper and lower case and the width of blanks do not matter; the predecessor's check was exact in both but for blanks
     at the ends.
     """
-    return bool(tag) and any(_folded(found[1]) == _folded(tag) for found in _TAG.finditer(title))
+    return bool(tag) and title is not None and any(_folded(found[1]) == _folded(tag) for found in _TAG.finditer(title))
 
 
-def needs_files(skip: SkipCi | None, docker: RebuildDocker | None, title: str) -> bool:
+def needs_files(skip: SkipCi | None, docker: RebuildDocker | None, title: str | None) -> bool:
     """Say whether a decision depends on which files are changed."""
     if docker is not None:
         return True
     return skip is not None and bool(skip.globs or skip.docs) and not has_tag(title, skip.title_tag)
 
 
-def skip_ci(config: SkipCi | None, title: str, changes: Changes) -> Verdict:
-    """Say whether CI may skip a pull request.
+def skip_ci(config: SkipCi | None, title: str | None, changes: Changes) -> Verdict:
+    """Say whether CI may skip a pull request, or a commit (`title` is None then).
 
     Differs from the predecessor's scripts on purpose: a pull request without changes is never skipped (its globs did
     that; TVM #9221), documentation is what lies below `docs/` and not below any folder that is called so, and files of
@@ -114,7 +117,7 @@ def skip_ci(config: SkipCi | None, title: str, changes: Changes) -> Verdict:
     if isinstance(changes, Unknown):
         return Verdict(False, FALLBACK.format(why=changes.why, what=CI_RUNS))
     if not config.globs and not config.docs:
-        return Verdict(False, UNTAGGED.format(tag=config.title_tag))
+        return Verdict(False, COMMIT_UNTAGGED if title is None else UNTAGGED.format(tag=config.title_tag))
     if not changes.names:
         return Verdict(False, NO_FILES)
     matters = next((name for name in changes.names if not matches((*config.docs, *config.globs), name)), None)
@@ -124,7 +127,7 @@ def skip_ci(config: SkipCi | None, title: str, changes: Changes) -> Verdict:
     return Verdict(True, said.format(count=_counted(changes)))
 
 
-def docs_only(config: SkipCi | None, title: str, changes: Changes) -> Verdict:
+def docs_only(config: SkipCi | None, title: str | None, changes: Changes) -> Verdict:
     """Say whether nothing but documentation is changed, so that CI builds the docs and skips the rest.
 
     Files that do not matter to CI may be changed beside it.
@@ -166,7 +169,7 @@ def rebuild_docker(config: RebuildDocker | None, changes: Changes) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """All that CI asks about a pull request; `sha` is the head that it is about, empty where that is not known."""
+    """All that CI asks about a pull request or a commit; `sha` is the head or commit, empty where it is not known."""
 
     sha: str
     run_slow_tests: Verdict
@@ -183,6 +186,22 @@ class Decision:
         """Return it as the API gives it."""
         verdicts = {name: {"value": one.value, "reason": one.reason} for name, one in self.verdicts.items()}
         return {"sha": self.sha, **verdicts}
+
+
+def commit_needs_files(config: RepositoryConfig) -> bool:
+    """Say whether a decision about a commit of a branch depends on which files it changes."""
+    return needs_files(config.skip_ci, config.rebuild_docker, None)
+
+
+def decide_for_commit(config: RepositoryConfig, sha: str, changes: Changes) -> Decision:
+    """Return what CI does for a commit of a branch, which has no title and no choice of slow tests."""
+    return Decision(
+        sha=sha,
+        run_slow_tests=Verdict(True, SLOW_TESTS_NOT_ON if config.slow_tests is None else ON_COMMIT),
+        skip_ci=skip_ci(config.skip_ci, None, changes),
+        docs_only=docs_only(config.skip_ci, None, changes),
+        rebuild_docker=rebuild_docker(config.rebuild_docker, changes),
+    )
 
 
 def run_everything(why: str, sha: str = "", said: str = FALLBACK) -> Decision:

@@ -58,6 +58,7 @@ from bot.web.bodies import Bodies
 from bot.web.connections import Connections, Door, connections_allowed
 from bot.web.webhook import MAX_BODY
 from handlers import COMMANDS, ROUTER
+from handlers.commit_decision import CommitDecisions
 from handlers.decision import Decisions
 from handlers.last_good import LastGoods
 
@@ -353,6 +354,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
         ],
         refresh=refresh,
         decide=Decisions(bot.config, bot.engine.records, github_for),
+        decide_commit=CommitDecisions(bot.config, bot.engine.records, github_for),
         runs=RunListing(bot.config, bot.results.store),
         timers=timers_of,
         nightly=Kept(bot.config, bot.engine.records, NIGHTLY).of,

@@ -65,7 +65,11 @@ Result = TypeVar("Result")
 log = structlog.get_logger(__name__)
 
 
-class NoSuchPullRequest(LookupError):
+class NothingThere(LookupError):
+    """What CI asks about does not exist in a repository that is ours."""
+
+
+class NoSuchPullRequest(NothingThere):
     """There is no such pull request in a repository that is ours."""
 
 
@@ -108,8 +112,8 @@ class Decisions:
         self._config = config
         self._records = records
         self._github_for = github_for
-        self._pulls: Remembered[tuple[object, ...], Proposed] = Remembered(lambda _: SECONDS, _error_lasts, clock)
-        self._files: Remembered[tuple[object, ...], Changes] = Remembered(_lasts, _error_lasts, clock)
+        self._pulls: Remembered[tuple[object, ...], Proposed] = Remembered(lambda _: SECONDS, error_seconds, clock)
+        self._files: Remembered[tuple[object, ...], Changes] = Remembered(changes_seconds, error_seconds, clock)
 
     async def __call__(self, repository: str, number: int, sha: str = "") -> Mapping[str, object]:
         """Return the members of the answer about the head; `sha` is the commit that the asker builds, if it says so.
@@ -154,7 +158,7 @@ class Decisions:
         try:
             # What webhooks have told of is not to be overlooked for what GitHub said before.
             key = (current_rank(), repository.lower(), number, await self._told_of(number, known))
-            proposed = await _in_time(self._newest(key, repository, number, sha))
+            proposed = await in_time(self._newest(key, repository, number, sha))
         except Exception as error:
             # Without a head there is nothing to answer about; who asks about a commit names one.
             if known is None and (isinstance(error, NoSuchPullRequest) or not sha):
@@ -213,7 +217,7 @@ class Decisions:
 
         try:
             key = (current_rank(), repository.lower(), pull.number, pull.head_sha, pull.base_ref)
-            return await _in_time(self._files.get(key, ask))
+            return await in_time(self._files.get(key, ask))
         except Exception as error:
             log.warning("changed files are not known", repository=repository, number=pull.number, reason=str(error))
             return Unknown(NOT_ASKED)
@@ -233,7 +237,7 @@ class Decisions:
         return Verdict(verdict.on, verdict.reason)
 
 
-async def _in_time(asking: Awaitable[Result]) -> Result:
+async def in_time(asking: Awaitable[Result]) -> Result:
     """Wait for GitHub; raises `TryAgain` where it takes too long."""
     try:
         async with asyncio.timeout(PATIENCE):
@@ -242,12 +246,14 @@ async def _in_time(asking: Awaitable[Result]) -> Result:
         raise TryAgain(SLOW) from None
 
 
-def _error_lasts(error: Exception) -> float:
-    if isinstance(error, NoSuchPullRequest):
+def error_seconds(error: Exception) -> float:
+    """Return for how many seconds an error of asking GitHub is remembered."""
+    if isinstance(error, NothingThere):
         return UNKNOWN_SECONDS
     # A limit of ours costs nothing to find out again, and must not push answers out of memory.
     return 0.0 if isinstance(error, RateLimited) else SECONDS
 
 
-def _lasts(changes: Changes) -> float:
+def changes_seconds(changes: Changes) -> float:
+    """Return for how many seconds changed files are remembered."""
     return FILES_SECONDS if isinstance(changes, Files) else SECONDS

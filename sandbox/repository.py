@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from .apps import App
@@ -21,6 +23,19 @@ if TYPE_CHECKING:
     from .github import GitHubSandbox
 
 HEADS = "refs/heads/"
+
+
+@dataclass(frozen=True)
+class Activity:
+    """A ref that somebody moved; `kind` is GitHub's `activity_type`."""
+
+    id: int
+    by: User
+    ref: str
+    before: str
+    after: str
+    kind: str
+    at: datetime
 
 
 def _file_name(workflow: str) -> str:
@@ -58,6 +73,7 @@ class Repository:
         self.hooks: list[Hook] = []
         self._statuses: list[Status] = []
         self._queues: dict[str, list[QueueEntry]] = {}
+        self.activities: list[Activity] = []
 
     @property
     def full_name(self) -> str:
@@ -189,6 +205,7 @@ class Repository:
         self.github.events.push(by, self, ref, before, sha or NO_COMMIT)
         if not ref.startswith(HEADS):
             return
+        self._note_activity(by, ref, before, sha or NO_COMMIT)
         branch = ref.removeprefix(HEADS)
         if sha is not None:
             self._begin_suites(by, sha, branch)
@@ -199,6 +216,14 @@ class Repository:
                 pull.close(by)
             else:
                 pull.synchronize(by, sha)
+
+    def _note_activity(self, by: User, ref: str, before: str, after: str) -> None:
+        if NO_COMMIT in (before, after):
+            kind = "branch_creation" if before == NO_COMMIT else "branch_deletion"
+        else:
+            kind = "push" if self.git.contains(after, before) else "force_push"
+        at = self.github.clock.now()
+        self.activities.append(Activity(self.github.new_id(), by, ref, before, after, kind, at))
 
     def protect(self, branch: str, *required: str, approvals: int = 0) -> None:
         """Protect a branch against forced pushes, and against merges without these statuses, checks or approvals."""

@@ -27,10 +27,19 @@ def test_a_build_of_no_pull_request_runs_everything_and_asks_nobody(number: str)
     assert "# skip_ci=false: This build is of no pull request, so CI runs." in told.stderr.splitlines()
 
 
+@pytest.mark.parametrize("arguments", [["--pr", "", "--branch", ""], ["--branch", ""], ["--branch", "null"]])
+def test_a_build_of_neither_pull_request_nor_branch_runs_everything_and_asks_nobody(arguments: list[str]) -> None:
+    told = decide(*arguments, "--sha", "a" * 40)
+    assert (told.exit_code, told.stdout) == (0, EVERYTHING)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         [],
+        ["--sha", "a" * 40],
+        ["--branch", "main", "--repo", "octocat/compiler"],
+        ["--branch", "a b", "--sha", "a" * 40, "--repo", "octocat/compiler"],
         ["--pr", "x"],
         ["--pr", "-1"],
         ["--pr", "0"],

@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 
 from bot.config.ci_decisions import RebuildDocker, SkipCi
+from bot.config.model import RepositoryConfig
 from bot.decisions import (
+    ON_COMMIT,
+    SLOW_TESTS_NOT_ON,
     Files,
     Unknown,
     Verdict,
+    decide_for_commit,
     docs_only,
     has_tag,
     needs_files,
@@ -240,3 +244,15 @@ def test_names_of_files_can_do_nothing_but_be_read() -> None:
     assert len(reason) <= 140
     assert reason.isprintable()
     assert "x/codegen.cc matters" in reason
+
+
+def test_the_message_of_a_commit_is_no_title() -> None:
+    told = skip_ci(SkipCi(globs=(), docs=()), None, files("docs/x.rst"))
+    assert told == Verdict(False, "CI runs: no files are set that skip it, and the message of a commit does not.")
+    assert skip_ci(BY_DOCS, None, files("docs/x.rst")).value
+
+
+@pytest.mark.parametrize(("on", "reason"), [(True, ON_COMMIT), (False, SLOW_TESTS_NOT_ON)])
+def test_slow_tests_always_run_for_a_commit_of_a_branch(on: bool, reason: str) -> None:
+    config = RepositoryConfig.model_validate({"slow_tests": on})
+    assert decide_for_commit(config, "a" * 40, files()).run_slow_tests == Verdict(True, reason)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from urllib.parse import quote
 
 import aiohttp
+from yarl import URL
 
 from bot.ci.decision_forms import UNREADABLE, of_answer
 from bot.decisions import Decision
@@ -29,15 +31,23 @@ class CannotAsk(Exception):
     """Why there is no answer, in words that a comma may follow; they may be text from outside."""
 
 
-async def ask_bot(
-    url: str, repository: str, number: int, sha: str, token: str = "", *, pauses: Sequence[float] = PAUSES
-) -> Decision:
-    """Return what the bot at `url` says of a pull request of `owner/name`; raises `CannotAsk`.
+def pull_request_path(repository: str, number: int, sha: str) -> str:
+    """Return the path of the decision about a pull request of `owner/name`; `sha` may be empty."""
+    return f"/api/v1/repos/{repository}/pulls/{number}/decision" + (f"?sha={sha}" if sha else "")
+
+
+def commit_path(repository: str, sha: str, branch: str) -> str:
+    """Return the path of the decision about a commit of a branch of `owner/name`."""
+    return f"/api/v1/repos/{repository}/commits/{sha}/decision?branch={quote(branch, safe='')}"
+
+
+async def ask_bot(url: str, path: str, token: str = "", *, pauses: Sequence[float] = PAUSES) -> Decision:
+    """Return what the bot at `url` decides, asked by `pull_request_path` or `commit_path`; raises `CannotAsk`.
 
     `token` is what a private repository needs. It is sent over an encrypted line or to this machine itself, and not on
     to where that address redirects to. What another try may cure is tried again after each of `pauses`, in seconds.
     """
-    address = f"{url}/api/v1/repos/{repository}/pulls/{number}/decision" + (f"?sha={sha}" if sha else "")
+    address = URL(url + path, encoded=True)
     headers = {"User-Agent": "nightjar"}
     if token:
         _check_encrypted(url)
@@ -66,7 +76,7 @@ def _check_encrypted(url: str) -> None:
         raise CannotAsk(NOT_ENCRYPTED.format(url=url)) from None
 
 
-async def _get(session: aiohttp.ClientSession, address: str) -> tuple[int, bytes]:
+async def _get(session: aiohttp.ClientSession, address: URL) -> tuple[int, bytes]:
     async with session.get(address) as response:
         return response.status, await response.read()
 

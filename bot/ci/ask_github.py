@@ -5,6 +5,8 @@ What the bot has in its records GitHub shows in part: whether slow tests are off
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ from gidgethub import HTTPException
 
 from bot.ci.ask_bot import CannotAsk
 from bot.ci.changes import Proposed, changes_of, read_proposed
+from bot.ci.commits import no_base, read_compared, read_parent, read_pushes
 from bot.config.faults import ConfigError
 from bot.config.model import RepositoryConfig
 from bot.config.repository_file import parse_repository_file
@@ -25,6 +28,8 @@ from bot.decisions import (
     Decision,
     Unknown,
     Verdict,
+    commit_needs_files,
+    decide_for_commit,
     docs_only,
     needs_files,
     other_commit,
@@ -53,6 +58,7 @@ NOT_ASKED = "GitHub could not be asked"
 NOT_TAKEN = "GitHub does not take the token"
 NOT_ALLOWED = "the token may not read what it takes"
 NOT_THERE = "GitHub shows no such pull request to this token"
+NO_SUCH_COMMIT = "GitHub shows no such commit to this token"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +86,7 @@ async def ask_github(
     `given` is what app.yaml says of the repository, None where there is no app.yaml to go by: then all holds that the
     repository's own file on its default branch says. What is in a checkout of the pull request counts for nothing.
     """
-    async with aiohttp.ClientSession() as session:
-        wire = Wire(session, api_url, Governor(), timeout=TIMEOUT)
-        github = GitHub(wire, TokenCredentials(token))
+    async with _client(api_url, token) as github:
         try:
             config = await _settings(github, repository, given)
             proposed = await read_proposed(github, repository, number)
@@ -96,6 +100,36 @@ async def ask_github(
             docs_only=docs_only(config.skip_ci, title, changes),
             rebuild_docker=rebuild_docker(config.rebuild_docker, changes),
         )
+
+
+async def ask_github_about_commit(
+    api_url: str, token: str, repository: str, sha: str, branch: str, given: RepositoryConfig | None
+) -> Decision:
+    """Return what CI should do for a commit of a branch of `owner/name`, in four requests; raises `CannotAsk`.
+
+    `given` is as for `ask_github`.
+    """
+    async with _client(api_url, token) as github:
+        try:
+            config = await _settings(github, repository, given)
+            parent = await read_parent(github, repository, sha)
+        except (TryAgain, HTTPException) as error:
+            raise CannotAsk(NO_SUCH_COMMIT if is_not_found(error) else _why(error)) from None
+        changes: Changes = NOT_NEEDED
+        if commit_needs_files(config):
+            try:
+                pushes = await read_pushes(github, repository, branch)
+                changes = no_base(sha, parent, pushes) or await read_compared(github, repository, parent, sha)
+            except (TryAgain, HTTPException) as error:
+                changes = Unknown(NOT_ASKED if is_not_found(error) else _why(error))
+        return decide_for_commit(config, sha, changes)
+
+
+@asynccontextmanager
+async def _client(api_url: str, token: str) -> AsyncIterator[GitHub]:
+    async with aiohttp.ClientSession() as session:
+        wire = Wire(session, api_url, Governor(), timeout=TIMEOUT)
+        yield GitHub(wire, TokenCredentials(token))
 
 
 def alone(said: Keys) -> RepositoryConfig:

@@ -50,16 +50,21 @@ async def changes_of(github: GitHub, repository: str, proposed: Proposed) -> Cha
     """
     if proposed.changed_files > MOST_FILES:
         return Unknown(TOO_MANY.format(count=proposed.changed_files, most=MOST_FILES))
-    pull, names, listed = proposed.pull, [], 0
+    pull, listed = proposed.pull, 0
+    names: list[str] = []
     url_vars = {"repo": repository, "number": str(pull.number)}
     async for item in github.getiter("/repos/{+repo}/pulls/{number}/files", url_vars=url_vars):
         file, listed = Payload(item, "changed file"), listed + 1
-        names.append(file.string("filename"))
-        if file.has("previous_filename"):
-            names.append(file.string("previous_filename"))
+        names.extend(changed_names(file))
     after = await read_proposed(github, repository, pull.number)
     if (after.pull.head_sha, after.pull.base_ref) != (pull.head_sha, pull.base_ref):
         return Unknown(MOVED)
     if listed != after.changed_files:
         return Unknown(INCOMPLETE.format(listed=listed, count=after.changed_files))
     return Files(tuple(names), listed)
+
+
+def changed_names(file: Payload) -> list[str]:
+    """Return the name of a changed file as GitHub lists it, and its former name where it was renamed."""
+    names = [file.string("filename")]
+    return [*names, file.string("previous_filename")] if file.has("previous_filename") else names

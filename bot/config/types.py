@@ -127,13 +127,15 @@ def _without_prefix(branch: str) -> str:
     return branch
 
 
+BRANCH = r"[^\s\x00-\x20\x7f~^:?*\[\\/-][^\s\x00-\x20\x7f~^:?*\[\\]{0,243}"
+"""What git takes for the name of a branch, nearly (https://git-scm.com/docs/git-check-ref-format)."""
+
 BranchName = Annotated[
     str,
-    StringConstraints(pattern=r"^[^\s\x00-\x20\x7f~^:?*\[\\/-][^\s\x00-\x20\x7f~^:?*\[\\]{0,243}$"),
+    StringConstraints(pattern=f"^{BRANCH}$"),
     AfterValidator(_without_prefix),
     Says("the name of a branch, as in nightly"),
 ]
-"""What git takes for the name of a branch, nearly (https://git-scm.com/docs/git-check-ref-format)."""
 
 WholeNumber = Annotated[int, Field(ge=1, le=2**31 - 1), Says("a whole number from 1")]
 

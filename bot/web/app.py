@@ -62,6 +62,7 @@ class Parts:
     checks: Sequence[HealthCheck]
     refresh: Callable[[], Awaitable[None]]
     decide: api.Decide
+    decide_commit: api.DecideCommit
     runs: results.ListRuns
     timers: timers.ListTimers
     nightly: following.ReadBranch
@@ -87,7 +88,7 @@ def create_app(parts: Parts) -> web.Application:
         _webhook(Webhook(parts.inbox, parts.bodies, parts.secrets, parts.metrics, parts.mentions)),
         *health.operations(parts.checks),
         *([_metrics(parts)] if parts.metrics_here else []),
-        *api.operations(parts.decide),
+        *api.operations(parts.decide, parts.decide_commit),
         results.operation(parts.runs),
         timers.operation(parts.timers),
         nightly.operation(parts.nightly),

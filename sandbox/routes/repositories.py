@@ -6,6 +6,7 @@ https://docs.github.com/rest/repos and https://docs.github.com/rest/collaborator
 from __future__ import annotations
 
 from sandbox.errors import not_found
+from sandbox.repository import HEADS
 from sandbox.routing import Answer, Call, route
 from sandbox.users import LEGACY_PERMISSION, User
 from sandbox.views import repositories, users
@@ -20,6 +21,20 @@ RANK = {"none": 0, "read": 1, "triage": 2, "write": 3, "maintain": 4, "admin": 5
 def get_repository(call: Call) -> Answer:
     """Return one repository."""
     return Answer(repositories.full_repository(call.repository))
+
+
+@route("GET", f"{REPO}/activity", "contents")
+def list_activities(call: Call) -> Answer:
+    """List pushes and the branches that were made or deleted, newest first."""
+    repository, query = call.repository, call.query
+    ref = query.get("ref", "")
+    wanted = ref if ref.startswith(HEADS) else HEADS + ref
+    found = [
+        one
+        for one in reversed(repository.activities)
+        if (not ref or one.ref == wanted) and query.get("activity_type", one.kind) == one.kind
+    ]
+    return call.page(found, lambda one: repositories.activity(repository, one))
 
 
 @route("GET", f"{REPO}/collaborators/{{username}}/permission", "metadata")

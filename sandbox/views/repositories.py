@@ -10,7 +10,7 @@ from urllib.parse import quote
 from sandbox.clock import iso
 from sandbox.git import Change, Commit, blob_sha
 from sandbox.issues import Label
-from sandbox.repository import Repository
+from sandbox.repository import Activity, Repository
 from sandbox.users import User, node_id
 
 from . import users
@@ -164,6 +164,20 @@ def git_commit(repo: Repository, found: Commit) -> Json:
     inner = {name: whole["commit"][name] for name in ("author", "committer", "message", "tree", "verification")}
     outer = {name: whole[name] for name in ("sha", "node_id", "html_url", "parents")}
     return {**inner, **outer, "url": whole["commit"]["url"]}
+
+
+def activity(repo: Repository, one: Activity) -> Json:
+    """Return an `activity`."""
+    return {
+        "id": one.id,
+        "node_id": base64.urlsafe_b64encode(f"PSH:{repo.id}:{one.id}".encode()).decode().rstrip("="),
+        "before": one.before,
+        "after": one.after,
+        "ref": one.ref,
+        "timestamp": iso(one.at),
+        "activity_type": one.kind,
+        "actor": users.user(one.by),
+    }
 
 
 def simple_commit(repo: Repository, found: Commit) -> Json:

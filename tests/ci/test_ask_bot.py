@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from aiohttp import web
 
-from bot.ci.ask_bot import PAUSES, TIMEOUT, CannotAsk, ask_bot
+from bot.ci.ask_bot import PAUSES, TIMEOUT, CannotAsk, ask_bot, pull_request_path
 from bot.ci.decision_forms import as_json
 from bot.cli_ci_decide import DEADLINE
 from bot.decisions import Decision, run_everything
@@ -36,7 +36,7 @@ class Script:
         return web.Response(status=told[0], text=told[1])
 
     async def ask(self, sha: str = "") -> Decision:
-        return await ask_bot(self.url, "octocat/compiler", 42, sha, pauses=(0, 0))
+        return await ask_bot(self.url, pull_request_path("octocat/compiler", 42, sha), pauses=(0, 0))
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ async def test_why_there_is_no_answer_is_told(
 
 async def test_where_nobody_listens_it_is_said_where_that_was(server: Script) -> None:
     with pytest.raises(CannotAsk, match=r"the bot did not answer \(no connection to 127\.0\.0\.1:9\)"):
-        await ask_bot("http://127.0.0.1:9", "octocat/compiler", 42, "", pauses=(0,))
+        await ask_bot("http://127.0.0.1:9", PATH, pauses=(0,))
 
 
 def test_the_bot_gives_up_before_who_asks_it_and_that_before_thirty_seconds() -> None:

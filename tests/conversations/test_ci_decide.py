@@ -33,7 +33,8 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
 def token(here: Town) -> str:
     """Return a token as a workflow of the repository has it: it may read, and nothing else."""
     installed = here.github.create_app("workflows", permissions=READS).install(here.repo)
-    return here.github.tokens.issue(installed).value
+    narrowed = ("repositories", "permissions")
+    return here.github.tokens.issue(installed, [here.repo], READS, narrowed).value
 
 
 async def decide(folder: Path, pull: PullRequest | None, *more: str, **env: str) -> Finished:

@@ -14,7 +14,7 @@ from sandbox import PullRequest
 from tests.conversations.town import CONFIG, Town, town
 from tests.running import Finished, run
 
-ROUTES = ("pulls/1/decision", "results/runs", "timers", "nightly", "last-good")
+ROUTES = ("pulls/1/decision", f"commits/{'d' * 40}/decision", "results/runs", "timers", "nightly", "last-good")
 NO_TOKEN = (
     "There is no public repository of this name here. For a private one send a token of it: Authorization: Bearer "
     "TOKEN. Who runs the bot makes one with `nightjar token create OWNER/NAME`."

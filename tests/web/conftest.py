@@ -51,7 +51,7 @@ class Site:
     engine: Engine
     metrics: Metrics
     bodies: Bodies
-    decisions: dict[tuple[str, int], Mapping[str, Any] | Exception] = field(default_factory=dict)
+    decisions: dict[tuple[str, int | str], Mapping[str, Any] | Exception] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -98,13 +98,19 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: b
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(Engine(database_url))
         metrics = Metrics("1.2.3", {"issue_comment"})
-        decisions: dict[tuple[str, int], Mapping[str, Any] | Exception] = {}
+        decisions: dict[tuple[str, int | str], Mapping[str, Any] | Exception] = {}
 
         async def decide(repository: str, number: int, sha: str) -> Mapping[str, Any]:
             answer = decisions.get((repository, number), LookupError())
             if isinstance(answer, Exception):
                 raise answer
             return {**answer, "sha": sha or answer["sha"]}
+
+        async def decide_commit(repository: str, sha: str, branch: str) -> Mapping[str, Any]:
+            answer = decisions.get((repository, f"{sha}@{branch}"), LookupError())
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
 
         runs: list[Run] = []
         asked: list[Asked] = []
@@ -145,6 +151,7 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: b
                 ],
                 refresh=refresh,
                 decide=decide,
+                decide_commit=decide_commit,
                 runs=list_runs,
                 timers=nothing_of,
                 nightly=nothing_of,

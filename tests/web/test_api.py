@@ -13,6 +13,7 @@ from bot.errors import TryAgain
 from tests.web.conftest import DECISION, Site
 
 DECISION_PATH = "/api/v1/repos/octocat/compiler/pulls/42/decision"
+COMMIT_PATH = f"/api/v1/repos/octocat/compiler/commits/{DECISION['sha']}/decision"
 
 
 async def test_ci_is_told_what_to_do_for_the_head(site: Site) -> None:
@@ -30,6 +31,15 @@ async def test_ci_may_say_which_commit_it_builds(site: Site) -> None:
     assert (await site.get(f"{DECISION_PATH}?sha="))[0] == 200
 
 
+async def test_ci_is_told_what_to_do_for_a_commit_of_a_branch(site: Site) -> None:
+    site.decisions["octocat/compiler", f"{DECISION['sha']}@"] = DECISION
+    site.decisions["octocat/compiler", f"{DECISION['sha']}@release/1.0"] = {**DECISION, "sha": "b" * 40}
+    status, headers, body = await site.get(COMMIT_PATH)
+    assert (status, json.loads(body), headers["Cache-Control"]) == (200, DECISION, "no-store")
+    status, _, body = await site.get(f"{COMMIT_PATH}?branch=release%2F1.0")
+    assert (status, json.loads(body)["sha"]) == (200, "b" * 40)
+
+
 @pytest.mark.parametrize(
     ("path", "status", "detail"),
     [
@@ -44,6 +54,14 @@ async def test_ci_may_say_which_commit_it_builds(site: Site) -> None:
         (f"{DECISION_PATH}?sha={'A' * 40}", 400, "whole SHA"),
         ("/api/v1/repos/octo%20cat/compiler/pulls/42/decision", 400, "repository"),
         ("/api/v1/repos/octocat/%2e%2e%2fx/pulls/42/decision", 400, "repository"),
+        (f"/api/v1/repos/octocat/compiler/commits/{'d' * 40}/decision", 404, "no such commit"),
+        ("/api/v1/repos/octocat/compiler/commits/main/decision", 400, "whole SHA"),
+        (f"/api/v1/repos/octocat/compiler/commits/{'A' * 40}/decision", 400, "whole SHA"),
+        (f"/api/v1/repos/octocat/compiler/commits/{'a' * 41}/decision", 400, "whole SHA"),
+        (f"{COMMIT_PATH}?branch=a%20b", 400, "name of a branch"),
+        (f"{COMMIT_PATH}?branch=a%0ab", 400, "name of a branch"),
+        (f"{COMMIT_PATH}?branch={'b' * 245}", 400, "name of a branch"),
+        (f"{COMMIT_PATH}?branch=refs/heads/main", 400, "name of a branch"),
         ("/api/v1/nothing", 404, "openapi.json"),
         ("/api", 404, "openapi.json"),
         ("/nothing", 404, "openapi.json"),
@@ -138,12 +156,16 @@ def conforms(document: dict[str, Any], method: str, path: str, status: int, kind
         (DECISION_PATH.replace("42", "x"), "/api/v1/repos/{owner}/{repo}/pulls/{n}/decision", 400),
         (DECISION_PATH.replace("42", "44"), "/api/v1/repos/{owner}/{repo}/pulls/{n}/decision", 503),
         (DECISION_PATH.replace("42", "45"), "/api/v1/repos/{owner}/{repo}/pulls/{n}/decision", 500),
+        (COMMIT_PATH, "/api/v1/repos/{owner}/{repo}/commits/{sha}/decision", 200),
+        (COMMIT_PATH.replace("6dcb", "ffff"), "/api/v1/repos/{owner}/{repo}/commits/{sha}/decision", 404),
+        (COMMIT_PATH.replace("6dcb", "x"), "/api/v1/repos/{owner}/{repo}/commits/{sha}/decision", 400),
     ],
 )
 async def test_every_answer_conforms_to_its_description(site: Site, path: str, template: str, expected: int) -> None:
     site.decisions.update(
         {
             ("octocat/compiler", 42): DECISION,
+            ("octocat/compiler", f"{DECISION['sha']}@"): DECISION,
             ("octocat/compiler", 44): TryAgain("later"),
             ("octocat/compiler", 45): RuntimeError("fault"),
         }

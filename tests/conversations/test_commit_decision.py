@@ -1,0 +1,237 @@
+"""What CI does for a commit of a branch: asked over HTTP, and by `nightjar ci decide` with and without the bot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conversations.test_ci_decide import EVERYTHING, OWN_FILE, token
+from tests.conversations.test_requests import REPO
+from tests.conversations.test_skip_ci import CODE, DOCS, SKIP
+from tests.conversations.town import Town, town
+from tests.running import Finished, run
+
+COMMIT = f"GET {REPO}/git/commits/{{commit_sha}}"
+ACTIVITY = f"GET {REPO}/activity"
+COMPARE = f"GET {REPO}/compare/{{basehead}}"
+ON = {"value": True, "reason": "On: this is a commit of a branch, and only a pull request can switch slow tests off."}
+NO_IMAGE = "The images stay as they are: nothing that they are made of is changed."
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Town]:
+    """A town where CI may be skipped."""
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=SKIP) as place:
+        yield place
+
+
+async def told(here: Town, sha: str, branch: str = "main") -> Mapping[str, Any]:
+    """Return what CI is told of a commit."""
+    await here.quiet()
+    query = f"?branch={branch}" if branch else ""
+    status, kind, answer = await here.ask(f"/api/v1/repos/octocat/compiler/commits/{sha}/decision{query}")
+    assert (status, kind, answer["sha"]) == (200, "application/json", sha)
+    return dict(answer)
+
+
+def requests(here: Town) -> list[str]:
+    """Return what the bot asked GitHub since the last time, about commits."""
+    found = [f"{r.method} {r.route}" for r in here.github.requests.records]
+    here.github.requests.clear()
+    return [one for one in found if one in (COMMIT, ACTIVITY, COMPARE)]
+
+
+def runs_everything(answer: Mapping[str, Any], why: str) -> None:
+    """Fail unless everything runs, for a reason that is said."""
+    assert answer["skip_ci"] == {"value": False, "reason": f"Fallback: {why}, so CI runs."}
+    assert answer["docs_only"] == {"value": False, "reason": f"Fallback: {why}, so everything is built."}
+    assert answer["rebuild_docker"] == {"value": True, "reason": f"Fallback: {why}, so the images are built."}
+    assert answer["run_slow_tests"]["value"] is True
+
+
+async def test_a_commit_is_compared_with_its_parent(here: Town) -> None:
+    code = here.repo.push("main", {"src/codegen.cc": "x"}, by="octocat")
+    image = here.repo.push("main", {"docker/Dockerfile": "x"}, by="octocat")
+    docs = here.repo.push("main", {"docs/index.rst": "x"}, by="octocat")
+    assert await told(here, code.sha) == {
+        "sha": code.sha,
+        "run_slow_tests": ON,
+        "skip_ci": {"value": False, "reason": CODE},
+        "docs_only": {"value": False, "reason": "Everything is built: src/codegen.cc is no documentation."},
+        "rebuild_docker": {"value": False, "reason": NO_IMAGE},
+    }
+    answer = await told(here, image.sha)
+    assert answer["rebuild_docker"] == {"value": True, "reason": "The images are built: docker/Dockerfile is changed."}
+    answer = await told(here, docs.sha, branch="")
+    assert answer["skip_ci"] == {"value": True, "reason": DOCS}
+    assert (answer["docs_only"]["value"], answer["rebuild_docker"]["value"]) == (True, False)
+
+
+async def test_a_merge_commit_is_compared_with_its_first_parent(here: Town) -> None:
+    pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
+    here.repo.push("main", {"docker/Dockerfile": "x", "src/codegen.cc": "x"}, by="octocat")
+    merged = pull.merge("octocat")
+    assert len(here.repo.git.commits[merged].parents) == 2
+    answer = await told(here, merged)
+    assert answer["skip_ci"] == {"value": True, "reason": DOCS}
+    assert answer["rebuild_docker"] == {"value": False, "reason": NO_IMAGE}
+
+
+async def test_the_message_of_a_commit_does_not_skip_ci(here: Town) -> None:
+    """TVM #10537: only titles of pull requests do."""
+    pushed = here.repo.push("main", {"src/codegen.cc": "x"}, by="octocat", message="[skip ci] Fix it")
+    assert (await told(here, pushed.sha))["skip_ci"] == {"value": False, "reason": CODE}
+
+
+async def test_a_forced_push_runs_everything(here: Town) -> None:
+    """CI compares with what it built before, and that is gone from the branch."""
+    first = here.repo.push("main", {"docs/a.rst": "x"}, by="octocat")
+    second = here.repo.push("main", {"docker/Dockerfile": "x"}, by="octocat")
+    forced = here.repo.push("main", {"docs/b.rst": "x"}, by="octocat", onto=first.sha)
+    why = f"the branch was at {second.sha[:7]} before the push of {forced.sha[:7]}, whose parent is {first.sha[:7]}"
+    runs_everything(await told(here, forced.sha), why)
+    runs_everything(await told(here, forced.sha, branch=""), why)
+    # Of another branch nobody knows of such a push.
+    assert (await told(here, forced.sha, branch="release/1.0"))["skip_ci"]["value"] is True
+
+
+async def test_a_push_of_several_commits_runs_everything_for_the_last_of_them(here: Town) -> None:
+    """A CI that builds the tip alone would miss what the commits before it change."""
+    start = here.repo.branch("main")
+    here.repo.push("side", {"docker/Dockerfile": "x"}, by="octocat")
+    inner = here.repo.branch("side")
+    tip = here.repo.push("side", {"docs/a.rst": "x"}, by="octocat")
+    here.repo.move("refs/heads/main", tip.sha, "octocat")
+    why = f"the branch was at {start[:7]} before the push of {tip.sha[:7]}, whose parent is {inner[:7]}"
+    runs_everything(await told(here, tip.sha), why)
+    assert (await told(here, tip.sha, branch="side"))["skip_ci"]["value"] is True
+
+
+async def test_a_commit_without_a_parent_runs_everything(here: Town) -> None:
+    octocat, clock = here.github.user("octocat"), here.github.clock
+    root = here.repo.git.commit((), {"docs/a.rst": "x"}, "Begin", octocat, clock.now())
+    here.repo.move("refs/heads/other", root.sha, "octocat")
+    runs_everything(await told(here, root.sha, branch="other"), f"{root.sha[:7]} has no parent to compare it with")
+
+
+@pytest.mark.parametrize(("count", "skipped"), [(299, True), (300, False)])
+async def test_more_files_than_github_shows_of_a_comparison_run_everything(
+    here: Town, count: int, skipped: bool
+) -> None:
+    pushed = here.repo.push("main", {f"docs/{n}.rst": "x" for n in range(count)}, by="octocat")
+    answer = await told(here, pushed.sha)
+    assert answer["skip_ci"]["value"] is skipped
+    if not skipped:
+        runs_everything(answer, "GitHub shows at most 300 changed files of a commit, and there may be more")
+
+
+async def test_a_file_that_is_moved_out_of_where_it_mattered_still_matters(here: Town) -> None:
+    here.repo.push("main", {"docker/Dockerfile": "FROM x\n"}, by="octocat")
+    moved = here.repo.push("main", {"docker/Dockerfile": None, "docs/Dockerfile": "FROM x\n"}, by="octocat")
+    answer = await told(here, moved.sha)
+    assert answer["rebuild_docker"]["reason"] == "The images are built: docker/Dockerfile is changed."
+    assert answer["skip_ci"]["value"] is False
+
+
+async def test_the_steps_of_a_build_ask_github_for_three_things_together(here: Town) -> None:
+    pushed = here.repo.push("main", {"docs/a.rst": "x"}, by="octocat")
+    await here.quiet()
+    requests(here)
+    for _ in range(10):
+        await told(here, pushed.sha)
+    assert requests(here) == [COMMIT, ACTIVITY, COMPARE]
+
+
+async def test_that_there_is_no_such_commit_is_said_and_remembered(here: Town) -> None:
+    requests(here)
+    for _ in range(10):
+        status, kind, problem = await here.ask(f"/api/v1/repos/octocat/compiler/commits/{'d' * 40}/decision")
+        assert (status, kind) == (404, "application/problem+json")
+        assert problem["detail"] == "There is no such commit in a repository that this bot works in."
+    assert requests(here) == [COMMIT]
+
+
+@pytest.mark.parametrize("fails", [COMMIT, ACTIVITY, COMPARE])
+async def test_where_github_is_away_everything_runs_and_the_reason_says_so(here: Town, fails: str) -> None:
+    pushed = here.repo.push("main", {"docs/a.rst": "x"}, by="octocat")
+    await here.quiet()
+    here.github.faults.add("GET", fails.removeprefix("GET "), status=502, times=None)
+    runs_everything(await told(here, pushed.sha), "GitHub could not be asked about the commit")
+
+
+async def test_strangers_spend_a_small_share_of_the_quota_and_then_everything_runs(tmp_path: Path) -> None:
+    config = f"http: {{anonymous_percent: 2}}\n{SKIP}"
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
+        here.github.rate_limits.limit = 500
+        await here.ask(f"/api/v1/repos/octocat/compiler/commits/{'d' * 40}/decision")
+        requests(here)
+        paths = [f"/api/v1/repos/octocat/compiler/commits/{made_up:040x}/decision" for made_up in range(20)]
+        answers = [await here.ask(path) for path in paths]
+        assert [status for status, _, _ in answers] == [404] * 9 + [200] * 11
+        assert requests(here) == [COMMIT] * 9
+        runs_everything(answers[-1][2], "GitHub could not be asked about the commit")
+
+
+async def decide(folder: Path, sha: str, *more: str, **env: str) -> Finished:
+    """Run the command for a commit of main."""
+    asked = ("ci", "decide", "--branch", "main", "--sha", sha, "--repo", "octocat/compiler")
+    finished = await run(*asked, *more, env=env, cwd=folder)
+    assert finished.status == 0, finished
+    return finished
+
+
+async def test_a_step_of_ci_asks_the_bot_about_a_commit(here: Town, tmp_path: Path) -> None:
+    pushed = here.repo.push("main", {"docs/index.rst": "x"}, by="octocat")
+    await here.quiet()
+    decided = await decide(tmp_path, pushed.sha, NIGHTJAR_URL=here.url)
+    assert decided.out == "SKIP_CI=true\nDOCS_ONLY=true\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=false\n"
+    assert f"# skip_ci=true: {DOCS}" in decided.err.splitlines()
+    answer = json.loads((await decide(tmp_path, pushed.sha, "--json", NIGHTJAR_URL=here.url)).out)
+    assert answer == await told(here, pushed.sha)
+    unknown = await decide(tmp_path, "d" * 40, NIGHTJAR_URL=here.url)
+    assert unknown.out == EVERYTHING
+    assert "Fallback: the bot answered 404: There is no such commit" in unknown.err
+
+
+async def test_one_line_serves_builds_of_pull_requests_and_of_branches(here: Town, tmp_path: Path) -> None:
+    """Jenkins sets BRANCH_NAME to PR-42 in a build of a pull request."""
+    pull = here.repo.open_pull_request("hubot", "Faster", files={"src/codegen.cc": "x"})
+    await here.quiet()
+    asked = ("ci", "decide", "--pr", str(pull.number), "--branch", f"PR-{pull.number}", "--sha", pull.head_sha)
+    decided = await run(*asked, "--repo", "octocat/compiler", env={"NIGHTJAR_URL": here.url}, cwd=tmp_path)
+    assert (decided.status, decided.out) == (
+        0,
+        "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=true\nREBUILD_DOCKER=false\n",
+    )
+
+
+async def test_a_branch_with_signs_in_its_name_is_asked_about_by_its_own_name(here: Town, tmp_path: Path) -> None:
+    branch = "feature/a&sha=x#1%41é"
+    first = here.repo.push(branch, {"docs/a.rst": "x"}, by="octocat")
+    forced = here.repo.push(branch, {"docs/b.rst": "x"}, by="octocat", onto=here.repo.branch("main"))
+    await here.quiet()
+    asked = ("ci", "decide", "--branch", branch, "--sha", forced.sha, "--repo", "octocat/compiler")
+    decided = await run(*asked, env={"NIGHTJAR_URL": here.url}, cwd=tmp_path)
+    assert f"Fallback: the branch was at {first.sha[:7]} before the push" in decided.err
+
+
+async def test_without_the_bot_github_is_asked_about_a_commit(here: Town, tmp_path: Path) -> None:
+    here.repo.push("main", {".github/nightjar.yaml": OWN_FILE}, by="octocat")
+    docs = here.repo.push("main", {"docs/index.rst": "x"}, by="octocat")
+    forced = here.repo.push("main", {"docs/b.rst": "x"}, by="octocat", onto=docs.parents[0])
+    await here.quiet()
+    given = {"GITHUB_TOKEN": token(here), "GITHUB_API_URL": here.github.url}
+    requests(here)
+    answer = json.loads((await decide(tmp_path, docs.sha, "--json", **given)).out)
+    assert requests(here) == [COMMIT, ACTIVITY, COMPARE]
+    assert answer["skip_ci"] == {"value": True, "reason": DOCS}
+    assert answer["rebuild_docker"] == {"value": False, "reason": NO_IMAGE}
+    answer = json.loads((await decide(tmp_path, forced.sha, "--json", **given)).out)
+    assert answer["rebuild_docker"]["reason"].startswith(f"Fallback: the branch was at {docs.sha[:7]} before")
+    unknown = await decide(tmp_path, "d" * 40, **given)
+    assert unknown.out == EVERYTHING
+    assert "GitHub shows no such commit to this token" in unknown.err
