@@ -14,6 +14,7 @@ import structlog
 
 from bot.events import Delivery, Repository
 from bot.payload import Payload
+from bot.privacy import CalledPrivate, is_called_public
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -30,6 +31,8 @@ SUSPENDED = "the App's installation on its account is suspended"
 AWAY_BY_ACTION = {"archived": ARCHIVED, "deleted": DELETED, "unarchived": ""}
 """What a `repository` event says about whether the bot works on it; other actions say nothing about that.
 https://docs.github.com/en/webhooks/webhook-events-and-payloads#repository"""
+PRIVATIZED = "privatized"
+"""The action of the `repository` event that tells that it became private."""
 AWAY_BY_INSTALLATION = {"deleted": UNINSTALLED, "suspend": SUSPENDED, "unsuspend": "", "created": ""}
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -56,6 +59,7 @@ class Repositories:
     def __init__(self, config: Config, records: Records) -> None:
         self._config = config
         self._records = records
+        self._called_private = CalledPrivate(records)
         self._seen: dict[int, KnownRepository] = {}
 
     async def all(self) -> list[KnownRepository]:
@@ -103,10 +107,10 @@ class Repositories:
         """Remember what a delivery says of repositories. Raises `PayloadError` for one that lacks what is needed."""
         payload, action = delivery.payload, delivery.action
         if delivery.event == "installation":
-            await self._see_all(payload, "repositories", AWAY_BY_INSTALLATION.get(action))
+            await self._see_all(delivery, "repositories", AWAY_BY_INSTALLATION.get(action))
         elif delivery.event == "installation_repositories":
-            await self._see_all(payload, "repositories_removed", REMOVED)
-            await self._see_all(payload, "repositories_added", "")
+            await self._see_all(delivery, "repositories_removed", REMOVED)
+            await self._see_all(delivery, "repositories_added", "")
         elif delivery.event == "repository":
             repository = Repository.of(payload)
             self._seen.pop(repository.id, None)  # another process may know more than this one
@@ -115,11 +119,23 @@ class Repositories:
             repository = Repository.of(payload)
             if repository.id not in self._seen or self._seen[repository.id].full_name != repository.full_name:
                 await self.see(repository.id, repository.full_name)
+        if "." not in delivery.event and payload.has("repository", "id"):
+            changed = delivery.event == "repository" and action == PRIVATIZED
+            await self._note_private(delivery, payload.at("repository"), changed=changed)
 
-    async def _see_all(self, payload: Payload, key: str, away: str | None) -> None:
-        for one in payload.items(key) if payload.has(key) else ():
+    async def _see_all(self, delivery: Delivery, key: str, away: str | None) -> None:
+        for one in delivery.payload.items(key) if delivery.payload.has(key) else ():
             self._seen.pop(one.integer("id"), None)
             await self.see(one.integer("id"), one.string("full_name"), away=away)
+            await self._note_private(delivery, one)
+
+    async def _note_private(self, delivery: Delivery, described: Payload, *, changed: bool = False) -> None:
+        """Remember that a payload describes a repository of app.yaml as private; it cannot make one public."""
+        if not described.has("private") or is_called_public(described):
+            return
+        name = await self.name_of(Repository(described.integer("id"), described.string("full_name"), None))
+        if name is not None:
+            await self._called_private.note(name, delivery.guid, changed=changed)
 
 
 def away_by_name(known: Iterable[KnownRepository]) -> dict[str, str]:

@@ -339,7 +339,8 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
         inbox=bot.engine,
         connections=connections,
         access=ApiAccess(
-            TokenStore(bot.engine.database.connector, API).verify, Visibility(bot.config, github_for).is_public
+            TokenStore(bot.engine.database.connector, API).verify,
+            Visibility(bot.config, github_for, bot.engine.records).is_public,
         ),
         bodies=Bodies(bot.config.http.megabytes_in_flight * MEGABYTE, MAX_BODY),
         secrets=[secret.get_secret_value().encode() for secret in bot.settings.webhook_secrets],

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING
 import structlog
 
 from bot.payload import Payload
+from bot.privacy import CalledPrivate, is_called_public
 
 if TYPE_CHECKING:
     from bot.config import Config
+    from bot.engine.records import Records
     from bot.github.client import GitHub
 
 FRESH_SECONDS = 300.0
-"""How long GitHub's answer is believed before it is asked again, in the background."""
-LONGEST_SECONDS = 3600.0
-"""How long it is believed while GitHub cannot be asked; after that the repository counts as private."""
+"""How long GitHub's answer is believed. There is no grace after that, not even while GitHub is away: most of what
+strangers read needs GitHub too, and to refuse them for a while does less harm than to show them what is private."""
 PATIENCE = 3.0
-"""Seconds that the very first question may wait for GitHub."""
+"""Seconds that somebody waits for GitHub's answer before the repository counts as private."""
 PAUSE = 60.0
 """Seconds after a failed question before the next."""
 
@@ -30,7 +31,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class _Known:
-    """What GitHub said, and when; `public` None: it has not said anything yet. Moments are on the given clock."""
+    """What GitHub said, and when it was asked; `public` None: the last question has no answer. On the given clock."""
 
     public: bool | None = None
     at: float = 0.0
@@ -48,17 +49,20 @@ class Visibility:
         self,
         config: Config,
         github_for: Callable[[str], Awaitable[GitHub]],
+        records: Records,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._config = config
         self._github_for = github_for
+        self._called_private = CalledPrivate(records)
         self._clock = clock
         self._known: dict[str, _Known] = {}
 
     async def is_public(self, repository: str) -> bool:
         """Say whether anybody may read about `owner/name`; not for one that is unknown, here or on GitHub.
 
-        Answers at once, so that the time taken does not tell which repositories there are, except the first time.
+        Answers at once about one that was private, so that the time taken does not tell which repositories there are.
+        Raises ConnectorException while the database is away.
         """
         config = self._config.repository(repository)
         if config is None:
@@ -66,27 +70,32 @@ class Visibility:
         if config.api.private is not None:
             return not config.api.private
         known = self._known.setdefault(repository.lower(), _Known())
-        age = self._clock() - known.at
-        if (
-            known.asking is None
-            and self._clock() >= known.not_before
-            and (known.public is None or age >= FRESH_SECONDS)
-        ):
-            known.asking = asyncio.create_task(self._ask(repository, known))
-        if known.public is None and known.asking is not None:
-            await asyncio.wait({known.asking}, timeout=PATIENCE)
-        return known.public is True and self._clock() - known.at < LONGEST_SECONDS
+        if not await self._holds(repository, known):
+            if known.asking is None and self._clock() >= known.not_before:
+                known.asking = asyncio.create_task(self._ask(repository, known))
+            if known.asking is not None and known.public is not False:
+                await asyncio.wait({known.asking}, timeout=PATIENCE)
+        # Once more, for a payload may have called it private while GitHub was asked.
+        return known.public is True and await self._holds(repository, known)
+
+    async def _holds(self, repository: str, known: _Known) -> bool:
+        """Say whether GitHub's answer is young, and no payload has called the repository private since."""
+        if known.public is None or self._clock() - known.at >= FRESH_SECONDS:
+            return False
+        return known.public is False or not await self._called_private.by(repository)
 
     async def _ask(self, repository: str, known: _Known) -> None:
         try:
+            called, at = await self._called_private.by(repository), self._clock()
             github = await self._github_for(repository)
-            # https://docs.github.com/rest/repos/repos#get-a-repository
             found = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
-            # `internal` is private too, and has a visibility of its own.
-            known.public = found.raw.get("private") is False and found.text("visibility") in ("", "public")
-            known.at = self._clock()
+            public = is_called_public(found)
+            if public and called:
+                await self._called_private.take_back(repository, called)
+            known.public, known.at = public, at
         except Exception as error:
-            known.not_before = self._clock() + PAUSE
+            # A 404 too: it says that the repository is gone, or private and the App was taken off it.
+            known.public, known.not_before = None, self._clock() + PAUSE
             log.warning("whether a repository is public is not known", repository=repository, reason=str(error))
         finally:
             known.asking = None

@@ -117,6 +117,11 @@ class Repository:
         action = "archived" if archived else "unarchived"
         self.github.events.send(self, "repository", action, self.github.user(by), {})
 
+    def privatize(self, by: By) -> None:
+        """Make it private."""
+        self.private = True
+        self.github.events.send(self, "repository", "privatized", self.github.user(by), {})
+
     def delete(self, by: By) -> None:
         """Delete it; GitHub tells its Apps once more."""
         self.github.events.send(self, "repository", "deleted", self.github.user(by), {})

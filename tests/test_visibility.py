@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bot.config import parse_config
+from bot.events import Delivery
 from bot.github.client import GitHub
-from bot.visibility import FRESH_SECONDS, LONGEST_SECONDS, PAUSE, Visibility
+from bot.payload import Payload
+from bot.visibility import FRESH_SECONDS, PAUSE, Visibility
 from tests.handlers.driver import FULL_NAME, World, a_world
 from tests.waiting import until
 
@@ -31,6 +35,12 @@ class Asked:
     async def asked(self, count: int) -> None:
         await until(lambda: self.requests() == count)
 
+    async def heard(self, event: str, action: str, **said: Any) -> None:
+        """Let the bot note a delivery whose `repository` says this beside its name and id."""
+        repository = {"id": self.world.repository.id, "full_name": FULL_NAME, **said}
+        body = {"action": action, "repository": repository, "repositories_added": [repository]}
+        await self.world.pipeline.note(Delivery(f"{event}-{action}", event, Payload(body), 0.0))
+
 
 @pytest.fixture
 async def here(tmp_path: Path) -> AsyncIterator[Asked]:
@@ -44,7 +54,7 @@ def subject(world: World, clock: list[float], text: str = "repositories:\n  octo
     async def github_for(repository: str) -> GitHub:
         return await app.reader(repository)
 
-    return Visibility(parse_config(text.encode(), "app.yaml"), github_for, lambda: clock[0])
+    return Visibility(parse_config(text.encode(), "app.yaml"), github_for, world.records, lambda: clock[0])
 
 
 @pytest.mark.parametrize("private", [False, True])
@@ -57,17 +67,26 @@ async def test_github_is_asked_once_for_a_while(here: Asked, private: bool) -> N
     assert here.requests() == 1
 
 
-async def test_later_it_is_asked_again_while_the_old_answer_is_given(here: Asked) -> None:
+async def test_an_old_answer_makes_nobody_read_what_is_private_by_now(here: Asked) -> None:
     assert await here.visibility.is_public(FULL_NAME)
     here.world.repository.private = True
     here.clock[0] = FRESH_SECONDS
-    assert await here.visibility.is_public(FULL_NAME)
-    await here.asked(2)
+    assert not await here.visibility.is_public(FULL_NAME)
+    assert here.requests() == 2
 
-    async def is_private() -> bool:
-        return not await here.visibility.is_public(FULL_NAME)
 
-    await until(is_private)
+async def test_what_was_private_is_asked_again_in_the_background(here: Asked) -> None:
+    """Nobody waits, so that the time taken does not tell that there is a private repository of this name."""
+    here.world.repository.private = True
+    assert not await here.visibility.is_public(FULL_NAME)
+    here.world.repository.private = False
+    here.clock[0] = FRESH_SECONDS
+    assert not await here.visibility.is_public(FULL_NAME)
+
+    async def is_public() -> bool:
+        return await here.visibility.is_public(FULL_NAME)
+
+    await until(is_public)
     assert here.requests() == 2
 
 
@@ -94,11 +113,71 @@ async def test_while_github_is_away_it_is_private_until_it_was_asked(here: Asked
     assert await here.visibility.is_public(FULL_NAME)
 
 
-async def test_an_old_answer_is_believed_for_an_hour_at_most(here: Asked) -> None:
+@pytest.mark.parametrize("status", [404, 403, 500])
+async def test_without_a_new_answer_it_is_private_at_once(here: Asked, status: int) -> None:
     assert await here.visibility.is_public(FULL_NAME)
-    here.world.github.faults.add("GET", REPO, status=404, times=None)
-    here.clock[0] = LONGEST_SECONDS - 0.5
-    assert await here.visibility.is_public(FULL_NAME)
-    await here.asked(2)
-    here.clock[0] = LONGEST_SECONDS
+    here.world.github.faults.add("GET", REPO, status=status, times=None)
+    here.clock[0] = FRESH_SECONDS
+    assert not await here.visibility.is_public(FULL_NAME)
+    here.world.github.faults.clear()
+    here.clock[0] += PAUSE - 0.5
+    assert not await here.visibility.is_public(FULL_NAME)
+    here.clock[0] += 0.5
+    await until(lambda: here.visibility.is_public(FULL_NAME))
+
+
+SAYS_PRIVATE = [
+    ("repository", "privatized", {"private": True, "visibility": "private"}),
+    ("repository", "edited", {"private": True, "visibility": "internal"}),
+    ("push", "", {"private": True}),
+    ("issue_comment", "created", {"private": False, "visibility": "internal"}),
+    ("installation_repositories", "added", {"private": True}),
+]
+SAYS_NOTHING = [
+    ("repository", "publicized", {"private": False, "visibility": "public"}),
+    ("push", "", {"private": False}),
+    ("push", "", {}),
+]
+
+
+@pytest.mark.parametrize(("event", "action", "said"), SAYS_PRIVATE)
+async def test_what_a_payload_calls_private_is_private_at_once_in_every_process(
+    here: Asked, event: str, action: str, said: dict[str, Any]
+) -> None:
+    processes = [here.visibility, subject(here.world, here.clock)]
+    assert [await one.is_public(FULL_NAME) for one in processes] == [True, True]
+    await here.heard(event, action, **said)
+    here.world.github.faults.add("GET", REPO, status=500, times=None)
+    assert [await one.is_public(FULL_NAME) for one in processes] == [False, False]
+
+
+@pytest.mark.parametrize(("event", "action", "said"), SAYS_NOTHING)
+@pytest.mark.parametrize("private", [False, True])
+async def test_no_payload_makes_public(
+    here: Asked, private: bool, event: str, action: str, said: dict[str, Any]
+) -> None:
+    here.world.repository.private = private
+    assert await here.visibility.is_public(FULL_NAME) is not private
+    await here.heard(event, action, **said)
+    assert await here.visibility.is_public(FULL_NAME) is not private
+    assert here.requests() == 1
+
+
+async def test_the_answer_of_github_outweighs_an_old_payload_until_the_next(here: Asked) -> None:
+    for count in (1, 2):
+        await here.heard("push", "", private=True)
+        assert await here.visibility.is_public(FULL_NAME)
+        assert await here.visibility.is_public(FULL_NAME)
+        assert here.requests() == count
+
+
+async def test_an_answer_from_before_the_change_is_not_believed(here: Asked) -> None:
+    await here.heard("push", "", private=True)
+    held = here.world.github.faults.pause("GET", REPO, when="after")
+    first = asyncio.create_task(here.visibility.is_public(FULL_NAME))
+    await held.reached.wait()
+    here.world.repository.private = True
+    await here.heard("repository", "privatized", private=True)
+    held.resume()
+    assert not await first
     assert not await here.visibility.is_public(FULL_NAME)

@@ -68,6 +68,23 @@ async def test_strangers_hear_of_a_private_repository_what_they_hear_of_one_that
         assert headers["Content-Type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize("lost", [False, True])
+async def test_strangers_stop_reading_once_the_repository_is_private(here: Town, tmp_path: Path, lost: bool) -> None:
+    """Where GitHub's word of the change itself is lost, the next payload says it."""
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    assert (await asked(here, path_of(pull)))[0] == 200
+    if lost:
+        here.github.webhooks.lose("repository")
+    here.repo.privatize("octocat")
+    pull.comment("hubot", "Still faster")
+    await here.quiet()
+    status, _, problem = await asked(here, path_of(pull))
+    assert (status, problem["detail"]) == (401, NO_TOKEN)
+    made = await created(tmp_path, "octocat/compiler")
+    assert (await asked(here, path_of(pull), made["token"]))[0] == 200
+
+
 async def test_a_token_of_the_repository_lets_programs_in(here: Town, tmp_path: Path) -> None:
     here.repo.private = True
     pull = here.repo.open_pull_request("hubot", "Faster")
