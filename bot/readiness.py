@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bot.github.markdown import code, truncate
-from bot.required import Expected, Signal, State, blockers
+from bot.required import SETTLED_SECONDS, Expected, Signal, State, blockers
 from bot.urls import linkable
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ EVERYTHING = "*"
 """The pattern that every context and name matches."""
 LONGEST_NAME = 100
 """Characters of a name that are shown."""
+SETTLED_HOURS = SETTLED_SECONDS // 3600
 
 MERGED = "It is merged already."
 CLOSED = "It is closed: reopen it first."
@@ -64,8 +65,9 @@ NOTHING_MATCHES = (
     "required there in vain."
 )
 NOT_BEGUN = (
-    "{name} has not begun on {sha} yet; `merge: required:` in app.yaml requires {pattern}, which {name} matched when "
-    "{base} was green last, on {green}. If it never comes, name in `required` what matters instead of a pattern."
+    "{name} has not begun on {sha} yet; `merge: required:` in app.yaml requires {pattern}, which {name} matched on "
+    "{seen}, a recent commit of {base} or of a pull request merged there. If that job is gone, this ends when {base} "
+    "has been green without it for {hours} hours; or name in `required` what matters instead of a pattern."
 )
 NOTHING_REPORTED = (
     "No CI has reported on {sha} yet. Neither the rules of {base} nor `merge: required:` in app.yaml require any check "
@@ -282,7 +284,7 @@ def _checks(standing: Standing, patterns: Sequence[str], rerun: str) -> list[Rea
             _note(found, signal, names)
     reported = {signal.name for signal in standing.signals if not signal.ours}
     for expected in standing.expected:
-        more = {"pattern": _shown(expected.pattern), "green": _short(expected.sha)}
+        more = {"pattern": _shown(expected.pattern), "seen": _short(expected.sha), "hours": SETTLED_HOURS}
         for name in expected.names:
             if name not in reported:
                 found.setdefault((State.MISSING, name), NOT_BEGUN.format(**names, **more, name=_shown(name)))

@@ -284,9 +284,7 @@ def test_where_nothing_that_ci_reports_is_required_all_of_it_is_and_there_must_b
         ([green(CPU), green("gpu/pr-head"), Signal("new/pr-head", RED)], ["`new/pr-head` has failed"]),
     ],
 )
-def test_a_pattern_needs_every_name_that_it_matched_when_the_base_branch_was_green_last(
-    signals: list[Signal], expected: list[str]
-) -> None:
+def test_a_pattern_needs_every_name_that_it_stands_for(signals: list[Signal], expected: list[str]) -> None:
     before = (Expected("*/pr-head", (CPU, "gpu/pr-head"), OLD),)
     told = why(replace(READY, signals=tuple(signals), expected=before), required=("*/pr-head",))
     assert len(told) == len(expected), told

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.required import Signal, State, blockers
+from bot.required import SETTLED_SECONDS, Seen, Signal, State, blockers, stands_for
 
 GREEN, RED, PENDING, MISSING = State.GREEN, State.RED, State.PENDING, State.MISSING
 
@@ -39,3 +39,51 @@ def test_what_the_bot_itself_reported_counts_for_nothing() -> None:
     assert blockers(["*"], [mine]) == [Signal("*", MISSING)]
     assert blockers(["ci/skip"], [mine]) == [Signal("ci/skip", MISSING)]
     assert blockers(["*"], [mine, Signal("cpu", GREEN), Signal("nightjar/lint", RED, ours=True)]) == []
+
+
+NOW = 1_800_000_000.0
+OLD, FRESH = NOW - SETTLED_SECONDS, NOW - SETTLED_SECONDS + 1
+BOTH, LINT = {"lint": GREEN, "build": GREEN}, {"lint": GREEN}
+Places = list[tuple[float | None, dict[str, State]]]
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"),
+    [
+        pytest.param([], {}, id="an empty branch"),
+        pytest.param([(OLD, {})], {}, id="nothing reported"),
+        pytest.param([(OLD, BOTH)], {"build": 0, "lint": 0}, id="settled"),
+        pytest.param([(FRESH, LINT), (OLD, BOTH)], {"lint": 0, "build": 1}, id="jobs with needs have not begun"),
+        pytest.param([(None, LINT), (OLD, BOTH)], {"lint": 0, "build": 1}, id="nobody says when"),
+        pytest.param([(FRESH, LINT)] * 4 + [(OLD, BOTH)], {"lint": 0, "build": 4}, id="many merges in a row"),
+        pytest.param([(OLD, LINT), (OLD, BOTH)], {"lint": 0}, id="a job was removed"),
+        pytest.param([(FRESH, {"new": GREEN}), (OLD, LINT)], {"new": 0, "lint": 1}, id="a job was renamed just now"),
+        pytest.param([(OLD, {"new": GREEN}), (OLD, LINT)], {"new": 0}, id="a job was renamed"),
+        pytest.param([(FRESH, {"new": RED}), (OLD, LINT)], {"lint": 1}, id="a new job was never green"),
+        pytest.param([(OLD, {"lint": RED}), (OLD, BOTH)], {"build": 1, "lint": 1}, id="lint failed and nothing ran"),
+        pytest.param([(OLD, {**LINT, "new": PENDING}), (OLD, BOTH)], {"build": 1, "lint": 1}, id="one still runs"),
+        pytest.param([(OLD, {**LINT, "build": RED})] * 5, {"build": 0, "lint": 0}, id="never green"),
+        pytest.param(
+            [(FRESH, LINT), (OLD, {"lint": RED, "build": GREEN}), (OLD, {"test": PENDING})],
+            {"lint": 0, "build": 1, "test": 2},
+            id="green only where the first job has just ended",
+        ),
+    ],
+)
+def test_a_pattern_stands_for_what_it_matched_down_to_the_first_commit_that_is_settled(
+    places: Places, expected: dict[str, int]
+) -> None:
+    """The numbers are those of the commits that have the names, the newest 0."""
+    seen = [
+        Seen(str(place), tuple(Signal(name, state, at=at) for name, state in states.items()))
+        for place, (at, states) in enumerate(places)
+    ]
+    found = stands_for("*", seen, NOW)
+    assert {name: int(one.sha) for one in found for name in one.names} == expected
+
+
+def test_a_pattern_stands_for_nothing_else_and_not_for_what_the_bot_reports() -> None:
+    """What it does not match says nothing about whether it is settled either."""
+    signals = (Signal("cpu/pr-head", GREEN, at=OLD), Signal("docs", RED), Signal("bot/pr-head", RED, ours=True))
+    found = stands_for("*/pr-head", [Seen("0", signals), Seen("1", (Signal("gpu/pr-head", GREEN),))], NOW)
+    assert [one.names for one in found] == [("cpu/pr-head",)]

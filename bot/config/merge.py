@@ -32,10 +32,10 @@ class Merge(Keys):
         description=(
             "What must be green on the head, beside what the branch's own rules require: contexts of commit statuses "
             "and names of check runs. Each pattern must match at least one, and all that match must be green; success, "
-            "neutral and skipped are. A pattern also needs every name that it matched on the newest green commit of "
-            "the base branch, or on the head of the pull request that brought it. What the bot itself reports never "
-            "counts. Without this key, and without rules of the branch, everything that is reported must be green, and "
-            "something must be."
+            "neutral and skipped are. A pattern also needs every name that it matched on the newest commits of the "
+            "base branch and on the heads of the pull requests that brought them, back to the first that has been "
+            "green for two hours. What the bot itself reports never counts. Without this key, and without rules of the "
+            "branch, everything that is reported must be green, and something must be."
         ),
         examples=[["*/pr-head"]],
     )

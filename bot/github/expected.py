@@ -1,20 +1,19 @@
-"""What a pattern of `merge: required:` stands for: what it matched on the base branch's newest green commit.
+"""What a pattern of `merge: required:` stands for: the names that it matched on the base branch's newest commits.
 
-A pattern such as `*/pr-head` is content with the first job that is green, while others have not begun. So the names
-that it stood for last are required as well.
+A pattern such as `*/pr-head` is content with the first job that is green, while others have not begun. So those names
+are required as well; which of them count, `bot.required.stands_for` decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
-from bot.config.types import matches
 from bot.github.errors import is_not_found
 from bot.github.refs import first_parents
 from bot.github.signals import signals_of
 from bot.payload import Payload
-from bot.required import Expected, Signal, State
+from bot.required import Expected, Seen, stands_for
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
@@ -34,24 +33,34 @@ def is_pattern(name: str) -> bool:
 async def expected_of(
     github: GitHub, repository: str, branch: str, required: Sequence[str], ours: Ours
 ) -> tuple[Expected, ...]:
-    """Return for each pattern what it matched on the newest commit of a branch where all that it matched was green.
+    """Return the names that each pattern stands for.
 
     CI may report on the heads of pull requests under other names than on the branch. So beside each commit the head of
-    the pull request that brought it is looked at. Requests: none without a pattern; else one, and for each commit that
-    is looked at up to five; one commit is enough as a rule, and what has not changed costs nothing of the quota.
+    the pull request that brought it is looked at. Requests: none without a pattern; else one, and up to seven for each
+    commit where each list has one page; until each pattern has a commit that is settled, at most `MOST_COMMITS`. What
+    has not changed costs nothing of the quota.
     """
-    missing = [name for name in required if is_pattern(name)]
-    found: list[Expected] = []
-    for sha in await _commits(github, repository, branch) if missing else ():
-        found += _matched(missing, await signals_of(github, repository, sha, ours.on(branch)), sha)
-        missing = _without(missing, found)
-        head = await _head_that_brought(github, repository, branch, sha) if missing else None
-        if head is not None:
-            found += _matched(missing, await signals_of(github, repository, head, ours), head)
-            missing = _without(missing, found)
-        if not missing:
+    patterns = [name for name in required if is_pattern(name)]
+    if not patterns:
+        return ()
+    now = github.now()
+    seen: list[Seen] = []
+    unsettled = set(patterns)
+    async for one in _seen(github, repository, branch, ours):
+        seen.append(one)
+        unsettled = {pattern for pattern in unsettled if not one.is_settled(pattern, now)}
+        if not unsettled:
             break
-    return tuple(found)
+    return tuple(found for pattern in patterns for found in stands_for(pattern, seen, now))
+
+
+async def _seen(github: GitHub, repository: str, branch: str, ours: Ours) -> AsyncIterator[Seen]:
+    """Yield the newest commits, each followed by the head that brought it; nothing is asked for before it is wanted."""
+    for sha in await _commits(github, repository, branch):
+        yield Seen(sha, tuple(await signals_of(github, repository, sha, ours.on(branch))))
+        head = await _head_that_brought(github, repository, branch, sha)
+        if head is not None:
+            yield Seen(head, tuple(await signals_of(github, repository, head, ours)))
 
 
 async def _commits(github: GitHub, repository: str, branch: str) -> list[str]:
@@ -70,18 +79,3 @@ async def _head_that_brought(github: GitHub, repository: str, branch: str, sha: 
         if pull.text("merge_commit_sha") == sha and pull.text("merged_at") and pull.text("base", "ref") == branch:
             return pull.string("head", "sha")
     return None
-
-
-def _matched(patterns: Iterable[str], signals: Sequence[Signal], sha: str) -> list[Expected]:
-    """Return what patterns match on a commit, of those where all of it is green."""
-    found = []
-    for pattern in patterns:
-        theirs = [signal for signal in signals if not signal.ours and matches([pattern], signal.name)]
-        if theirs and all(signal.state is State.GREEN for signal in theirs):
-            found.append(Expected(pattern, tuple(sorted({signal.name for signal in theirs})), sha))
-    return found
-
-
-def _without(patterns: Iterable[str], found: Iterable[Expected]) -> list[str]:
-    known = {one.pattern for one in found}
-    return [pattern for pattern in patterns if pattern not in known]

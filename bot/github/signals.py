@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from bot.ours import app_of
@@ -110,6 +111,7 @@ def _of_status(status: Payload, ours: Ours) -> Signal:
         status.text("description"),
         status.text("target_url"),
         app_of(status),
+        _moment(status, "updated_at"),
         ours.has_status(status),
     )
 
@@ -125,6 +127,13 @@ def _signal(run: Payload, app: int) -> Signal:
     name, title = run.string("name"), run.text("output", "title")
     url = run.text("details_url") or run.text("html_url")
     if run.string("status") != "completed":
-        return Signal(name, State.PENDING, "", title, url, app)
+        return Signal(name, State.PENDING, "", title, url, app, _moment(run, "started_at"))
     result = run.text("conclusion")
-    return Signal(name, State.GREEN if result in GREEN_CONCLUSIONS else State.RED, result, title, url, app)
+    state = State.GREEN if result in GREEN_CONCLUSIONS else State.RED
+    return Signal(name, state, result, title, url, app, _moment(run, "completed_at"))
+
+
+def _moment(reported: Payload, key: str) -> float | None:
+    """Return a moment in seconds since 1970, None where GitHub names none."""
+    text = reported.text(key)
+    return datetime.fromisoformat(text).timestamp() if text else None

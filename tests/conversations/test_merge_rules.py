@@ -109,36 +109,6 @@ async def test_where_nothing_is_required_all_that_ci_reports_is_green_and_it_rep
         assert await says(here, pull, "@ci merge") == "eyes +1"
 
 
-async def test_a_pattern_waits_for_jobs_that_have_not_begun(here: Town) -> None:
-    """It stands for what it matched when main was green last: of the pull request that was merged there."""
-    before = ready(here)
-    report(here, before, context="gpu/pr-head")
-    before.merge("octocat")
-    pull = ready(here)
-    green = f"`{before.head_sha[:7]}`"
-    assert await says(here, pull, "@ci merge") == (
-        "eyes confused\n- 😕 `@ci merge`: Not merged:\n"
-        f"  - `gpu/pr-head` has not begun on {short(pull)} yet; `merge: required:` in app.yaml requires `*/pr-head`, "
-        f"which `gpu/pr-head` matched when `main` was green last, on {green}. If it never comes, name in `required` "
-        "what matters instead of a pattern."
-    )
-    report(here, pull, context="gpu/pr-head")
-    assert await says(here, pull, "@ci merge") == "eyes +1"
-
-
-async def test_a_pattern_stands_for_what_is_on_the_branch_itself_first(here: Town) -> None:
-    pull = ready(here)
-    sha = here.repo.push("main", by="octocat").sha
-    for name in ("cpu/pr-head", "arm/pr-head"):
-        here.repo.set_status("octocat", sha, name, "success")
-    red = here.repo.push("main", by="octocat").sha
-    here.repo.set_status("octocat", red, "cpu/pr-head", "failure")
-    here.repo.set_status("octocat", red, "wasm/pr-head", "success")
-    said = await says(here, pull, "@ci merge")
-    assert [line.split("`")[1] for line in said.splitlines() if "has not begun" in line] == ["arm/pr-head"]
-    assert f"on `{sha[:7]}`" in said
-
-
 async def test_without_patterns_the_rules_of_the_branch_are_all_that_counts(tmp_path: Path) -> None:
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "method: merge") as here:
         here.repo.rules["main"] = Rules(required={"lint": None})

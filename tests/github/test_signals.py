@@ -179,3 +179,20 @@ async def test_who_looks_at_one_of_our_branches_sees_what_ran_there(world: World
     world.repository.add_workflow_run(sha, "CI", "failure", {"cpu": "failure"}, event="push", branch="nightly")
     ours = (await ours_in(world, "nightly")).on("nightly")
     assert [signal.name for signal in await signals_of(await client(world), FULL_NAME, sha, ours)] == ["cpu"]
+
+
+async def test_a_status_and_a_check_run_say_when_they_were_reported(world: World) -> None:
+    sha, lint = world.open().head_sha, foreign_app(world, "lint")
+    world.repository.set_status("hubot", sha, "by-hand", "success")
+    run = world.repository.add_check_run(lint, sha, "style")
+    world.github.clock.advance(seconds=60)
+    ended = world.repository.add_check_run(lint, sha, "format", conclusion="success")
+    status = world.repository.statuses(sha)[0]
+    assert run.started_at is not None
+    assert ended.completed_at is not None
+    found = await signals_of(await client(world), FULL_NAME, sha, NOBODYS)
+    assert {signal.name: signal.at for signal in found} == {
+        "by-hand": status.created_at.timestamp(),
+        "style": run.started_at.timestamp(),
+        "format": ended.completed_at.timestamp(),
+    }
