@@ -18,7 +18,7 @@ from bot.doctor.judge import (
     judge_repositories,
 )
 from bot.errors import TryAgain
-from bot.github.errors import AppRefused, NoSuchApp, is_not_found
+from bot.github.errors import AppRefused, NoSuchApp, Vanished, is_not_found
 from bot.payload import Payload
 from bot.repositories import ARCHIVED, Repositories
 
@@ -103,7 +103,8 @@ async def _installed(app: GitHubApp, repository: str) -> Installed:
     owner, _, name = repository.partition("/")
     try:
         found = Payload(await app.as_app().getitem(INSTALLATION, {"owner": owner, "repo": name}), "installation")
-    except BadRequest as error:
+    except (BadRequest, Vanished) as error:
+        # What was there a moment ago is asked for again elsewhere; here what GitHub says now is the finding.
         if not is_not_found(error):
             raise
         return Installed(repository, suspended=owner.lower() in await _suspended(app))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.doctor.findings import Check, Finding
+from bot.engine.tokens import API, TokenStore
 from bot.registration import PERMISSIONS
 from bot.timers import TimerState
 from tests.conversations.town import CONFIG, REPOSITORY, Town, town
@@ -23,7 +24,9 @@ async def nightly(tmp_path: Path) -> AsyncIterator[Town]:
 
 
 async def timer(here: Town) -> TimerState:
-    _, _, answer = await here.ask(f"/api/v1/repos/{REPOSITORY}/timers")
+    """Ask with a token, for what is no longer ours is told to nobody else."""
+    token, _ = await TokenStore(here.bot.engine.database.connector, API).create(REPOSITORY, seconds=60.0)
+    _, _, answer = await here.ask(f"/api/v1/repos/{REPOSITORY}/timers", token)
     return answer["timers"][0]  # type: ignore[no-any-return]
 
 

@@ -75,9 +75,10 @@ class Town:
             return False
         return all(record.settled for record in await self.bot.engine.journal.recent(limit=500))
 
-    async def ask(self, path: str) -> tuple[int, str, Any]:
-        """GET a path of the bot's own; returns status, content type and JSON."""
-        async with aiohttp.ClientSession() as session, session.get(f"{self.url}{path}") as response:
+    async def ask(self, path: str, token: str = "") -> tuple[int, str, Any]:
+        """GET a path of the bot's own, with a token if given; returns status, content type and JSON."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        async with aiohttp.ClientSession(headers=headers) as session, session.get(f"{self.url}{path}") as response:
             return response.status, response.content_type, await response.json(content_type=None)
 
     async def failures(self) -> list[str]:
