@@ -135,8 +135,14 @@ def _read(github: GitHubSandbox, token: Token, query: str, variables: Json, name
         pull = repository.issues.get(number) if isinstance(number, int) else None
         if not isinstance(pull, PullRequest):
             return _error(f"Could not resolve to a PullRequest with the number of {number}.", "NOT_FOUND")
-        in_queue = {"isInMergeQueue": pull.queued is not None, "isMergeQueueEnabled": pull.queue is not None}
-        body["pullRequest"] = {"id": pull.node_id, **in_queue, "authorAssociation": association_of_author(pull)}
+        known = {
+            "id": pull.node_id,
+            "isInMergeQueue": pull.queued is not None,
+            "isMergeQueueEnabled": pull.queue is not None,
+            "authorAssociation": association_of_author(pull),
+        }
+        asked = set(re.findall(r"\w+", query))
+        body["pullRequest"] = {name: value for name, value in known.items() if name in asked}
     return Answer({"data": {"repository": body}})
 
 
