@@ -106,8 +106,9 @@ class JenkinsJob:
 class JenkinsSandbox:
     """A Jenkins. `user` and `token` are what the bot is given; `requests` is every request, as method and path.
 
-    `path` is what its address has after the host; `crumbs` says whether a POST needs one, bound to its session.
-    Faults of `faults` have patterns over the path, or `*`, as their routes.
+    `hosts` are the hosts and ports by which it was called. `path` is what its address has after
+    the host; `crumbs` says whether a POST needs one, bound to its session. Faults of `faults` have patterns over the
+    path, or `*`, as their routes.
     """
 
     def __init__(self, *, path: str = "", crumbs: bool = True) -> None:
@@ -117,6 +118,7 @@ class JenkinsSandbox:
         self.redirect_to = ""
         self.jobs: dict[str, JenkinsJob] = {}
         self.requests: list[tuple[str, str]] = []
+        self.hosts: set[str] = set()
         self.faults = Faults()
         self.clock = Clock()
         self._path = path
@@ -160,6 +162,7 @@ class JenkinsSandbox:
     async def _answer(self, request: web.Request) -> web.Response:
         path = request.rel_url.raw_path
         self.requests.append((request.method, path))
+        self.hosts.add(request.host)
         fault = self.faults.take(request.method, path, path)
         if fault is not None and await fault.strike("before", request.transport):
             if fault.late:

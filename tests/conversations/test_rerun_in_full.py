@@ -218,7 +218,10 @@ async def test_a_host_that_app_yaml_does_not_name_is_never_called(site: Works) -
     reactions, answer = await says(here, pull, "@ci rerun")
     assert reactions == ["eyes", "confused"]
     assert "Failed, but not mine to run again: `gpu/pr-head` (was posted by a CI that I cannot start)" in answer
-    assert site.jenkins.requests == []
+    # The checks at the start look at the server that app.yaml does name, once.
+    await here.bot.watch.checked.wait()
+    assert site.jenkins.requests == [("GET", "/api/json")]
+    assert site.jenkins.hosts == {site.jenkins.url.removeprefix("http://")}
 
 
 async def test_another_apps_check_is_named_and_left_alone(here: Town) -> None:
