@@ -228,13 +228,14 @@ async def run_until_stopped(
     address: Address | None,
     pace: Pace | None = None,
     metrics: Address | None = None,
+    allowance: Allowance | None = None,
 ) -> None:
     """Work until SIGTERM or SIGINT; a second signal ends at once. Raises DatabaseError and `StartError`."""
     bound_threads()
     give_way_sooner()
     return_freed_memory()
     with _stop_signals() as stop:
-        async with running(config, settings, address, pace=pace, metrics=metrics) as at_work:
+        async with running(config, settings, address, allowance, pace=pace, metrics=metrics) as at_work:
             await _first(stop.wait(), at_work.worker)
     log.info("stopped")
 

@@ -1,4 +1,4 @@
-"""The bot as `nightjar serve` and `nightjar worker` start it, but for one wait that no test has the time for.
+"""The bot as `nightjar serve` and `nightjar worker` start it, but for two waits that no test has the time for.
 
 `python -m tests.robustness.hurried serve --config app.yaml --host 127.0.0.1 --port 0`
 """
@@ -12,11 +12,15 @@ from pathlib import Path
 from bot import logs
 from bot.config import load_config
 from bot.engine.service import Pace
+from bot.github.limits import Allowance
 from bot.serve import Address, run_until_stopped, start_logging
 from bot.settings import Settings
 
 LOOK_AFTER = 0.5
 """Seconds until a lost write is looked for; the bot's own 12 would be waited for at each of a hundred kills."""
+ALLOWANCE = Allowance(rest_points_per_minute=9000)
+"""All limits on writes are GitHub's. Only points are more: a hundred installations begin in the same second, and each
+has the App, which has points of its own, make several tokens at 5 points each."""
 
 
 def main() -> None:
@@ -31,7 +35,7 @@ def main() -> None:
     config, settings = load_config(given.config), Settings.from_environment()
     start_logging(settings)
     address = Address(given.host, given.port) if given.command == "serve" else None
-    asyncio.run(run_until_stopped(config, settings, address, Pace(look_after=LOOK_AFTER)))
+    asyncio.run(run_until_stopped(config, settings, address, Pace(look_after=LOOK_AFTER), allowance=ALLOWANCE))
 
 
 if __name__ == "__main__":

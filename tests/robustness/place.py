@@ -37,7 +37,7 @@ RESULTS = {
 UNTIL_TOLD_AGAIN = 3
 """Seconds after which a queue tells again of what nobody has acknowledged."""
 HURRIED = "tests.robustness.hurried"
-"""The bot with one wait shortened: the one after a write of which nobody knows what became of it."""
+"""The bot with two waits shortened: after a write of which nobody knows what became of it, and for the App's points."""
 PATIENCE = 90.0
 """Seconds that a conversation may take: far more than it does."""
 
