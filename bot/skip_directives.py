@@ -20,7 +20,8 @@ _CI = (
 )
 _GAP = rf"[{SPACE}_-]{{0,3}}"
 _DIRECTIVE = Pattern(
-    rf"\[{_GAP}(?:(?:skip|no){_GAP}(?:{_CI})|(?:{_CI}){_GAP}skip|cf[_-]pages[_-]skip){_GAP}\]|\*{{3}}{_GAP}no_ci{_GAP}\*{{3}}",
+    rf"[ \t]{{0,3}}(?:\[{_GAP}(?:(?:skip|no){_GAP}(?:{_CI})|(?:{_CI}){_GAP}skip|cf[_-]pages[_-]skip){_GAP}\]"
+    rf"|\*{{3}}{_GAP}no_ci{_GAP}\*{{3}})",
     ignore_case=True,
 )
 _TRAILER = Pattern(
