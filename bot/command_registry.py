@@ -56,8 +56,10 @@ class CommandSpec:
     phrases: tuple[str, ...] = ()
     arguments: Arguments | None = None
     fixed: bool = False
-    own_words: bool = False
-    """Whether it must be the person's own comment: who edits somebody else's may only uncover what that one wrote."""
+    own_words: bool = True
+    """Whether it counts only in the person's own comment. An edit of somebody else's may only uncover what they wrote.
+    False is for what changes nothing for others.
+    """
 
     def who(self, override: Sequence[Role] | None = None) -> Sequence[Role]:
         """Return who may run this; `override` is what app.yaml allows for its feature."""

@@ -23,7 +23,6 @@ APPROVE_CI = CommandSpec(
     feature="rerun",
     allowed=("write",),
     fixed=True,
-    own_words=True,
     synonyms=("approve the ci", "approve workflows", "approve the workflows"),
     arguments=Arguments(names="SHA"),
 )

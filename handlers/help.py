@@ -12,6 +12,7 @@ HELP = CommandSpec(
     example="help",
     feature="help",
     synonyms=("commands", "usage"),
+    own_words=False,
 )
 
 

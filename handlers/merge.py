@@ -44,7 +44,6 @@ MERGE = CommandSpec(
     example="merge",
     feature=FEATURE,
     allowed=("write",),
-    own_words=True,
     synonyms=("merge this", "merge this pr", "merge it", "merge now"),
 )
 WHEN_GREEN = CommandSpec(
@@ -53,7 +52,6 @@ WHEN_GREEN = CommandSpec(
     example="merge when green",
     feature=FEATURE,
     allowed=("write",),
-    own_words=True,
     synonyms=(
         "merge when ready",
         "merge this when green",
@@ -72,6 +70,7 @@ CANCEL = CommandSpec(
     # Who asked may write, or the merge will not be; and no author has to see merged what they have just found wrong.
     allowed=("author", "write"),
     synonyms=("cancel merge", "cancel the merge", "stop", "stop merge", "stop the merge"),
+    own_words=False,
 )
 
 UPDATE = CommandSpec(

@@ -36,7 +36,6 @@ RERUN = CommandSpec(
     summary="Run again what failed on this pull request's head; `all` of it, or what you name.",
     example="rerun",
     feature="rerun",
-    own_words=True,
     synonyms=("re-run", "rerun ci", "re-run ci", "retest"),
     phrases=("run", "run ci", "rerun failed jobs"),
     arguments=Arguments(choices=(FAILED, ALL), names="NAME…"),

@@ -46,6 +46,7 @@ SKIP_SLOW = CommandSpec(
     example="skip slow tests",
     feature=FEATURE,
     synonyms=("skip slow test", "skip slow", "skip the slow tests"),
+    own_words=False,
 )
 
 ON_BRANCH = "On: the branch {branch} always runs everything."

@@ -17,7 +17,7 @@ from tests.robustness.conversation import CONVERSATIONS, Conversation, NightlyMo
 from tests.robustness.place import PATIENCE, Place, place
 from tests.robustness.side_by_side import SideBySide
 
-BY_THE_CLOCK = ("/contents/{path}", "/installation")
+BY_THE_CLOCK = ("/contents/{path}", "/installation", "/repos/{owner}/{repo}")
 """Routes that are asked for one repository after the other, too, when the bot starts: no conversation has its own."""
 
 

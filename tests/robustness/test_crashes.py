@@ -20,7 +20,7 @@ IN_CHANNELS = {"KeepIssue", "PostNews", "Tell"}
 
 IN_ALARMS = {"AskForLook"}
 """Effects of alarms on main: tests/robustness/test_alarm_crashes.py kills the bot around them."""
-IN_MERGES = {"EndWish", "KeepLabel", "KeepWish", "LeaveQueue", "LookAtPull", "MergePull"}
+IN_MERGES = {"ApproveRun", "EndWish", "KeepLabel", "KeepWish", "LeaveQueue", "LookAtPull", "MergePull", "UpdateBranch"}
 """Effects of merges: tests/robustness/test_merge_crashes.py kills the bot around them."""
 
 IN_LAST_GOOD = {"ConcludeLastGood"}

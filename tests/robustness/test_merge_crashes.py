@@ -18,7 +18,7 @@ KEYS: dict[str, Any] = {
     "repository_file": False,
     "merge": {"required": [CPU], "label": "ready-for-merge"},
 }
-KINDS = {"EndWish", "KeepLabel", "KeepWish", "LeaveQueue", "LookAtPull", "MergePull"}
+KINDS = {"ApproveRun", "EndWish", "KeepLabel", "KeepWish", "LeaveQueue", "LookAtPull", "MergePull", "UpdateBranch"}
 
 
 class Merging(Conversation):
@@ -50,6 +50,8 @@ class Merging(Conversation):
             "main": [commit.message for commit in repository.git.ancestry(repository.branch("main"))],
             "pull": (pull.state, [label.name for label in pull.labels], pull.queued is not None),
             "comments": [(plain(one.body, repository), sorted(pull.reactions(one))) for one in pull.comments],
+            "head": len(repository.git.commits[pull.head_sha].parents),
+            "runs": [(run.status, run.conclusion, run.attempt) for run in repository.workflow_runs],
             "deeds": dict(self.deeds),
         }
 
@@ -93,6 +95,29 @@ class Queued(Merging):
         await self.until(lambda: pull.queued is None)
 
 
+class Behind(Merging):
+    """Its branch is brought up to date."""
+
+    async def hold(self) -> None:
+        """Let the base move on, and ask."""
+        self.open()
+        self.repository.push("main", {"README.md": "# Moved on\n"}, by=self.repository.owner)
+        await self.say("@ci update")
+
+
+class Approved(Merging):
+    """A workflow that waits for approval is let run."""
+
+    async def hold(self) -> None:
+        """Let it wait, and approve."""
+        self.open()
+        self.repository.add_workflow_run(self.pull.head_sha, "CI", "action_required")
+        await self.say("@ci approve ci")
+
+
+TALKS = (WhenGreen, Pushed, Queued, Behind, Approved)
+
+
 def configure(here: Place, talks: SideBySide) -> None:
     """Switch merging on, and what has nothing to do with it off."""
     here.configure([talk.repository.full_name for talk in talks.talks.values()], **KEYS)
@@ -101,7 +126,7 @@ def configure(here: Place, talks: SideBySide) -> None:
 async def undisturbed(folder: Path) -> tuple[list[Point], dict[type[Conversation], dict[str, Any]], set[str]]:
     """Return the requests of the conversations where nothing happens, what is seen in the end, and what was used."""
     async with place(folder, f"sqlite:///{folder}/undisturbed.db") as here:
-        side_by_side = SideBySide(here, {kind.__name__: kind for kind in (WhenGreen, Pushed, Queued)})
+        side_by_side = SideBySide(here, {kind.__name__: kind for kind in TALKS})
         configure(here, side_by_side)
         await here.start()
         side_by_side.begin()
@@ -115,6 +140,8 @@ async def test_a_kill_around_any_write_of_a_merge_merges_once_and_says_so_once(t
     points, seen, kinds = await undisturbed(tmp_path)
     assert kinds >= KINDS
     assert seen[WhenGreen]["main"] == ["Faster (#1)", "Begin"]
+    assert seen[Behind]["head"] == 2
+    assert seen[Approved]["runs"] == [("queued", None, 1)]
     assert seen[Queued]["deeds"]["pull_request.enqueued"] == seen[Queued]["deeds"]["pull_request.dequeued"] == 1
     around = [point.at(when) for point in points if point.writes for when in ("before", "after")]
     assert any(point.route.endswith("/merge") for point in around)
