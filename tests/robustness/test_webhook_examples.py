@@ -31,9 +31,18 @@ OPENED_HEAD = "ec26c3e57ca3a959ca5aad62de7213c562f8c821"
 
 
 def examples() -> list[tuple[str, dict[str, Any]]]:
-    """Return all of them, with their events."""
+    """Return all of them, with their events.
+
+    On GitHub a name has one number at a time. The examples were recorded over years, from repositories that were made
+    again under their old names, so each gets the number that the last example of its name has.
+    """
     listed = json.loads(lzma.decompress(EXAMPLES.read_bytes()))
-    return [(event["name"], body) for event in listed for body in event["examples"]]
+    found = [(event["name"], body) for event in listed for body in event["examples"]]
+    named = [body["repository"] for _, body in found if body.get("repository")]
+    numbers = {repository["full_name"]: repository["id"] for repository in named}
+    for repository in named:
+        repository["id"] = numbers[repository["full_name"]]
+    return found
 
 
 def as_delivery(app: App, event: str, body: dict[str, Any]) -> Delivery:
@@ -79,7 +88,8 @@ def know(repository: Repository, body: dict[str, Any]) -> None:
     """Give the sandbox's repository what an example says of it: its number, and the commits it names."""
     repository.id = body["repository"]["id"]
     first = next(commit for commit in repository.git.commits.values() if not commit.parents)
-    for sha in (body.get("after"), body.get("pull_request", {}).get("head", {}).get("sha")):
+    group = body.get("merge_group", {}).get("head_sha")
+    for sha in (body.get("after"), body.get("pull_request", {}).get("head", {}).get("sha"), group):
         if sha:
             repository.git.commits[sha] = replace(first, sha=sha)
 
@@ -92,6 +102,8 @@ async def test_all_are_accepted_and_what_they_ask_for_is_done(tmp_path: Path, sq
                 know(known[body["repository"]["full_name"]], body)
         (theirs,) = [i for i in here.app.installations.values() if i.account.login == "Codertocat"]
         here.app.installations[OWNERS_INSTALLATION], theirs.id = theirs, OWNERS_INSTALLATION
+        # Examples of other owners name this installation too.
+        theirs.repositories[:] = known.values()
         for repository in known.values():
             repository.refs["refs/heads/changes"] = repository.branch("main")
         here.configure(repositories(), slow_tests={"branches": ["*"]}, main_failures=ALARMS)
