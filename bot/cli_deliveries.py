@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from bot.cli_engine import reading_engine, working_engine
 from bot.cli_replay import TIME_SPAN, Wanted, replay_failed
 from bot.cli_support import AS_WRITTEN, REPOSITORY, config_option, is_free, json_option, stopping_at_faults
 from bot.config import load_config
@@ -19,9 +20,8 @@ from bot.engine.database import Database
 from bot.engine.journal import DONE, FAILED, DeliveryRecord, JobState
 from bot.engine.notes import REFUSED
 from bot.engine.replay import known
-from bot.engine.service import Engine
-from bot.serve import end, open_bot, start_logging
-from bot.settings import DatabaseSettings, Settings
+from bot.serve import open_bot, start_logging
+from bot.settings import Settings
 from bot.terminal import printable, table
 
 NOTHING = "no deliveries"
@@ -60,7 +60,7 @@ def deliveries(failed: bool, limit: int, as_json: bool) -> None:
 
 
 async def _recent(limit: int, failed: bool) -> Sequence[DeliveryRecord]:
-    async with _engine() as engine:
+    async with reading_engine() as engine:
         return await engine.journal.recent(limit, failed=failed)
 
 
@@ -141,27 +141,12 @@ async def _planned(guid: str, config_path: Path) -> dict[str, Any]:
 
 async def _replayed(guid: str, config_path: Path, patience: float) -> DeliveryRecord:
     """Replay a delivery: a server does the work if there is one, this process if it can have the file alone."""
-    async with _engine() as engine:
+    async with reading_engine() as engine:
         await known(engine.journal, guid)
         if not is_free(engine.database):
             return await engine.replay(guid, patience=patience, progress=show)
-    config, settings = load_config(config_path), Settings.from_environment()
-    start_logging(settings)
-    async with open_bot(config, settings) as bot:
-        await bot.engine.recover()
-        worker = asyncio.create_task(bot.engine.run(), name="engine")
-        try:
-            return await bot.engine.replay(guid, patience=patience, progress=show)
-        finally:
-            await end(bot.engine, worker)
-
-
-def _engine() -> Engine:
-    settings = DatabaseSettings.from_environment()
-    start_logging(settings)
-    engine = Engine(settings.database_url.get_secret_value())
-    engine.database.must_exist()
-    return engine
+    async with working_engine(config_path) as engine:
+        return await engine.replay(guid, patience=patience, progress=show)
 
 
 def show(record: DeliveryRecord) -> None:

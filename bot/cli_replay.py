@@ -13,13 +13,11 @@ from typing import Any
 
 import click
 
+from bot.cli_engine import reading_engine, working_engine
 from bot.cli_support import Matching, is_free
-from bot.config import load_config
 from bot.engine.bulk import failed_since
 from bot.engine.journal import FAILED, DeliveryRecord
 from bot.engine.service import Engine
-from bot.serve import end, open_bot, start_logging
-from bot.settings import DatabaseSettings, Settings
 from bot.terminal import printable, table
 
 NOTHING = "nothing has failed in that time"
@@ -75,33 +73,18 @@ def replay_failed(wanted: Wanted, config_path: Path, *, dry_run: bool, as_json: 
 
 
 async def _listed(wanted: Wanted) -> list[DeliveryRecord]:
-    async with _engine() as engine:
+    async with reading_engine() as engine:
         return await wanted.failed(engine)
 
 
 async def _replayed(wanted: Wanted, config_path: Path) -> list[DeliveryRecord]:
     """Let a server do the work if there is one, else this process."""
-    async with _engine() as engine:
+    async with reading_engine() as engine:
         records = await wanted.failed(engine)
         if not records or not is_free(engine.database):
             return await wanted.replay(engine, records) if records else []
-    config, settings = load_config(config_path), Settings.from_environment()
-    start_logging(settings)
-    async with open_bot(config, settings) as bot:
-        await bot.engine.recover()
-        worker = asyncio.create_task(bot.engine.run(), name="engine")
-        try:
-            return await wanted.replay(bot.engine, records)
-        finally:
-            await end(bot.engine, worker)
-
-
-def _engine() -> Engine:
-    settings = DatabaseSettings.from_environment()
-    start_logging(settings)
-    engine = Engine(settings.database_url.get_secret_value())
-    engine.database.must_exist()
-    return engine
+    async with working_engine(config_path) as engine:
+        return await wanted.replay(engine, records)
 
 
 def _show(queued: int, ended: int, count: int) -> None:
