@@ -87,18 +87,28 @@ async def test_app_yaml_says_who_may_run_a_feature(tmp_path: Path) -> None:
 
 
 async def test_an_edit_by_somebody_else_counts_as_the_editors_word(here: Town) -> None:
-    """Whoever can edit a comment is not thereby its author, nor the other way round."""
+    """The editor's role decides about a harmless command; what acts for others needs a comment of the editor's own."""
     pull = here.repo.open_pull_request("octocat", "Faster")
-    theirs = pull.comment("reader", "Is this slow?")
+    pull.comment("octocat", "@ci run slow tests")
     ours = pull.comment("hubot", "Is this slow?")
-    pull.edit_comment(theirs, "Is this slow?\n\n@ci run slow tests", by="hubot")
+    theirs = pull.comment("reader", "Is this slow?")
     await here.quiet()
-    assert pull.reactions(theirs) == ["eyes", "+1"]
-    assert slow(here, pull.head_sha) == "On: asked for by hubot. To switch off, comment: @ci skip slow tests"
+    on = slow(here, pull.head_sha)
+    assert on == "On: asked for by octocat. To switch off, comment: @ci skip slow tests"
     pull.edit_comment(ours, "Is this slow?\n\n@ci skip slow tests", by="reader")
     await here.quiet()
     assert pull.reactions(ours) == ["eyes", "confused"]
     assert ONLY in here.answers(pull)[-1]
+    assert slow(here, pull.head_sha) == on
+    pull.edit_comment(theirs, "Is this slow?\n\n@ci skip slow tests", by="hubot")
+    await here.quiet()
+    assert pull.reactions(theirs) == ["eyes", "+1"]
+    off = slow(here, pull.head_sha)
+    assert off == "Off: skipped by hubot. To switch on, comment: @ci run slow tests"
+    pull.edit_comment(theirs, "Is this slow?\n\n@ci run slow tests", by="hubot")
+    await here.quiet()
+    assert "This stands in a comment of `reader` that you edited, so nothing was done." in here.answers(pull)[-1]
+    assert slow(here, pull.head_sha) == off
 
 
 HARMLESS = {"help", "cancel", "skip slow tests"}
