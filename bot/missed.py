@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from itertools import islice
 from typing import Any, Protocol
 
 import structlog
@@ -22,7 +23,7 @@ from gidgethub import BadRequest
 
 from bot.errors import TryAgain
 from bot.github.client import GitHub
-from bot.github.errors import TooManyPages
+from bot.github.errors import TooManyPages, Unavailable
 from bot.github.limits import WRITE_BURST, WRITE_SPACING
 from bot.github.ranks import Rank, ranked
 from bot.metrics import Metrics
@@ -43,9 +44,13 @@ PER_NOTE = 25
 URGENT = frozenset({"pull_request", "issue_comment", "pull_request_review", "pull_request_review_comment", "issues"})
 """Events by which people talk to the bot: somebody waits for an answer."""
 MAX_PAGES = 1_000
+READING_SECONDS = 300.0
+"""Seconds for which a sweep reads the list: with what it asks for afterwards, it stays below the limit of a job."""
 MOST_MISSING = 10_000
-"""GUIDs that are remembered as missing; the oldest of them, should there be more."""
+"""GUIDs that are remembered as missing. Should there be more, a later sweep reads the others again."""
 RECORD = "missed-deliveries"
+OLDER = "older deliveries are not looked at"
+TOOK_LONG = f"the list took longer than {READING_SECONDS:g} s"
 
 DELIVERIES = "/app/hook/deliveries"
 ATTEMPTS = "/app/hook/deliveries/{delivery_id}/attempts"
@@ -139,25 +144,36 @@ def still_missing(
             last=max(entry.last, attempt.at),
         )
     kept = [m for m in missing.values() if m.guid not in arrived and m.first > now - WINDOW]
-    return {m.guid: m for m in sorted(kept, key=lambda m: m.turn)[:MOST_MISSING]}
+    return {m.guid: m for m in sorted(kept, key=lambda m: m.turn)}
 
 
 class MissedDeliveries:
     """Finds what never reached us and has GitHub send it again; one replica at a time."""
 
     def __init__(
-        self, github: GitHub, memory: Memory, known: Known, metrics: Metrics, *, pace: float = WRITE_SPACING
+        self,
+        github: GitHub,
+        memory: Memory,
+        known: Known,
+        metrics: Metrics,
+        *,
+        pace: float = WRITE_SPACING,
+        clock: Callable[[], float] = time.monotonic,
+        most: int = MOST_MISSING,
     ) -> None:
         """Use the client of the App itself; `pace` is in seconds from one request for a redelivery to the next.
 
         GitHub asks for a second between writes:
         https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
+        `clock` is monotonic, in seconds; `most` is how many GUIDs are remembered.
         """
         self._github = github
         self._memory = memory
         self._known = known
         self._metrics = metrics
         self._pace = pace
+        self._clock = clock
+        self._most = most
 
     async def sweep(self) -> Swept:
         """Look for missed deliveries once.
@@ -178,6 +194,7 @@ class MissedDeliveries:
                     log.error("missed delivery is lost", delivery=lost.guid, reason="GitHub no longer offers it")
             newest = max((attempt.at for attempt in attempts), default=None)
             since = newest - OVERLAP if newest is not None else float(kept.get("since", 0))
+            missing, since = self._cut(missing, since)
             await self._note(since, missing, asked=0, recovered=recovered)
             due = [m for m in missing.values() if m.due <= now][:PER_SWEEP]
             asked = 0
@@ -192,6 +209,14 @@ class MissedDeliveries:
             log.info("missed deliveries", asked=asked, recovered=recovered, missing=len(missing))
         return Swept(asked, recovered, len(missing))
 
+    def _cut(self, missing: dict[str, Missing], since: float) -> tuple[dict[str, Missing], float]:
+        """Return what is remembered, and a `since` from which the next sweep finds the others again."""
+        first = dict(islice(missing.items(), self._most))
+        others = [m.first for guid, m in missing.items() if guid not in first]
+        if others:
+            log.warning("more missed deliveries than are remembered; later sweeps find them", others=len(others))
+        return first, min([since, *others])
+
     async def _note(self, since: float, missing: Mapping[str, Missing], *, asked: int, recovered: int) -> None:
         """Keep how far a sweep is, and tell the metrics."""
         await self._memory.put(RECORD, {"since": since, "missing": [asdict(m) for m in missing.values()]})
@@ -205,8 +230,12 @@ class MissedDeliveries:
         return len(kept.get("missing", ()))
 
     async def _read(self, since: float) -> list[Attempt]:
-        """Return the attempts since then; GitHub lists the newest first."""
-        attempts = []
+        """Return the attempts since then; GitHub lists the newest first.
+
+        A list that is too long is read as far as pages and time allow: a job that runs out of time notes nothing.
+        """
+        attempts: list[Attempt] = []
+        until = self._clock() + READING_SECONDS
         try:
             async with aclosing(self._github.getiter(DELIVERIES, max_pages=MAX_PAGES)) as items:
                 async for item in items:
@@ -214,8 +243,13 @@ class MissedDeliveries:
                     if attempt.at < since:
                         break
                     attempts.append(attempt)
+                    if self._clock() >= until:
+                        log.warning(
+                            OLDER, reason=f"the list took longer than {READING_SECONDS:g} s", read=len(attempts)
+                        )
+                        break
         except TooManyPages as error:
-            log.warning("older deliveries are not looked at", reason=str(error))
+            log.warning(OLDER, reason=str(error), read=len(attempts))
         return attempts
 
     async def _ask(self, due: Sequence[Missing], missing: dict[str, Missing], now: float, *, at_once: int) -> int:
@@ -228,11 +262,10 @@ class MissedDeliveries:
             try:
                 # It makes no content that GitHub's limit of 500 an hour is about, and may happen twice: the GUID stays.
                 await self._github.post_repeatable(ATTEMPTS, {"delivery_id": str(one.id)}, data={})
-            except TryAgain as error:
-                log.warning("redelivery put off", delivery=one.guid, reason=str(error))
-                break
-            except BadRequest as error:
-                # It may be a matter of this one delivery, such as its age; its turn comes again after its pause.
+            except (TryAgain, BadRequest) as error:
+                if not _is_about_this_one(error):
+                    log.warning("redelivery put off", delivery=one.guid, reason=str(error))
+                    break
                 log.warning("redelivery refused", delivery=one.guid, reason=str(error))
             else:
                 asked += 1
@@ -241,3 +274,11 @@ class MissedDeliveries:
                 await self._github.sleep(self._pace)
             missing[one.guid] = replace(one, asked=one.asked + 1, last=max(one.last, now))
         return asked
+
+
+def _is_about_this_one(error: Exception) -> bool:
+    """Say whether GitHub cannot redeliver one delivery, such as for its age, while it may redeliver the next.
+
+    It may also answer 5xx for one delivery each time. Its turn comes again after its pause, and the others do not wait.
+    """
+    return isinstance(error, BadRequest) or (isinstance(error, Unavailable) and error.answering and error.sent)

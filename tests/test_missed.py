@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
 
 from bot.engine.database import Database
 from bot.engine.records import Records
 from bot.errors import TryAgain
 from bot.github.app import GitHubApp
+from bot.github.client import GitHub
 from bot.github.limits import WRITE_BURST, WRITE_SPACING
 from bot.metrics import Metrics
 from bot.missed import (
+    ATTEMPTS,
     FIRST_PAUSE,
     LONGEST_PAUSE,
     PER_NOTE,
     PER_SWEEP,
+    READING_SECONDS,
     RECORD,
     WINDOW,
     Attempt,
@@ -86,6 +92,7 @@ class World:
 
     github: GitHubSandbox
     app: App
+    bot: GitHub
     sweeper: MissedDeliveries
     metrics: Metrics
     records: Records
@@ -127,8 +134,8 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         time = JumpingTime()
         bot = GitHubApp(session, app_id=app.id, private_key=app.private_key, api_url=url, timing=time.timing())
         metrics, records = Metrics("1.0"), Records(database.connector)
-        world = World(github, app, None, metrics, records, time)  # type: ignore[arg-type]  # the two know each other
-        world.sweeper = MissedDeliveries(bot.as_app(), records, world.known, metrics)
+        world = World(github, app, bot.as_app(), None, metrics, records, time)  # type: ignore[arg-type]  # the two know each other
+        world.sweeper = MissedDeliveries(world.bot, records, world.known, metrics)
         yield world
 
 
@@ -177,8 +184,7 @@ async def test_what_a_freeze_of_ten_minutes_left_is_asked_for_by_two_sweeps_at_g
 
 async def test_a_sweep_that_ends_early_has_noted_how_far_it_was(world: World) -> None:
     world.lose(PER_NOTE + 5)
-    route = "/app/hook/deliveries/{delivery_id}/attempts"
-    world.github.faults.add("POST", route, status=429, headers={"Retry-After": "90"}, skip=PER_NOTE + 2)
+    world.github.faults.add("POST", ATTEMPTS, status=429, headers={"Retry-After": "90"}, skip=PER_NOTE + 2)
     assert (await world.sweeper.sweep()).asked == PER_NOTE + 2
     kept = await world.records.get(RECORD)
     assert kept is not None
@@ -187,7 +193,7 @@ async def test_a_sweep_that_ends_early_has_noted_how_far_it_was(world: World) ->
 
 async def test_one_that_github_refuses_does_not_hold_up_the_others(world: World) -> None:
     lost = world.lose(2)
-    world.github.faults.add("POST", "/app/hook/deliveries/{delivery_id}/attempts", status=422)
+    world.github.faults.add("POST", ATTEMPTS, status=422)
     assert (await world.sweeper.sweep()).asked == 1
     await world.github.delivered()
     assert len(world.redelivered()) == 1
@@ -197,15 +203,63 @@ async def test_one_that_github_refuses_does_not_hold_up_the_others(world: World)
 async def test_what_could_not_be_asked_for_is_remembered_though_its_page_is_not_read_again(world: World) -> None:
     [old] = world.lose(1)
     world.github.webhooks.deliveries[0].created_at -= timedelta(hours=2)
-    world.github.faults.add("POST", "/app/hook/deliveries/{delivery_id}/attempts", status=500, times=None)
+    world.github.faults.add("POST", ATTEMPTS, status=429, headers={"Retry-After": "90"}, times=None)
     world.lose(1)
     assert (await world.sweeper.sweep()).asked == 0
     world.github.faults.clear()
+    world.time.now += 90
     # The second sweep ends before the page on which the first found it.
     world.github.requests.records.clear()
     assert (await world.sweeper.sweep()).asked == 2
     await world.github.delivered()
     assert old in world.redelivered()
+
+
+async def test_one_that_github_always_fails_at_does_not_hold_up_the_others(world: World) -> None:
+    """The first try of each sweep met a 500, and everything behind it waited for ever."""
+    lost = world.lose(3)
+    first = str(world.github.webhooks.deliveries[0].id)
+    world.github.faults.add("POST", re.compile(f"/app/hook/deliveries/{first}/attempts"), status=500, times=None)
+    assert (await world.sweeper.sweep()).asked == 2
+    await world.github.delivered()
+    assert world.redelivered() == lost[1:]
+    kept = await world.records.get(RECORD)
+    assert kept is not None
+    assert {one["guid"]: one["asked"] for one in kept["missing"]}[lost[0]] == 1, "its turn comes again after a pause"
+
+
+async def test_an_outage_ends_the_asking_and_counts_for_none(world: World) -> None:
+    world.lose(4)
+    world.github.faults.add("POST", ATTEMPTS, drop="before", times=None)
+    assert (await world.sweeper.sweep()).asked == 0
+    kept = await world.records.get(RECORD)
+    assert kept is not None
+    assert [one["asked"] for one in kept["missing"]] == [1, 0, 0, 0], "once five requests failed, GitHub is away"
+
+
+async def test_a_list_that_takes_too_long_is_read_in_part_and_what_was_found_is_asked_for(world: World) -> None:
+    """A job is cancelled after 15 minutes: a sweep that reads longer has noted nothing, each time anew."""
+    lost = world.lose(5)
+    ticks = count(0, READING_SECONDS / 3)
+    sweeper = MissedDeliveries(world.bot, world.records, world.known, world.metrics, clock=lambda: float(next(ticks)))
+    assert (await sweeper.sweep()).asked == 3
+    await world.github.delivered()
+    assert world.redelivered() == lost[2:]
+    assert await world.records.get(RECORD) is not None
+
+
+async def test_what_is_too_much_to_remember_is_found_again_by_later_sweeps(world: World) -> None:
+    lost = world.lose(5)
+    for place, delivery in enumerate(world.github.webhooks.deliveries):
+        delivery.created_at -= timedelta(hours=5 - place)
+    sweeper = MissedDeliveries(world.bot, world.records, world.known, world.metrics, most=2)
+    for sweeps in range(1, 4):
+        with capture_logs() as logs:
+            await sweeper.sweep()
+        assert [one["others"] for one in logs if "others" in one] == [left for left in (5 - 2 * sweeps,) if left > 0]
+        await world.github.delivered()
+        assert world.redelivered() == lost[: 2 * sweeps]
+        world.inbox.update(world.redelivered())
 
 
 async def test_a_sweep_that_cannot_ask_github_raises_and_forgets_nothing(world: World) -> None:
