@@ -70,12 +70,17 @@ class UpdateBranch:
         try:
             await github.put(UPDATE, url_vars=where, data={"expected_head_sha": self.sha})
         except Exception as error:
+            if not (is_forbidden(error) or is_unprocessable(error)):
+                raise
             _, now = await self._pull(github, repository)
             if now.head_sha != self.sha:
                 return await self._after_a_move(github, repository, now.head_sha)
             if may_lack_workflows(error) and await move_changes_workflows(github, repository, self.sha, self.base):
                 raise UserError(NEEDS_WORKFLOWS) from error
-            raise self._refusal(error, answer) from error
+            refused = self._refusal(error, answer)
+            if refused is None:
+                raise
+            raise refused from error
         return Applied(ASKED.format(**names))
 
     async def _pull(self, github: GitHub, repository: str) -> tuple[Payload, PullRequest]:
@@ -87,13 +92,13 @@ class UpdateBranch:
             return Applied(DONE.format(**self._names), changed=False)
         raise RefusedToPerson(MOVED.format(old=code(self.sha[:7]), new=code(new[:7])))
 
-    def _refusal(self, error: Exception, pull: Payload) -> Exception:
-        """Return the error for people that GitHub's refusal stands for, or the error itself."""
+    def _refusal(self, error: Exception, pull: Payload) -> RefusedToPerson | None:
+        """Return the error for people that GitHub's refusal stands for, None where it stands for itself."""
         said, base = message_of(error).casefold(), code(self.base)
         if is_forbidden(error) and _NO_PUSH in said:
             return RefusedToPerson(FROM_A_FORK.format(fork=code(pull.text("head", "repo", "full_name")), base=base))
         if not is_unprocessable(error):
-            return error
+            return None
         if "conflict" in said:
             return RefusedToPerson(CONFLICTS.format(base=base))
         return RefusedToPerson(REFUSED.format(message=code(message_of(error))))
