@@ -16,11 +16,16 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
 
 FOLDER = ".github/workflows/"
+PULL = "/repos/{+repo}/pulls/{number}"
 PULL_FILES = "/repos/{+repo}/pulls/{number}/files"
-"""GitHub lists 3,000 files at most: https://docs.github.com/rest/pulls/pulls#list-pull-requests-files"""
+MOST_PULL_FILES = 3000
+"""Files that GitHub lists at most: https://docs.github.com/rest/pulls/pulls#list-pull-requests-files"""
 COMPARE = "/repos/{+repo}/compare/{base}...{head}?per_page=1"
-"""The first page has the first 300 files: https://docs.github.com/rest/commits/commits#compare-two-commits"""
+MOST_COMPARED_FILES = 300
+"""Files that the first page has at most: https://docs.github.com/rest/commits/commits#compare-two-commits"""
 CONTENTS = "/repos/{+repo}/contents/.github/workflows?ref={sha}"
+PARENT_FOLDER = "/repos/{+repo}/contents/.github?ref={sha}"
+"""It lists folders with the SHA of their tree: https://docs.github.com/rest/repos/contents#get-repository-content"""
 
 
 def may_lack_workflows(error: BaseException) -> bool:
@@ -30,23 +35,51 @@ def may_lack_workflows(error: BaseException) -> bool:
 
 async def pull_changes_workflows(github: GitHub, repository: str, number: int) -> bool:
     """Say whether a pull request changes workflow files."""
-    async for item in github.getiter(PULL_FILES, url_vars={"repo": repository, "number": str(number)}):
+    where, listed = {"repo": repository, "number": str(number)}, 0
+    async for item in github.getiter(PULL_FILES, url_vars=where):
         if _is_workflow(Payload(item, "file")):
             return True
-    return False
+        listed += 1
+    if listed < MOST_PULL_FILES:
+        return False
+    pull = Payload(await github.getitem(PULL, url_vars=where), "pull request")
+    return await move_changes_workflows(github, repository, pull.string("base", "sha"), pull.string("head", "sha"))
 
 
 async def move_changes_workflows(github: GitHub, repository: str, before: str | None, sha: str) -> bool:
     """Say whether a branch that moves from `before` to `sha` gets other workflow files; None: it is a new branch."""
     if before is None:
-        try:
-            return bool(await github.getitem(CONTENTS, url_vars={"repo": repository, "sha": sha}))
-        except Exception as error:
-            if is_not_found(error):
-                return False
-            raise
+        return await _exists(github, repository, sha)
     answer = await github.getitem(COMPARE, url_vars={"repo": repository, "base": before, "head": sha})
-    return any(map(_is_workflow, Payload(answer, "comparison").items("files")))
+    comparison = Payload(answer, "comparison")
+    files = list(comparison.items("files"))
+    if any(map(_is_workflow, files)):
+        return True
+    if len(files) < MOST_COMPARED_FILES:
+        return False
+    start = comparison.string("merge_base_commit", "sha")
+    return await _folder(github, repository, start) != await _folder(github, repository, sha)
+
+
+async def _exists(github: GitHub, repository: str, sha: str) -> bool:
+    try:
+        return bool(await github.getitem(CONTENTS, url_vars={"repo": repository, "sha": sha}))
+    except Exception as error:
+        if is_not_found(error):
+            return False
+        raise
+
+
+async def _folder(github: GitHub, repository: str, sha: str) -> str | None:
+    """Return the SHA of the folder's tree at a commit or branch, None where there is no such folder."""
+    try:
+        listing = await github.getitem(PARENT_FOLDER, url_vars={"repo": repository, "sha": sha})
+    except Exception as error:
+        if is_not_found(error):
+            return None
+        raise
+    entries = (Payload(item, "entry") for item in listing)
+    return next((entry.string("sha") for entry in entries if entry.text("path") == FOLDER.rstrip("/")), None)
 
 
 def _is_workflow(file: Payload) -> bool:

@@ -35,7 +35,8 @@ def get_contents(call: Call) -> Answer:
     listing = []
     for name in sorted({name.partition("/")[0] for name in inside}):
         whole = f"{path}/{name}"
-        listing.append(repositories.file(repository, ref, whole, commit.files.get(whole)))
+        below = {n.removeprefix(whole + "/"): t for n, t in commit.files.items() if n.startswith(whole + "/")}
+        listing.append(repositories.file(repository, ref, whole, commit.files.get(whole), tree_sha(below)))
     return Answer(listing)
 
 

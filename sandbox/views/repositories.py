@@ -11,7 +11,7 @@ from sandbox.clock import iso
 from sandbox.git import Change, Commit, blob_sha
 from sandbox.issues import Label
 from sandbox.repository import Activity, Repository
-from sandbox.users import User, node_id
+from sandbox.users import User
 
 from . import users
 
@@ -250,12 +250,12 @@ def label(repo: Repository, found: Label) -> Json:
     }
 
 
-def file(repo: Repository, at: str, path: str, text: str | None) -> Json:
-    """Return a file (or, without text, a folder) as `GET contents` lists it: everything but the content."""
+def file(repo: Repository, at: str, path: str, text: str | None, tree: str = "") -> Json:
+    """Return a file, or without text a folder with its tree, as `GET contents` lists it: everything but the content."""
     kind = "dir" if text is None else "file"
     api = f"{url(repo)}/contents/{path}?ref={at}"
     html = f"{page(repo)}/{'tree' if text is None else 'blob'}/{at}/{path}"
-    sha = node_id("T", len(path)).encode().hex().ljust(40, "0")[:40] if text is None else blob_sha(text)
+    sha = tree if text is None else blob_sha(text)
     git = f"{url(repo)}/git/{'trees' if text is None else 'blobs'}/{sha}"
     return {
         "type": kind,

@@ -1,0 +1,47 @@
+"""Whether workflow files change, also where GitHub lists only the first of many changed files."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.github.workflow_files import MOST_COMPARED_FILES, move_changes_workflows
+from tests.handlers.driver import FULL_NAME, World, a_world
+
+WORKFLOW = ".github/workflows/ci.yml"
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with a_world(tmp_path) as world:
+        world.repository.push("main", {WORKFLOW: "on: push", ".github/labels.yml": "a"}, by="octocat")
+        yield world
+
+
+def many(count: int) -> dict[str, str]:
+    """Return files whose names GitHub lists before those of `.github`."""
+    return {f"+{number}.txt": "text" for number in range(count)}
+
+
+async def changes(world: World, files: dict[str, str]) -> bool:
+    before = world.repository.branch("main")
+    after = world.repository.push("main", files, by="octocat").sha
+    return await move_changes_workflows(await world.pipeline.app.reader(FULL_NAME), FULL_NAME, before, after)
+
+
+@pytest.mark.parametrize("count", [1, MOST_COMPARED_FILES - 1, MOST_COMPARED_FILES, MOST_COMPARED_FILES + 1])
+async def test_a_changed_workflow_is_found_behind_as_many_files_as_there_are(world: World, count: int) -> None:
+    assert await changes(world, {**many(count), WORKFLOW: "on: pull_request"})
+
+
+@pytest.mark.parametrize("count", [1, MOST_COMPARED_FILES, MOST_COMPARED_FILES + 1])
+async def test_of_many_files_none_is_a_workflow(world: World, count: int) -> None:
+    assert not await changes(world, {**many(count), ".github/labels.yml": "b"})
+
+
+async def test_workflows_that_come_with_many_files_are_found_where_there_was_no_folder(tmp_path: Path) -> None:
+    async with a_world(tmp_path) as world:
+        assert not await changes(world, many(MOST_COMPARED_FILES))
+        assert await changes(world, {**dict.fromkeys(many(MOST_COMPARED_FILES), "new"), WORKFLOW: "on: push"})
