@@ -15,10 +15,11 @@ from bot.config.types import matches
 from bot.github.refs import Commit
 from bot.required import Signal
 
-FAILED = frozenset({"failure", "error", "timed_out", "action_required", "startup_failure"})
+FAILED = frozenset({"failure", "error", "timed_out", "startup_failure"})
 PASSED = frozenset({"success", "neutral"})
 """States of statuses and conclusions of check runs. The others say nothing of the code: skipped (what it needs has
-failed, or it was not touched), cancelled (a newer push took its place), stale, and whatever still runs."""
+failed, or it was not touched), cancelled (a newer push took its place), action_required (it waits for a maintainer),
+stale, and whatever still runs."""
 
 GONE_AFTER = 86400.0
 """Seconds after which what no commit that is looked at reports any more, in whatever state, is no longer waited for.
