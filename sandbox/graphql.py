@@ -137,6 +137,8 @@ def _read(github: GitHubSandbox, token: Token, query: str, variables: Json, name
             return _error(f"Could not resolve to a PullRequest with the number of {number}.", "NOT_FOUND")
         known = {
             "id": pull.node_id,
+            "baseRefName": pull.base_ref,
+            "headRefOid": pull.head_sha,
             "isInMergeQueue": pull.queued is not None,
             "isMergeQueueEnabled": pull.queue is not None,
             "authorAssociation": association_of_author(pull),

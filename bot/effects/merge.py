@@ -27,9 +27,10 @@ from bot.told import NEEDS_WORKFLOWS
 from bot.wishes import Wish, wish_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from bot.config.merge import Merge
+    from bot.merge_message import Commit
 
 SQUASH, REBASE = "squash", "rebase"
 COMPUTING_SECONDS = 2.0
@@ -40,6 +41,7 @@ SWITCHED_OFF = "Merging is switched off for this repository by now."
 MOVED = "The head moved from {old} to {new}, which nobody has asked me to merge. Look at it, and ask again."
 RETARGETED = "It is to be merged into {new} now, and not into {old} any more. Ask again if that is right."
 NOT_ALLOWED = "{by} may not merge here any more; somebody who may can ask again."
+CHANGED = "the pull request got another base or head meanwhile, or GitHub's answers do not agree yet"
 UNDECIDED = "GitHub has not found out yet whether there are conflicts"
 NOT_READY = "By now something is in the way:\n{why}"
 REFUSED = "GitHub did not merge {sha}; it says {message}."
@@ -94,12 +96,17 @@ class MergePull:
         self._check(standing, config)
         if await role_of(context.github, repository, self.wish.by) not in MAY_WRITE:
             raise RefusedToPerson(NOT_ALLOWED.format(by=code(self.wish.by.login)))
+        squashed = config.method == SQUASH and not standing.rules.queue
+        commits = await commits_of(context.github, repository, self.number) if squashed else []
         facts = await facts_of(context.github, repository, self.number)
         if facts.is_queued:
             return self._queued(QUEUED_ALREADY, standing, changed=False)
+        # A merge names the head to GitHub and not the base, which may have been changed during the requests before.
+        if (facts.base, facts.head_sha) != (self.wish.base, self.wish.sha):
+            raise TryAgain(CHANGED, retry_in=COMPUTING_SECONDS)
         if facts.has_queue:
             return await self._enqueue(context, standing, facts)
-        return await self._merge(context, standing, await self._words(context, standing, config, facts))
+        return await self._merge(context, standing, await self._words(standing, config, facts, commits))
 
     async def _is_kept(self, context: EffectContext) -> bool:
         kept = Wish.read(await context.records.get(wish_key(context.repository.id, self.number)))
@@ -117,13 +124,13 @@ class MergePull:
         if undecided(standing, found):
             raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
 
-    async def _words(self, context: EffectContext, standing: Standing, config: Merge, facts: Facts) -> dict[str, str]:
+    async def _words(
+        self, standing: Standing, config: Merge, facts: Facts, commits: Sequence[Commit]
+    ) -> dict[str, str]:
         """Return what is sent along: a rebase makes no commit of its own, and a merge commit keeps those of others."""
         if config.method == REBASE:
             return {"merge_method": REBASE}
         pull = standing.pull
-        squashed = config.method == SQUASH
-        commits = await commits_of(context.github, context.repository.full_name, self.number) if squashed else []
         write = partial(merge_message.message, pull.body, facts.templates, commits, pull.author)
         return {
             "merge_method": config.method,

@@ -25,7 +25,7 @@ _FACTS = """
 query($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) {
     pullRequestTemplates { body }
-    pullRequest(number: $number) { id isInMergeQueue isMergeQueueEnabled }
+    pullRequest(number: $number) { id baseRefName headRefOid isInMergeQueue isMergeQueueEnabled }
   }
 }
 """
@@ -46,10 +46,12 @@ mutation($id: ID!) {
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The texts of the repository's templates, and how a pull request stands with the merge queue of its base."""
+    """The texts of the repository's templates, and how a pull request stands with its base and that one's queue."""
 
     templates: tuple[str, ...]
     node_id: str
+    base: str
+    head_sha: str
     has_queue: bool
     is_queued: bool
 
@@ -66,7 +68,14 @@ async def facts_of(github: GitHub, repository: str, number: int) -> Facts:
     answer = Payload(found, "merge facts")
     pull = answer.at("repository", "pullRequest")
     templates = tuple(template.text("body") for template in answer.items("repository", "pullRequestTemplates"))
-    return Facts(templates, pull.string("id"), pull.flag("isMergeQueueEnabled"), pull.flag("isInMergeQueue"))
+    return Facts(
+        templates,
+        node_id=pull.string("id"),
+        base=pull.string("baseRefName"),
+        head_sha=pull.string("headRefOid"),
+        has_queue=pull.flag("isMergeQueueEnabled"),
+        is_queued=pull.flag("isInMergeQueue"),
+    )
 
 
 async def commits_of(github: GitHub, repository: str, number: int) -> list[Commit]:

@@ -21,6 +21,7 @@ from sandbox import PullRequest
 from tests.handlers.driver import World, a_world
 
 MERGE = "/repos/{owner}/{repo}/pulls/{pull_number}/merge"
+COMMITS = "/repos/{owner}/{repo}/pulls/{pull_number}/commits"
 ONE_LABEL = "/repos/{owner}/{repo}/issues/{issue_number}/labels/{name}"
 
 
@@ -102,6 +103,25 @@ async def test_a_merge_into_another_branch_than_was_asked_for_is_not_made(world:
     with pytest.raises(UserError, match="It is to be merged into `release` now, and not into `main` any more"):
         await applied(world, merge)
     assert pull.state == "open"
+
+
+@pytest.mark.parametrize("queue", [False, True])
+async def test_a_base_that_is_changed_between_our_look_and_the_merge_gets_nothing(world: World, queue: bool) -> None:
+    """GitHub compares the head that a merge names, and no base."""
+    world.repository.move("refs/heads/release", world.repository.branch("main"), "octocat")
+    if queue:
+        world.repository.classic_queues.update({"main", "release"})
+    pull = ready(world)
+    held = world.github.faults.pause("GET", COMMITS, when="before")
+    merging = asyncio.create_task(applied(world, MergePull(pull.number, wish(pull))))
+    await held.reached.wait()
+    pull.retarget("octocat", "release")
+    held.resume()
+    with pytest.raises(TryAgain):
+        await merging
+    assert (pull.state, pull.queued) == ("open", None)
+    with pytest.raises(UserError, match="It is to be merged into `release` now"):
+        await applied(world, MergePull(pull.number, wish(pull)))
 
 
 @pytest.mark.parametrize("role", ["triage", "none"])
