@@ -32,7 +32,9 @@ class Head:
     `heads` are those that payloads of the second `updated_at` named, in the order of their arrival, each with the head
     that a push replaced by it; empty where no push was told of. `head_ref` is the branch in this repository that the
     pull request comes from, empty for one from a fork. `moved_at` is the time of the payload that first told of this
-    head in place of another, so no earlier than the push; empty where no other is known.
+    head in place of another, so no earlier than the push; empty where no other is known. `since` is from when on this
+    is known to be the head: `moved_at`, or else the time of the first payload that we had; empty where the pull request
+    was opened with it. Who wrote before may have seen another.
     """
 
     sha: str
@@ -43,10 +45,11 @@ class Head:
     is_open: bool
     updated_at: str
     moved_at: str = ""
+    since: str = ""
 
     @classmethod
-    def of(cls, pull: PullRequest, before: str = "") -> Self:
-        """Take what is kept out of a pull request."""
+    def of(cls, pull: PullRequest, before: str = "", *, opened: bool = False) -> Self:
+        """Take what is kept out of a pull request; `opened` says that it has just been opened."""
         return cls(
             sha=pull.head_sha,
             heads={pull.head_sha: before},
@@ -56,6 +59,7 @@ class Head:
             is_open=pull.is_open,
             updated_at=pull.updated_at,
             moved_at=pull.updated_at if before else "",
+            since="" if opened else pull.updated_at,
         )
 
     @classmethod
@@ -71,6 +75,7 @@ class Head:
             is_open=stored.flag("is_open"),
             updated_at=stored.text("updated_at"),
             moved_at=stored.text("moved_at"),
+            since=stored.text("since") or stored.text("moved_at"),
         )
 
     def after(self, known: Head) -> Head:
@@ -82,12 +87,24 @@ class Head:
         if self.updated_at < known.updated_at:
             return known
         if self.updated_at > known.updated_at:
-            return replace(self, moved_at=self.updated_at if self.sha != known.sha else known.moved_at)
+            return self._moved_from(known, self.sha)
         heads = {**known.heads, **{sha: before or known.heads.get(sha, "") for sha, before in self.heads.items()}}
         last = [sha for sha in (*known.heads, self.sha) if sha not in heads.values()]
         sha = last[-1] if last else self.sha
-        moved_at = self.updated_at if sha != known.sha else known.moved_at
-        return replace(self if sha == self.sha else known, sha=sha, heads=heads, moved_at=moved_at)
+        return replace((self if sha == self.sha else known)._moved_from(known, sha), sha=sha, heads=heads)
+
+    def _moved_from(self, known: Head, sha: str) -> Head:
+        """Return this with the times of a head that is still the known one, or is another since this was told."""
+        if sha == known.sha:
+            return replace(self, moved_at=known.moved_at, since=known.since)
+        return replace(self, moved_at=self.updated_at, since=self.updated_at)
+
+    def may_follow(self, written_at: str) -> bool:
+        """Say whether who wrote at that moment may have seen another head.
+
+        Times are whole seconds: who writes in the second of a push has not seen it.
+        """
+        return bool(self.since) and self.since >= written_at
 
 
 def head_key(repository_id: int, number: int) -> str:
@@ -115,7 +132,7 @@ async def note_head(records: Records, delivery: Delivery) -> None:
         return
     payload = delivery.payload
     pull, repository = PullRequest.of(payload.at("pull_request")), Repository.of(payload)
-    head, key = Head.of(pull, before=payload.text("before")), head_key(repository.id, pull.number)
+    head, key = _told_head(pull, delivery), head_key(repository.id, pull.number)
     stored = await records.get(key)
     known = Head.read(stored) if stored is not None else None
     now = head.after(known) if known is not None else head
@@ -125,6 +142,10 @@ async def note_head(records: Records, delivery: Delivery) -> None:
     name_key = repository_key(repository.full_name)
     if await records.get(name_key) != {"id": repository.id}:
         await records.put(name_key, {"id": repository.id})
+
+
+def _told_head(pull: PullRequest, delivery: Delivery) -> Head:
+    return Head.of(pull, before=delivery.payload.text("before"), opened=delivery.action == "opened")
 
 
 async def head_of(records: Records, repository_id: int, number: int) -> Head | None:

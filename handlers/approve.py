@@ -72,8 +72,7 @@ async def _other_head(asked: Asked, names: tuple[str, ...]) -> str:
     known = await head_of(asked.context.records, asked.context.repository.id, asked.pull.number)
     if known is None:
         return UNKNOWN_HEAD.format(head=shown, command=command)
-    # GitHub's times are whole seconds: who writes in the second of a push has not seen it.
-    if known.sha != head or (known.moved_at and known.moved_at >= asked.remark.written_at):
+    if known.sha != head or known.may_follow(asked.remark.written_at):
         return MOVED.format(head=shown, command=command)
     return ""
 

@@ -156,14 +156,16 @@ async def _look(asked: Asked) -> tuple[Standing, list[Reason]]:
 async def _check_head(asked: Asked) -> None:
     """Raise `UserError` where the head moved after the command was written, as far as any webhook has told.
 
-    A command may be handled hours after it was written: GitHub offers again what could not be delivered. Its times are
-    whole seconds; who writes in the second of a push has not seen it.
+    A command may be handled hours after it was written: GitHub offers again what could not be delivered. Where no
+    webhook has told of the pull request yet, as of one that is older than the App's installation, nothing says which
+    head the person saw. It is merged all the same: somebody with write access has approved exactly what is merged, and
+    a refusal would stand for good, for asking again tells nothing more. `approve ci`, which needs no approval, refuses.
     """
     known, new = asked.known_head, asked.pull.head_sha
     if known is not None and known != new:
         raise UserError(MOVED.format(old=code(known[:7]), new=code(new[:7])))
     head = await head_of(asked.context.records, asked.context.repository.id, asked.pull.number)
-    if head is not None and head.moved_at and head.moved_at >= asked.remark.written_at:
+    if head is not None and head.may_follow(asked.remark.written_at):
         raise UserError(MOVED_SINCE.format(new=code(new[:7])))
 
 

@@ -173,6 +173,29 @@ async def test_when_the_head_moved_is_known_as_no_earlier_than_it_did(
     assert head.moved_at == (f"2026-11-20T05:00:{expected}Z" if expected else "")
 
 
+@pytest.mark.parametrize(
+    ("deliveries", "since"),
+    [
+        ([told(A, 1, action="opened")], ""),
+        ([told(A, 1, action="opened"), told(A, 5, action="labeled")], ""),
+        ([told(A, 1, action="opened"), told(B, 2, A), told(B, 5, action="labeled")], "02"),
+        ([told(B, 4, action="labeled")], "04"),
+        ([told(B, 4, action="labeled"), told(B, 6, action="edited")], "04"),
+        ([told(B, 4, action="labeled"), told(B, 4, action="edited")], "04"),
+        ([told(B, 4, action="labeled"), told(C, 6, B)], "06"),
+    ],
+)
+async def test_who_wrote_before_the_first_that_we_were_told_may_have_seen_another_head(
+    records: Records, deliveries: list[Delivery], since: str
+) -> None:
+    """The webhook of a push was lost, and that of a label told of the new head first."""
+    await noted(records, *deliveries)
+    head = await head_of(records, 7, 12)
+    assert head is not None
+    moments = [f"2026-11-20T05:00:{second:02}Z" for second in range(1, 8)]
+    assert [at for at in moments if head.may_follow(at)] == [at for at in moments if since and at[-3:-1] <= since]
+
+
 async def test_a_head_is_confirmed_by_our_record_or_else_by_github(world: World) -> None:
     """A status may name any commit, and its address any pull request."""
     pull = world.open()

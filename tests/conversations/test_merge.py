@@ -218,6 +218,25 @@ async def test_an_approving_review_may_ask_for_the_merge_in_the_same_breath(here
     assert pull.merged_at
 
 
+async def test_what_is_older_than_the_installation_is_merged_as_it_was_approved(here: Town) -> None:
+    """No webhook has told of its head, and none will: to refuse would be to refuse for good."""
+    here.github.webhooks.lose("pull_request")
+    pull = ready(here)
+    assert await says(here, pull, "@ci merge") == "eyes +1"
+    assert pull.merged_at
+
+
+async def test_what_is_older_than_the_installation_is_not_merged_where_the_approval_is_of_another_head(
+    here: Town,
+) -> None:
+    here.github.webhooks.lose("pull_request", times=2)
+    pull = ready(here)
+    pull.push()
+    report(here, pull)
+    assert "which is not the head any more" in await says(here, pull, "@ci merge")
+    assert pull.state == "open"
+
+
 async def test_a_closed_pull_request_is_answered_in_words(here: Town) -> None:
     """TVM's bot reacted with 👍 and did nothing."""
     pull = ready(here)

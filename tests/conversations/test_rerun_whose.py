@@ -144,6 +144,30 @@ async def test_without_a_record_of_the_head_the_commit_must_be_named(here: Town)
     assert (reactions, run.conclusion) == (["eyes", "+1"], None)
 
 
+async def test_a_head_that_we_were_told_of_only_after_the_comment_must_be_named_too(here: Town) -> None:
+    """The webhook of the push was lost, and a label told of the head that the writer had never seen."""
+    here.github.webhooks.lose("pull_request", times=2)
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    here.github.clock.advance(seconds=1)
+    here.github.webhooks.hold()
+    comment = pull.comment("hubot", "@ci approve ci")
+    [held] = here.github.webhooks.held
+    here.github.webhooks.held.clear()
+    here.github.clock.advance(seconds=1)
+    pull.push()
+    run = here.repo.add_workflow_run(pull.head_sha, "CI", "action_required")
+    pull.label("hubot", "docs")
+    here.github.webhooks.release()
+    await here.quiet()
+    here.github.webhooks.hold()
+    here.github.webhooks.held.append(held)
+    here.github.webhooks.release()
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "confused"]
+    assert (run.attempt, run.conclusion) == (1, "action_required")
+    assert "since you wrote this" in here.answers(pull)[0]
+
+
 async def test_nothing_waits(here: Town) -> None:
     pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
     here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
