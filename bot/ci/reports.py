@@ -17,9 +17,10 @@ from bot.plan import NOTHING, Context, Plan
 from bot.results.events import due_of
 from bot.results.model import TargetKey
 from bot.sections import Due, seconds_since_1970, short
+from bot.untrusted.queue import Owner
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from bot.ci.outcomes import Outcomes
@@ -88,6 +89,19 @@ async def find(context: Context, config: Tests, due: Due) -> Found | str:
         return ANOTHER_SOURCE
     ended = Ended.of(due.about)
     return Found(await read_run(context, ended, config.artifacts, head.base_ref, began), head.base_ref, began)
+
+
+async def show(
+    context: Context, section: str, due: Due, found: Found, describe: Callable[..., str], *arguments: object
+) -> Plan:
+    """Return the section that `describe` writes about what was found, followed by `arguments`.
+
+    It works in a process of its own, as the code of a pull request decides how much there is to compare. Raises
+    `OverLimit` where it costs too much, and `TryAgain` while too many wait.
+    """
+    pool, owner = context.results.pool, Owner(context.repository.full_name.lower(), due.sha)
+    text = await pool.run(owner, pool.limits.tests, describe, found.tested, *arguments)
+    return Plan((HandOverSection(section, due.number, due.sha, text, found.as_of),), why=f"results of {due.sha}")
 
 
 def trouble(context: Context, section: str, text: str, told: str, why: str) -> Plan:

@@ -26,7 +26,13 @@ from xml.parsers import expat
 
 from bot.untrusted import wire
 
-PRELOADED = ("bot.results.parse", "bot.results.compared", "bot.ci.archives")
+PRELOADED = (
+    "bot.results.parse",
+    "bot.results.compared",
+    "bot.ci.archives",
+    "bot.ci.skips_text",
+    "bot.ci.runtimes_text",
+)
 """Modules that hold what jobs run."""
 
 PR_SET_PDEATHSIG = 1

@@ -375,3 +375,16 @@ async def test_an_artifact_that_costs_too_much_is_told_with_the_limit(here: Town
     told = "could not be read: `reading one artifact may take 1e-06 seconds, and this took longer`."
     assert told in section(pull)
     assert await here.failures() == []
+
+
+async def test_a_comparison_that_costs_too_much_is_told_with_the_limit(both: Town) -> None:
+    """The code of a pull request decides how many tests there are to compare, and how they are called."""
+    on_main(both, ALL_PASS)
+    pull = await opened(both)
+    pool = both.bot.results.service.pool
+    pool.limits = replace(pool.limits, tests=replace(pool.limits.tests, wall=1e-6))
+    ran(both, pull.head_sha, ADD_SKIPPED)
+    await both.quiet()
+    limit = " could not be found out: comparing the tests of one commit may take 1e-06 seconds, and this took longer"
+    assert sections(pull).keys() == {"skipped-tests", "runtime"}
+    assert all(limit in said for said in sections(pull).values()), sections(pull)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bot.ci.outcomes import Outcomes, Suite
+from bot.ci.runtimes_text import Change, NewTest, changed, describe_runtimes, slow_new_tests
 from bot.config.ci_tests import Runtime
+from bot.config.types import seconds
 from bot.github.sticky import SIZE_LIMIT
 from bot.results.model import Seen, Status
-from handlers.runtime import Change, NewTest, changed, decide, slow_new_tests
 from tests.gfm import Page, rendered
 from tests.handlers.ci_outcomes import OF_HEAD, WHEN, base, id_of, link, outcomes, suite, suite_of
 
@@ -122,12 +123,12 @@ TEXTS: dict[str, tuple[Outcomes, str]] = {
 @pytest.mark.parametrize("what", TEXTS)
 def test_what_the_section_says(what: str) -> None:
     found, text = TEXTS[what]
-    assert decide(found, CONFIG) == text
+    assert describe_runtimes(found, CONFIG.change, seconds(CONFIG.slow)) == text
 
 
 def test_of_many_slow_tests_the_slowest_are_told() -> None:
     new = {f"t{number:03}": f"passed {number + 10}" for number in range(100)}
-    text = decide(ops(suite_of(new), suite()), CONFIG)
+    text = describe_runtimes(ops(suite_of(new), suite()), CONFIG.change, seconds(CONFIG.slow))
     assert text.count("- `tests/") == 10
     assert f"- `{id_of('t099')}`, 1.8 min\n" in text
     assert text.endswith("- and 90 more")
@@ -137,7 +138,7 @@ def test_names_of_tests_and_suites_do_nothing() -> None:
     hostile = ["@hubot <b>", "x</details>|@octocat", "`` ` ``", "|" * 3_000, "<!-- nightjar:end:runtime -->"]
     here = {name: Suite(dict.fromkeys(hostile, Seen(Status.PASSED)), dict.fromkeys(hostile, 90.0)) for name in hostile}
     there = {name: base(Suite({"old": Seen(Status.PASSED)}, {"old": 1.0})) for name in hostile}
-    text = decide(outcomes(here, there), CONFIG)
+    text = describe_runtimes(outcomes(here, there), CONFIG.change, seconds(CONFIG.slow))
     page = Page(rendered(text, raw_html=True))
     assert page.tags == {"p", "strong", "code", "ul", "li", "a"}
     assert "@" not in page.speech

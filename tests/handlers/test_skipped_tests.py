@@ -8,6 +8,7 @@ import pytest
 
 from bot.ci.outcomes import Base, Outcomes, Suite
 from bot.ci.skips import Required
+from bot.ci.skips_text import MOST_SUITES, describe_skips
 from bot.config import parse_config
 from bot.config.model import RepositoryConfig
 from bot.events import Delivery
@@ -15,7 +16,6 @@ from bot.github.sticky import SIZE_LIMIT
 from bot.payload import Payload
 from bot.results.model import Seen, Status
 from handlers import runtime, skipped_tests
-from handlers.skipped_tests import MOST_SUITES, decide
 from tests.gfm import Page, rendered
 from tests.handlers.ci_outcomes import OF_HEAD, OLDER, WHEN, base, id_of, link, outcomes, suite, suite_of
 
@@ -25,7 +25,7 @@ HEADING = f"**Skipped tests** at {OF_HEAD} ({WHEN}):"
 
 
 def said(found: Outcomes, required: Required = NOTHING) -> str:
-    return decide(found, required, PATH, "main")
+    return describe_skips(found, required, PATH, "main")
 
 
 def ops(here: Suite, there: Suite | None = None) -> Outcomes:
