@@ -46,6 +46,9 @@ _AT_OR_ADDRESS = Pattern(r"(?P<address>https?://[^\s\v]+)|\\?@")
 _LOGIN = Pattern("[A-Za-z0-9](?:-?[A-Za-z0-9])*(?:_[A-Za-z0-9]{3,8})?")
 _PART_OF_WORD = Pattern(r"[\w@/]")
 _NAME_GOES_ON = Pattern(r"[\w@]|\.\w")
+_STEPS_A_WORD, _LEAST_STEPS = 20, 1_000
+"""Words that are compared with a template's, for each word of a text: of more, what is left over stays as it is. Honest
+texts take one or two, for they are parted from a template's within a few words; `a a a …` would take the square."""
 _LONGEST_LOGIN = 100
 """Characters, more than any account's name has: https://docs.github.com/en/rest/users/users"""
 
@@ -178,37 +181,53 @@ def _units(lines: Sequence[_Line]) -> Iterator[tuple[list[str], bool]]:
         code, heading = line.code, not line.code and line.text.lstrip().startswith("#")
 
 
-def _without_units(lines: Sequence[_Line], units: Sequence[tuple[list[str], bool]]) -> list[_Line]:
+class _Words(dict[str, "_Words"]):
+    """What may follow some words of a template, word by word; `ends`: a unit may end with them."""
+
+    ends = False
+
+
+def _without_units(lines: Sequence[_Line], units: Iterable[tuple[list[str], bool]]) -> list[_Line]:
     """Return the lines without those that are a template's, however they are wrapped and indented."""
-    by_first: dict[tuple[str, bool], list[list[str]]] = {}
-    for words, code in sorted(units, key=lambda unit: -len(unit[0])):
-        by_first.setdefault((words[0], code), []).append(words)
+    begins = {False: _Words(), True: _Words()}
+    for words, code in units:
+        node = begins[code]
+        for word in words:
+            node = node.setdefault(word, _Words())
+        node.ends = True
     kept: list[_Line] = []
     words_of = [_words(line) for line in lines]
+    left = _LEAST_STEPS + _STEPS_A_WORD * sum(map(len, words_of))
     at = 0
     while at < len(lines):
-        first = words_of[at][:1]
-        candidates = by_first.get((first[0], lines[at].code), []) if first else []
-        end = next((end for unit in candidates if (end := _end_of(lines, words_of, at, unit))), None)
+        end, compared = _end_of(lines, words_of, at, begins[lines[at].code]) if left > 0 else (None, 0)
+        left -= compared
         if end is None:
             kept.append(lines[at])
         at = end or at + 1
     return kept
 
 
-def _end_of(lines: Sequence[_Line], words_of: Sequence[Sequence[str]], start: int, unit: Sequence[str]) -> int | None:
-    """Return the line behind a unit that begins with one line and ends with another; None: it is not there."""
-    found = 0
+def _end_of(
+    lines: Sequence[_Line], words_of: Sequence[Sequence[str]], start: int, node: _Words
+) -> tuple[int | None, int]:
+    """Return the line behind the longest unit that begins with one line and ends with another, None for none.
+
+    And how many words it took to know.
+    """
+    end, compared = None, 0
     for number in range(start, len(lines)):
-        words = words_of[number]
-        if lines[number].code != lines[start].code or not (words or lines[number].code):
-            return None
-        if unit[found : found + len(words)] != words:
-            return None
-        found += len(words)
-        if found == len(unit):
-            return number + 1
-    return None
+        words, code = words_of[number], lines[number].code
+        if code != lines[start].code or not (words or (code and number > start)):
+            break
+        for word in words:
+            compared += 1
+            if (following := node.get(word)) is None:
+                return end, compared
+            node = following
+        if node.ends and words:
+            end = number + 1
+    return end, compared
 
 
 # Pieces of text, code and comments

@@ -121,3 +121,14 @@ def test_a_reader_of_text_is_linear(reader: str, piece: str) -> None:
         return lambda: read_text(text)
 
     assert_linear(make, SIZE)
+
+
+@pytest.mark.parametrize("piece", ["a\n", "a a\n", "- a\n\n", "- [ ] a\n\n", "```\na\n```\n"])
+def test_taking_a_template_out_of_a_text_that_is_all_but_the_same_is_linear(piece: str) -> None:
+    def make(count: int) -> Callable[[], object]:
+        lines = merge_message._lines(piece * count)
+        units = list(merge_message._units(merge_message._lines(piece * count + "z")))
+        units += [(["a", "a", str(number)], False) for number in range(count)]
+        return lambda: merge_message._without_units(lines, units)
+
+    assert_linear(make, 60)
