@@ -12,7 +12,7 @@ others: comments, order, blanks and line ends stay as they are.
 from __future__ import annotations
 
 import configparser
-import re
+import re  # noqa: TID251  # configparser takes no other
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -148,7 +148,7 @@ class _References(configparser.Interpolation):
 class _Parser(configparser.ConfigParser):
     """Reads as `ConfigParser` does, each line in linear time: its own pattern tries every way to part spaces."""
 
-    OPTCRE = re.compile(r"(?P<option>[^=:]*+)(?P<vi>[=:])\s*+(?P<value>.*)")
+    OPTCRE = re.compile(r"(?P<option>[^=:]*+)(?P<vi>[=:])\s*+(?P<value>.*)")  # noqa: TID251  # possessive
 
     @classmethod
     def of(cls, text: str) -> Self:

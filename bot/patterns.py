@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Literal
-from unicodedata import normalize
+from unicodedata import normalize  # noqa: TID251  # for `normalized`, which guards it
 
 import re2  # type: ignore[import-untyped]
 

@@ -1,0 +1,85 @@
+"""Where Python's own `re` meets text from outside, no pattern can backtrack."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from re import _constants as kinds  # type: ignore[attr-defined]  # the only way to see what a pattern is made of
+from re import _parser as patterns  # type: ignore[attr-defined]
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+OF_OURS = frozenset({"bot/engine/portable.py"})
+"""Modules that match text which is written in this repository."""
+
+
+def compiled(module: Path) -> Iterator[str]:
+    """Yield the patterns of `re.compile` in a module; none may be put together at run time."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "re.compile":
+            pattern = ast.literal_eval(node.args[0])
+            yield pattern.decode("latin-1") if isinstance(pattern, bytes) else pattern
+
+
+def read() -> list[tuple[str, str]]:
+    modules = [path for folder in ("bot", "handlers") for path in sorted((ROOT / folder).rglob("*.py"))]
+    found = [(str(path.relative_to(ROOT)), path) for path in modules]
+    return [(name, pattern) for name, path in found if name not in OF_OURS for pattern in compiled(path)]
+
+
+def gives_back(pattern: Any, *, at_end: bool = True) -> bool:
+    """Say whether an unbounded repetition may try with less what follows it.
+
+    One at the pattern's end never has to.
+    """
+    for place, (kind, value) in enumerate(pattern):
+        last = at_end and place == len(pattern) - 1
+        if kind is kinds.MAX_REPEAT and value[1] is kinds.MAXREPEAT and not last:
+            return True
+        if kind is kinds.MIN_REPEAT and value[1] is kinds.MAXREPEAT:
+            return True
+        if any(gives_back(inner, at_end=last and kind is not kinds.MAX_REPEAT) for inner in _inside(value)):
+            return True
+    return False
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    if isinstance(value, patterns.SubPattern):
+        yield value
+    elif isinstance(value, tuple | list):
+        for one in value:
+            yield from _inside(one)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("a*b", True),
+        ("a*+b", False),
+        ("ba*", False),
+        ("ba*?", True),
+        ("(?:ab)++c", False),
+        ("(?:a*b)++c", True),
+        ("(?:a+)+", True),
+        ("a{3,}b", True),
+        ("a{3}b?c", False),
+        ("x|a*b", True),
+        ("(?P<a>a*)", False),
+        ("(?P<a>a*)b", True),
+        ("a(?!b*c)", True),
+    ],
+)
+def test_what_gives_back_is_found(pattern: str, expected: bool) -> None:
+    assert gives_back(patterns.parse(pattern)) is expected
+
+
+@pytest.mark.parametrize(("module", "pattern"), read())
+def test_no_pattern_for_text_from_outside_gives_back(module: str, pattern: str) -> None:
+    assert not gives_back(patterns.parse(pattern)), f"{module}: make it possessive, or use bot.patterns"
+
+
+def test_the_modules_that_use_them_are_known() -> None:
+    assert {module for module, _ in read()} == {"bot/docker_images.py", "bot/results/formats/json_stream.py"}
