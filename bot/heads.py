@@ -139,9 +139,13 @@ async def note_head(records: Records, delivery: Delivery) -> None:
     if now != known:
         await _note_pull(records, repository.id, now.sha, pull.number)
         await records.put(key, asdict(now))
-    name_key = repository_key(repository.full_name)
-    if await records.get(name_key) != {"id": repository.id}:
-        await records.put(name_key, {"id": repository.id})
+    await note_id(records, repository.full_name, repository.id)
+
+
+async def note_id(records: Records, full_name: str, repository_id: int) -> None:
+    """Keep which id a repository's name stands for."""
+    if await records.get(repository_key(full_name)) != {"id": repository_id}:
+        await records.put(repository_key(full_name), {"id": repository_id})
 
 
 def _told_head(pull: PullRequest, delivery: Delivery) -> Head:

@@ -93,10 +93,17 @@ class Pipeline:
             if delivery.event in INSTALLATION_EVENTS and delivery.payload.has("installation", "id"):
                 self.app.forget(delivery.payload.integer("installation", "id"))
             await self.repositories.note(delivery)
-            await note_head(self.records, delivery)
+            if await self._is_ours(delivery):
+                await note_head(self.records, delivery)
             await note_look(self.records, delivery)
         except PayloadError as error:
             log.warning("the payload does not tell what is to be remembered", path=error.path, problem=str(error))
+
+    async def _is_ours(self, delivery: Delivery) -> bool:
+        """Say whether app.yaml names the repository: another one may have got its name on GitHub."""
+        if not delivery.payload.has("repository", "id"):
+            return True  # what needs it will miss it, and say so
+        return await self.repositories.name_of(Repository.of(delivery.payload)) is not None
 
     async def plan(self, delivery: Delivery, handler: str, intent: str) -> PlannedEffects:
         """Let one handler decide."""

@@ -2,6 +2,7 @@
 
 A repository keeps its id when it is renamed or transferred, so everything that comes from GitHub is matched by id. The
 record `known-repository:<id>` has the name in app.yaml, the name on GitHub, and why the bot leaves it alone, if so.
+Another repository may get the old name on GitHub: it has another id, and what is set for the first is not for it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from bot.events import Delivery, Repository
+from bot.heads import note_id
 from bot.payload import Payload
 from bot.privacy import CalledPrivate, is_called_public
 
@@ -31,9 +33,13 @@ SUSPENDED = "the App's installation on its account is suspended"
 AWAY_BY_ACTION = {"archived": ARCHIVED, "deleted": DELETED, "unarchived": ""}
 """What a `repository` event says about whether the bot works on it; other actions say nothing about that.
 https://docs.github.com/en/webhooks/webhook-events-and-payloads#repository"""
+GONE = frozenset({DELETED, REMOVED, UNINSTALLED})
+"""Of these another repository may take the name, such as one that was made anew."""
 PRIVATIZED = "privatized"
 """The action of the `repository` event that tells that it became private."""
 AWAY_BY_INSTALLATION = {"deleted": UNINSTALLED, "suspend": SUSPENDED, "unsuspend": "", "created": ""}
+
+TAKEN = "another repository has a name of app.yaml on GitHub: it is left alone"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -75,10 +81,16 @@ class Repositories:
 
     async def name_of(self, repository: Repository) -> str | None:
         """Return what app.yaml calls a repository, None where it does not name it."""
-        if self._config.repository(repository.full_name) is not None:
-            return repository.full_name
-        known = await self.get(repository.id)
-        return known.name if known is not None else None
+        known = self._seen.get(repository.id) or await self.get(repository.id)
+        if known is not None:
+            return known.name
+        named = self._config.repository(repository.full_name) is not None
+        return repository.full_name if named and not await self.holder(repository.full_name, repository.id) else None
+
+    async def holder(self, name: str, repository_id: int) -> KnownRepository | None:
+        """Return which other repository than that of an id has a name of app.yaml, None where that one may have it."""
+        others = [one for one in await self.all() if one.id != repository_id and one.away not in GONE]
+        return next((one for one in others if one.name.lower() == name.lower()), None)
 
     async def current(self, repository: Repository) -> Repository:
         """Return a repository under the name that GitHub knows it by now: writes are not redirected."""
@@ -94,12 +106,16 @@ class Repositories:
         given = full_name if self._config.repository(full_name) is not None else name or (before.name if before else "")
         if not given:
             return
+        if before is None and (holder := await self.holder(given, repository_id)) is not None:
+            log.warning(TAKEN, repository=given, id=repository_id, named=holder.id, now=holder.full_name)
+            return
         gone = away if away is not None else before.away if before else ""
         now = KnownRepository(repository_id, given, full_name, gone)
         if now == self._seen.get(repository_id):
             return
         if now != before:
             await self._records.put(f"{PREFIX}{repository_id}", asdict(now))
+            await note_id(self._records, given, repository_id)
             _tell(before, now)
         self._seen[repository_id] = now
 
@@ -140,7 +156,9 @@ class Repositories:
 
 def away_by_name(known: Iterable[KnownRepository]) -> dict[str, str]:
     """Return why the bot leaves repositories alone, by what app.yaml calls them, in lower case."""
-    return {one.name.lower(): one.away for one in known if one.away}
+    known = list(known)
+    there = {one.name.lower() for one in known if not one.away}
+    return {one.name.lower(): one.away for one in known if one.away and one.name.lower() not in there}
 
 
 def _read(stored: Mapping[str, Any]) -> KnownRepository:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from bot.heads import repository_id_of
 from bot.payload import Payload
 from bot.privacy import CalledPrivate, is_called_public
 
@@ -54,6 +55,7 @@ class Visibility:
     ) -> None:
         self._config = config
         self._github_for = github_for
+        self._records = records
         self._called_private = CalledPrivate(records)
         self._clock = clock
         self._known: dict[str, _Known] = {}
@@ -84,12 +86,16 @@ class Visibility:
             return False
         return known.public is False or not await self._called_private.by(repository)
 
+    async def _is_same(self, repository: str, found: Payload) -> bool:
+        return await repository_id_of(self._records, repository) in (None, found.integer("id"))
+
     async def _ask(self, repository: str, known: _Known) -> None:
         try:
             called, at = await self._called_private.by(repository), self._clock()
             github = await self._github_for(repository)
             found = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
-            public = is_called_public(found)
+            # Another repository may have got the name, and says nothing of what is kept under it.
+            public = is_called_public(found) and await self._is_same(repository, found)
             if public and called:
                 await self._called_private.take_back(repository, called)
             known.public, known.at = public, at

@@ -16,6 +16,7 @@ from .issues import By, Issue, Label
 from .pulls import PullRequest
 from .rules import METHODS, QueueEntry, Rules
 from .users import Role, Team, User, node_id
+from .views import users
 from .webhooks import Hook
 from .workflows import WorkflowRun
 
@@ -104,12 +105,30 @@ class Repository:
         https://docs.github.com/repositories/creating-and-managing-repositories/renaming-a-repository
         """
         old = self.name
-        self.github.moved[self.full_name.lower()] = self
-        del self.github.repositories[self.full_name.lower()]
-        self.name = name
-        self.github.repositories[self.full_name.lower()] = self
+        self._move(self.owner, name)
         changes = {"changes": {"repository": {"name": {"from": old}}}}
         self.github.events.send(self, "repository", "renamed", self.github.user(by), changes)
+
+    def transfer(self, by: By, to: str) -> None:
+        """Give it to another account; an App sees it there if it is installed there. Only those there are told.
+
+        https://docs.github.com/webhooks/webhook-events-and-payloads?actionType=transferred#repository
+        """
+        old = self.owner
+        for app in self.github.apps.values():
+            installation, other = app.covers(self), app.installation_of(self.github.user(to))
+            if installation is not None and other is not None:
+                installation.repositories.remove(self)
+                other.repositories.append(self)
+        self._move(self.github.user(to), self.name)
+        changes = {"changes": {"owner": {"from": {"user": users.user(old)}}}}
+        self.github.events.send(self, "repository", "transferred", self.github.user(by), changes)
+
+    def _move(self, owner: User, name: str) -> None:
+        self.github.moved[self.full_name.lower()] = self
+        del self.github.repositories[self.full_name.lower()]
+        self.owner, self.name = owner, name
+        self.github.repositories[self.full_name.lower()] = self
 
     def archive(self, by: By, *, archived: bool = True) -> None:
         """Make it read-only, or writable again."""

@@ -23,8 +23,8 @@ EVENING = datetime(2026, 3, 6, 20, tzinfo=UTC).timestamp()
 HOUR, DAY = 3600.0, 86400.0
 
 
-def config(nightly: str = "") -> Config:
-    return parse_config((CONFIG % nightly).encode(), "app.yaml")
+def config(nightly: str = "", name: str = "octocat/compiler") -> Config:
+    return parse_config((CONFIG % nightly).replace("octocat/compiler", name).encode(), "app.yaml")
 
 
 async def nobody(repository: str) -> GitHub:
@@ -48,10 +48,10 @@ class Desk:
             self.accepted.append(guid)
         return new
 
-    def timers(self, keys: str = "") -> Timers:
+    def timers(self, keys: str = "", name: str = "octocat/compiler") -> Timers:
         """Return the timers of one replica."""
         return Timers(
-            config(keys),
+            config(keys, name),
             self.engine.records,
             self.engine.journal,
             accept=self.accept,
@@ -75,6 +75,23 @@ async def test_a_new_timer_waits_for_its_next_moment(desk: Desk) -> None:
     desk.now = EVENING + 9 * HOUR
     await timers.tick()
     assert desk.accepted == ["timer:7:nightly:2026-03-07T05:00:00Z"]
+
+
+async def test_under_a_new_name_in_app_yaml_a_timer_begins_anew_and_repeats_nothing(desk: Desk) -> None:
+    """Timers are kept by name: a repository that was renamed has its next run at the next moment."""
+    new = "octocat/compiler-next"
+    await desk.timers().tick()
+    desk.now = EVENING + 9 * HOUR
+    await desk.timers().tick()
+    await desk.engine.records.put(repository_key(new), {"id": 7})
+    for desk.now in (EVENING + 9 * HOUR, EVENING + 9 * HOUR + DAY):
+        await desk.timers(name=new).tick()
+        outcomes = [
+            state.outcome
+            for state in await timer_states(config(name=new), desk.engine.records, desk.engine.journal, desk.now)
+        ]
+        assert outcomes == ["never" if desk.now < EVENING + DAY else "waiting"]
+    assert desk.accepted == ["timer:7:nightly:2026-03-07T05:00:00Z", "timer:7:nightly:2026-03-08T05:00:00Z"]
 
 
 async def test_each_moment_is_announced_once_over_a_change_of_the_clocks(desk: Desk) -> None:

@@ -57,6 +57,18 @@ def subject(world: World, clock: list[float], text: str = "repositories:\n  octo
     return Visibility(parse_config(text.encode(), "app.yaml"), github_for, world.records, lambda: clock[0])
 
 
+async def test_another_repository_that_got_the_name_makes_nothing_public(here: Asked) -> None:
+    """What is kept under the name is of a private repository, which was renamed."""
+    world = here.world
+    world.repository.private = True
+    world.open()
+    await world.happen()
+    world.repository.rename("octocat", "compiler-next")
+    other = world.github.create_repository(FULL_NAME)
+    next(iter(world.github.apps.values())).install(other)
+    assert not await here.visibility.is_public(FULL_NAME)
+
+
 @pytest.mark.parametrize("private", [False, True])
 async def test_github_is_asked_once_for_a_while(here: Asked, private: bool) -> None:
     here.world.repository.private = private

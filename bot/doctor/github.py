@@ -18,9 +18,10 @@ from bot.doctor.judge import (
     judge_repositories,
 )
 from bot.errors import TryAgain
-from bot.github.errors import AppRefused, NoSuchApp, Vanished, is_not_found
+from bot.github.access import Place
+from bot.github.errors import AppRefused, NoSuchApp, NotInstalled, Vanished, is_not_found
 from bot.payload import Payload
-from bot.repositories import ARCHIVED, Repositories
+from bot.repositories import ARCHIVED, REMOVED, KnownRepository, Repositories
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -41,6 +42,8 @@ CLOCK_IS_FINE = "it agrees with GitHub's"
 SYNCHRONISE = "synchronise this machine's clock (NTP)"
 DELIVERIES = "/app/hook/deliveries{?per_page}"
 INSTALLATION = "/repos/{owner}/{repo}/installation"
+OURS = "/installation/repositories"
+"""What a token covers: https://docs.github.com/rest/apps/installations"""
 
 
 async def check_github(app: GitHubApp, config: Config, repositories: Repositories | None) -> list[Finding]:
@@ -117,7 +120,22 @@ async def _look_at(app: GitHubApp, name: str, repositories: Repositories) -> Non
     """Remember a repository, which GitHub finds by an old name as well."""
     found = Payload(await (await app.reader(name)).getitem("/repos/{+repo}", {"repo": name}), "repository")
     away = ARCHIVED if found.flag("archived") else ""
+    holder = await repositories.holder(name, found.integer("id"))
+    if holder is not None:
+        await _look_for(app, holder, repositories)
     await repositories.see(found.integer("id"), found.string("full_name"), name=name, away=away)
+
+
+async def _look_for(app: GitHubApp, holder: KnownRepository, repositories: Repositories) -> None:
+    """Remember how a repository is called now whose name another one has on GitHub, or that it is no longer ours."""
+    place = Place(await app.installation_for(holder.full_name), holder.id)
+    try:
+        async with aclosing(app.client(place).getiter(OURS)) as listed:
+            names = [Payload(one, "repository").string("full_name") async for one in listed if one["id"] == holder.id]
+    except NotInstalled:
+        names = []
+    full_name, away = (names[0], None) if names else (holder.full_name, REMOVED)
+    await repositories.see(holder.id, full_name, name=holder.name, away=away)
 
 
 async def _suspended(app: GitHubApp) -> Sequence[str]:

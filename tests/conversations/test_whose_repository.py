@@ -56,6 +56,69 @@ async def test_a_renamed_repository_is_served_under_its_new_name(nightly: Town, 
     assert await here.failures() == []
 
 
+async def test_a_transferred_repository_is_served_under_its_new_owner(nightly: Town) -> None:
+    here = nightly
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    here.app.install(here.github.create_repository("example-lab/tools"))
+    await here.quiet()
+    here.repo.transfer("octocat", "example-lab")
+    await here.quiet()
+    assert (await repositories(here)).text == "octocat/compiler: GitHub calls it example-lab/compiler now"
+    pull.comment("hubot", "@ci help")
+    await here.quiet()
+    assert len(here.answers(pull)) == 1
+    await here.bot.timers.announce(REPOSITORY, "nightly", "2026-11-20T03:00:00Z")
+    await here.quiet()
+    assert "refs/heads/nightly" in here.repo.refs
+    assert await here.failures() == []
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_another_repository_that_gets_the_old_name_is_not_taken_for_the_first(nightly: Town, told: bool) -> None:
+    """What is set in app.yaml is for the repository that had the name: the other one may be anybody's."""
+    here = nightly
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    if not told:
+        here.github.webhooks.lose("repository")
+    here.repo.rename("octocat", "compiler-next")
+    other = here.github.create_repository(REPOSITORY, people={"hubot": "write"})
+    here.app.install(other)
+    theirs = other.open_pull_request("hubot", "Other")
+    theirs.comment("hubot", "@ci help")
+    await here.quiet()
+    assert theirs.comments_by("nightjar[bot]") == []
+    assert (await repositories(here)).text == "octocat/compiler: GitHub calls it octocat/compiler-next now"
+    await here.bot.timers.announce(REPOSITORY, "nightly", "2026-11-20T03:00:00Z")
+    pull.comment("hubot", "@ci help")
+    await here.quiet()
+    assert len(here.answers(pull)) == 1
+    assert ("refs/heads/nightly" in here.repo.refs, "refs/heads/nightly" in other.refs) == (True, False)
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_a_repository_that_was_deleted_and_made_anew_is_served(nightly: Town, told: bool) -> None:
+    here = nightly
+    here.repo.open_pull_request("hubot", "Faster")
+    await here.quiet()
+    if not told:
+        here.github.webhooks.lose("repository")
+    here.repo.delete("octocat")
+    next(iter(here.app.installations.values())).repositories.remove(here.repo)
+    anew = here.github.create_repository(REPOSITORY, people={"hubot": "write"})
+    here.app.install(anew)
+    await here.quiet()
+    await repositories(here)  # it finds out where no webhook has told
+    pull = anew.open_pull_request("hubot", "Again")
+    pull.comment("hubot", "@ci help")
+    await here.quiet()
+    assert len(here.answers(pull)) == 1
+    await here.bot.timers.announce(REPOSITORY, "nightly", "2026-11-20T03:00:00Z")
+    await here.quiet()
+    assert "refs/heads/nightly" in anew.refs
+    assert (await timer(here))["outcome"] == "done"  # type: ignore[index]
+
+
 async def test_timers_of_an_archived_repository_stand_still_until_it_is_back(nightly: Town) -> None:
     here = nightly
     here.repo.archive("octocat")
