@@ -54,6 +54,9 @@ ENDED, NEVER_BEGAN = "it ended in {conclusion}", "it has not begun on this commi
 FAILED_JOBS = "the failed jobs of {run}"
 JOB = "{job} of {run}"
 LEFT_RUNNING = "Still running, so left alone: {names}."
+LEFT_MISSING = (
+    "No status on {sha} yet, so left alone: {names}. If CI missed the push, start one by its name: {command}."
+)
 UNAPPROVED = "Waiting for approval, so not run again: {names}. Somebody with the write role can start it: {command}."
 NO_MATCH = "Nothing on {sha} is named {name}.{nearest}"
 NEAREST = " There is {names}."
@@ -86,6 +89,7 @@ class Decision:
     running: tuple[CiRun, ...] = ()
     unapproved: tuple[CiRun, ...] = ()
     untouchable: tuple[CiRun, ...] = ()
+    missing: tuple[CiRun, ...] = ()
     unmatched: tuple[str, ...] = ()
     named: bool = False
     """Whether the wish was about names, and so says nothing of what else there is."""
@@ -97,7 +101,7 @@ def decide(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Decision
     every = {title for some in titles for title, _ in some}
     meant = [[_means(name, some, every) for name in names] for some in titles]
     wanted = _named(runs, meant) if names else [(run, None) for run in runs]
-    picks, running, unapproved, untouchable = [], [], [], []
+    picks, running, unapproved, untouchable, missing = [], [], [], [], []
     for run, parts in wanted:
         if run.untouchable:
             if names or choice == ALL or run.state in (State.FAILED, State.UNAPPROVED):
@@ -105,8 +109,10 @@ def decide(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Decision
         elif run.state is State.UNAPPROVED:
             unapproved.append(run)
         elif run.state is State.MISSING:
-            if names or _missed(run, runs):
+            if names or choice == ALL or _missed(run, runs):
                 picks.append(Pick(run, failed_only=False))
+            else:
+                missing.append(run)
         elif run.state is State.RUNNING:
             running.append(run)
         elif names:
@@ -114,13 +120,14 @@ def decide(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Decision
         elif choice == ALL or run.state is State.FAILED:
             picks.append(Pick(run, failed_only=choice != ALL))
     unmatched = tuple(name for index, name in enumerate(names) if not any(found[index] for found in meant))
-    left = tuple(running), tuple(unapproved), tuple(untouchable)
+    left = tuple(running), tuple(unapproved), tuple(untouchable), tuple(missing)
     return Decision(tuple(picks), *left, unmatched, named=bool(names))
 
 
 def _missed(run: CiRun, runs: Sequence[CiRun]) -> bool:
-    """Say whether the CI of a job that has no status has none on this commit at all: it has missed the push."""
-    return all(other.state is State.MISSING for other in runs if other.provider == run.provider)
+    """Say whether the server of a job that has no status has posted none on this commit: it has missed the push."""
+    there = (run.provider, run.server)
+    return all(other.state is State.MISSING for other in runs if (other.provider, other.server) == there)
 
 
 def _named(
@@ -184,6 +191,9 @@ def explain(runs: Sequence[CiRun], decision: Decision, sha: str, mention: str) -
         lines.append(NO_MATCH.format(sha=shown, name=_shown(name), nearest=NEAREST.format(names=proposed)))
     if decision.running:
         lines.append(LEFT_RUNNING.format(names=_listed([run.name for run in decision.running])))
+    if decision.missing:
+        names = _listed([run.name for run in decision.missing])
+        lines.append(LEFT_MISSING.format(sha=shown, names=names, command=code(f"{mention} {RERUN.name} NAME")))
     if decision.unapproved:
         names = _listed([run.name for run in decision.unapproved])
         lines.append(UNAPPROVED.format(names=names, command=code(f"{mention} {APPROVE_CI.name}")))

@@ -34,6 +34,11 @@ class Build:
         return tuple(unquote(part) for part in path.split("/job/")[1:])
 
     @property
+    def project(self) -> tuple[str, ...]:
+        """The server, then the folders and the name of what the job lies in: its multibranch project."""
+        return (self.server, *self.segments[:-1])
+
+    @property
     def name(self) -> str:
         """The job's full name, for people."""
         return "/".join(unquote(part) for part in self.segments)

@@ -68,6 +68,8 @@ class CiRun:
     parts: tuple[Part, ...] = ()
     untouchable: str = ""
     """Why we cannot run it again, as the end of a sentence; empty where we can."""
+    server: str = ""
+    """The address of the server that it runs on, where the provider has several."""
 
     @property
     def names(self) -> tuple[str, ...]:

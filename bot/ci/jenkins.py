@@ -59,28 +59,36 @@ class Jenkins:
                 jobs.setdefault(build.job_url, []).append((build, status))
             else:
                 others.append(_other(status, ANOTHER_JOB if build else NOT_OURS))
-        missing = [one for one in map(self._expected, self.expected) if one.key not in jobs]
-        return [_job(found) for found in jobs.values()] + missing + others
+        configured = {(server, *name.split("/")): name for server, name in self.expected}
+        # Not by the job's own address: where Jenkins builds both the head and the merge, there is no `PR-12`.
+        begun = {found[0][0].project for found in jobs.values()}
+        missing = [
+            self._missing(server, name) for server, name in self.expected if (server, *name.split("/")) not in begun
+        ]
+        return [_job(found, configured.get(found[0][0].project)) for found in jobs.values()] + missing + others
 
-    def _expected(self, named: tuple[str, str]) -> CiRun:
-        server, name = named
+    def _missing(self, server: str, name: str) -> CiRun:
         path = "".join(f"/job/{quote(part, safe='')}" for part in (*name.split("/"), f"PR-{self.number}"))
         job_url = f"{server}{path}"
-        return CiRun(TITLE, name, job_url, State.MISSING, NEVER_BEGAN, url=job_url, attempt=0)
+        return CiRun(TITLE, name, job_url, State.MISSING, NEVER_BEGAN, url=job_url, attempt=0, server=server)
 
     def rerun(self, run: CiRun, *, failed_only: bool, part: Part | None = None) -> Effect:
         """Return the effect that builds a job again. Jenkins knows no half builds, so it is the whole job."""
         return JenkinsBuild(job_url=run.key, build=run.attempt, name=run.name, asked_at=self.asked_at)
 
 
-def _job(found: Sequence[tuple[Build, Payload]]) -> CiRun:
-    """Make one run of a job's statuses; those of its newest build say how it stands."""
+def _job(found: Sequence[tuple[Build, Payload]], configured: str | None) -> CiRun:
+    """Make one run of a job's statuses; those of its newest build give its state.
+
+    `configured` is the name that app.yaml gives the job.
+    """
     latest = max((build for build, _ in found), key=lambda build: build.number)
     current = [status for build, status in found if build.number == latest.number]
     states = [_state(status) for status in current]
     state = next((s for s in (State.RUNNING, State.FAILED) if s in states), State.SUCCEEDED)
     telling = current[states.index(state)]
     contexts = [status.string("context") for _, status in found]
+    names = [*contexts, latest.name, *([configured] if configured else [])]
     return CiRun(
         provider=TITLE,
         name=contexts[0] if len(contexts) == 1 else latest.name,
@@ -89,7 +97,8 @@ def _job(found: Sequence[tuple[Build, Payload]]) -> CiRun:
         conclusion=telling.string("state"),
         url=telling.text("target_url"),
         attempt=latest.number,
-        parts=tuple(Part(name=name, state=state) for name in dict.fromkeys([*contexts, latest.name])),
+        parts=tuple(Part(name=name, state=state) for name in dict.fromkeys(names)),
+        server=latest.server,
     )
 
 

@@ -87,7 +87,7 @@ class Jenkins(Keys):
         default=(),
         description=(
             "Multibranch jobs that build every pull request. Where Jenkins missed a push, so that none of its jobs has "
-            "a status on the head, `@ci rerun` starts them; `@ci rerun NAME` always finds them."
+            "a status on the head, `@ci rerun` starts them; `@ci rerun NAME` and `@ci rerun all` always do."
         ),
         examples=[["tvm-cpu", "tvm-gpu"]],
     )

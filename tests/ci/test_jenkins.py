@@ -1,5 +1,7 @@
 """What a commit's statuses say about Jenkins: jobs from what really ran, never from a list."""
 
+from dataclasses import replace
+
 import pytest
 
 from bot.ci.base import CiRun, State
@@ -74,3 +76,35 @@ def test_running_again_is_the_whole_job_that_the_link_named() -> None:
     assert JENKINS.rerun(run, failed_only=True) == JenkinsBuild(
         job_url=f"{SERVER}/job/compiler-gpu/job/PR-12", build=7, name="gpu/pr-head", asked_at=ASKED_AT
     )
+
+
+NAMED = replace(JENKINS, expected=((SERVER, "compiler"), (SERVER, "folder/gpu")))
+
+
+def test_a_job_of_app_yaml_without_a_status_is_missing() -> None:
+    runs = NAMED.runs_of([])
+    assert [(run.name, run.state) for run in runs] == [("compiler", State.MISSING), ("folder/gpu", State.MISSING)]
+    assert runs[1].key == f"{SERVER}/job/folder/job/gpu/job/PR-12"
+
+
+@pytest.mark.parametrize("job", ["compiler/job/PR-12", "folder/job/gpu/job/PR-12"])
+def test_a_job_of_app_yaml_keeps_its_name_once_it_has_a_status(job: str) -> None:
+    run = NAMED.runs_of([status("ci/pr-head", "failure", f"/job/{job}/7/")])[0]
+    configured = job.removesuffix("/job/PR-12").replace("/job/", "/")
+    assert run.names == ("ci/pr-head", "ci/pr-head", f"{configured}/PR-12", configured)
+
+
+@pytest.mark.parametrize("branches", [["PR-12-head"], ["PR-12-merge"], ["PR-12-merge", "PR-12-head"]])
+def test_a_job_that_builds_the_head_or_the_merge_is_not_missing(branches: list[str]) -> None:
+    """Jenkins has no `PR-12` where a multibranch project discovers both."""
+    statuses = [status(branch, "success", f"/job/compiler/job/{branch}/7/") for branch in branches]
+    runs = NAMED.runs_of(statuses)
+    assert [run.name for run in runs if run.state is State.MISSING] == ["folder/gpu"]
+    assert all("compiler" in run.names for run in runs[: len(branches)])
+
+
+def test_a_job_of_the_same_name_on_another_server_is_still_missing() -> None:
+    other = "https://jenkins.example.org"
+    both = replace(NAMED, servers=(SERVER, other), expected=((SERVER, "compiler"), (other, "compiler")))
+    runs = both.runs_of([status("ci/pr-head", "success", "/job/compiler/job/PR-12/7/")])
+    assert [(run.state, run.server) for run in runs] == [(State.SUCCEEDED, SERVER), (State.MISSING, other)]

@@ -129,6 +129,40 @@ def test_only_running_says_that_nothing_has_ended() -> None:
     )
 
 
+def jenkins(name: str, state: State, server: str = "https://ci.example.org") -> CiRun:
+    word = {State.MISSING: "no status", FAILED: "failure", SUCCEEDED: "success", RUNNING: "pending"}[state]
+    url = f"{server}/job/{name}/job/PR-12"
+    return CiRun("Jenkins", name, url, state, word, url, server=server)
+
+
+CPU, MISSING = jenkins("cpu", SUCCEEDED), jenkins("gpu", State.MISSING)
+
+
+@pytest.mark.parametrize(
+    ("choice", "names", "runs", "expected"),
+    [
+        ("", (), (CPU, MISSING), []),
+        ("failed", (), (CPU, MISSING), []),
+        ("all", (), (CPU, MISSING), ["cpu", "gpu"]),
+        ("", ("gpu",), (CPU, MISSING), ["gpu"]),
+        ("", (), (LINT, MISSING), ["gpu"]),
+        ("", (), (jenkins("cpu", SUCCEEDED, "https://jenkins.example.org"), MISSING), ["gpu"]),
+    ],
+)
+def test_a_job_without_a_status_is_started_by_name_by_all_and_where_its_server_has_posted_none(
+    choice: str, names: tuple[str, ...], runs: Sequence[CiRun], expected: list[str]
+) -> None:
+    assert [pick.run.name for pick in decide(runs, choice, names).picks] == expected
+
+
+def test_a_job_without_a_status_that_is_left_alone_is_named_with_how_to_start_it() -> None:
+    assert said("failed", runs=(CPU, MISSING, jenkins("arm", State.MISSING))) == (
+        "Nothing has failed on `0123456`. What ended there: `cpu`. To run all of it again: `@ci rerun all`.\n"
+        "No status on `0123456` yet, so left alone: `gpu`, `arm`. If CI missed the push, start one by its name: "
+        "`@ci rerun NAME`."
+    )
+
+
 def test_nothing_ran_says_so() -> None:
     assert said("failed", runs=()) == "Nothing has run on `0123456` yet, so there is nothing to run again."
 
