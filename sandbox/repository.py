@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from .activities import Activity
 from .apps import App
 from .artifacts import Artifact
 from .checks import CheckRun, CheckSuite, Status
@@ -18,29 +16,12 @@ from .rules import METHODS, QueueEntry, Rules
 from .users import Role, Team, User, node_id
 from .views import users
 from .webhooks import Hook
-from .workflows import WorkflowRun
+from .workflows import WorkflowRun, begin_run
 
 if TYPE_CHECKING:
     from .github import GitHubSandbox
 
 HEADS = "refs/heads/"
-
-
-@dataclass(frozen=True)
-class Activity:
-    """A ref that somebody moved; `kind` is GitHub's `activity_type`."""
-
-    id: int
-    by: User
-    ref: str
-    before: str
-    after: str
-    kind: str
-    at: datetime
-
-
-def _file_name(workflow: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", workflow.lower()).strip("-") or "workflow"
 
 
 class Repository:
@@ -397,27 +378,7 @@ class Repository:
 
         It belongs to the first pull request with that head, or to a `branch` of this repository.
         """
-        now, pulls = self.github.clock.now(), [p for p in self.pulls if p.head_sha == head_sha and branch is None]
-        actor = self.github.user(by) if by else pulls[0].user if pulls else self.owner
-        suite = self.new_check_suite(self.github.actions_app, head_sha)
-        made = WorkflowRun(
-            self.github.new_id(), self, name, f".github/workflows/{_file_name(name)}.yml",
-            self._workflow_id(name), head_sha, pulls[0].head_ref if pulls else branch or suite.head_branch, event,
-            actor, len(self.workflow_runs) + 1, suite.id, now, now,
-            head_repository=pulls[0].head_repository if pulls else None,
-        )  # fmt: skip
-        self.workflow_runs.append(made)
-        self.github.events.workflow_run("requested", actor, made)
-        for job in jobs or {"build": conclusion}:
-            made.add_job(job)
-        made.start()
-        if conclusion:
-            made.finish(conclusion, {n: c for n, c in (jobs or {}).items() if c})
-        return made
-
-    def _workflow_id(self, name: str) -> int:
-        same = (run.workflow_id for run in self.workflow_runs if run.name == name)
-        return next(same, None) or self.github.new_id()
+        return begin_run(self, head_sha, name, conclusion, jobs or {}, event, by, branch)
 
     def _begin_suites(self, by: User, sha: str, branch: str) -> None:
         """Give every App that writes checks a suite for the push, as GitHub does unless told not to."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,6 +14,7 @@ from .errors import ApiError
 from .users import User, node_id
 
 if TYPE_CHECKING:
+    from .issues import By
     from .repository import Repository
 
 ALREADY_RUNNING = "This workflow is already running"
@@ -156,3 +158,38 @@ class WorkflowRun:
         self.jobs.append(job)
         github.events.workflow_job("queued", self.actor, job)
         return job
+
+
+def begin_run(
+    repo: Repository,
+    head_sha: str,
+    name: str,
+    conclusion: str | None,
+    jobs: Mapping[str, str | None],
+    event: str,
+    by: By | None,
+    branch: str | None,
+) -> WorkflowRun:
+    """Add a run to a repository, as `Repository.add_workflow_run` says."""
+    same = next((run.workflow_id for run in repo.workflow_runs if run.name == name), None)
+    now, pulls = repo.github.clock.now(), [p for p in repo.pulls if p.head_sha == head_sha and branch is None]
+    actor = repo.github.user(by) if by else pulls[0].user if pulls else repo.owner
+    suite = repo.new_check_suite(repo.github.actions_app, head_sha)
+    made = WorkflowRun(
+        repo.github.new_id(), repo, name, f".github/workflows/{_file_name(name)}.yml",
+        same or repo.github.new_id(), head_sha, pulls[0].head_ref if pulls else branch or suite.head_branch, event,
+        actor, len(repo.workflow_runs) + 1, suite.id, now, now,
+        head_repository=pulls[0].head_repository if pulls else None,
+    )  # fmt: skip
+    repo.workflow_runs.append(made)
+    repo.github.events.workflow_run("requested", actor, made)
+    for job in jobs or {"build": conclusion}:
+        made.add_job(job)
+    made.start()
+    if conclusion:
+        made.finish(conclusion, {n: c for n, c in jobs.items() if c})
+    return made
+
+
+def _file_name(workflow: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", workflow.lower()).strip("-") or "workflow"

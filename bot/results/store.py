@@ -20,6 +20,7 @@ from bot.results import (
     history,
     merge,
     names,
+    run_lists,
     runs,
     schema,
     series,
@@ -102,25 +103,8 @@ class ResultsStore:
         Whatever is left out may be anything. The repository is taken in any spelling: a run whose folder spells it
         otherwise than app.yaml is refused under that.
         """
-        targets, table = schema.targets, schema.runs
-        name = repository.lower() if repository else None
-        wanted = {
-            sa.func.lower(targets.c.repository): name,
-            targets.c.lab: lab,
-            targets.c.target: target,
-            table.c.sha: sha,
-        }
-        wanted |= {table.c.state: state.value if state else None}
-        statement = runs.select().where(*(column == value for column, value in wanted.items() if value is not None))
-        place = (table.c.received_at, table.c.id)
-        newest = [column.desc() for column in place]
         with self._database.reading() as connection:
-            if before is not None:
-                last = runs.find(connection, before, any_spelling=True)
-                if last is None:
-                    raise LookupError(before.folder)
-                statement = statement.where(sa.tuple_(*place) < sa.tuple_(last[1].received_at, last[0]))
-            return [runs.read(row) for row in connection.execute(statement.order_by(*newest).limit(limit)).mappings()]
+            return run_lists.page(connection, repository, lab, target, sha, state, before, limit)
 
     def known(self, versions: Mapping[RunKey, str]) -> set[RunKey]:
         """Return those of some runs that are stored, or were looked at with this version of their manifest."""
@@ -129,51 +113,23 @@ class ResultsStore:
 
     def waiting(self, repository: str) -> list[Run]:
         """Return the runs of a repository that wait for their files, the oldest first."""
-        statement = runs.select().where(
-            schema.runs.c.state == RunState.WAITING.value, schema.targets.c.repository == repository
-        )
         with self._database.reading() as connection:
-            oldest = statement.order_by(schema.runs.c.received_at, schema.runs.c.id)
-            return [runs.read(row) for row in connection.execute(oldest).mappings()]
+            return run_lists.waiting(connection, repository)
 
     def newest(self, repository: str) -> dict[TargetKey, float]:
         """Return when the last run of each target was heard of that is stored, in seconds since 1970."""
-        table, targets = schema.runs, schema.targets
-        statement = (
-            sa.select(targets.c.lab, targets.c.target, sa.func.max(table.c.received_at).label("at"))
-            .select_from(table.join(targets))
-            .where(targets.c.repository == repository, table.c.state == RunState.STORED.value)
-            .group_by(targets.c.lab, targets.c.target)
-        )
         with self._database.reading() as connection:
-            rows = connection.execute(statement).all()
-        return {TargetKey(repository, row.lab, row.target): row.at for row in rows}
+            return run_lists.newest(connection, repository)
 
     def targets(self, repository: str, sha: str) -> list[TargetKey]:
         """Return the targets of which something is known at a commit."""
-        table, targets = schema.runs, schema.targets
-        statement = (
-            sa.select(targets.c.lab, targets.c.target)
-            .select_from(table.join(targets))
-            .where(targets.c.repository == repository, table.c.sha == sha)
-            .where(table.c.state.in_([state.value for state in runs.TOLD]))
-            .distinct()
-        )
         with self._database.reading() as connection:
-            return sorted(TargetKey(repository, row.lab, row.target) for row in connection.execute(statement))
+            return run_lists.targets(connection, repository, sha)
 
     def usage(self, repository: str, lab: str, since: float) -> tuple[int, int]:
         """Return how many runs of a lab were heard of since a moment, and the bytes of the files of those taken."""
-        table, targets = schema.runs, schema.targets
-        taken = table.c.state != RunState.REFUSED.value
-        statement = (
-            sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.case((taken, table.c.bytes), else_=0)), 0))
-            .select_from(table.join(targets))
-            .where(targets.c.repository == repository, targets.c.lab == lab, table.c.received_at >= since)
-        )
         with self._database.reading() as connection:
-            count, size = connection.execute(statement).one()
-        return int(count), int(size)
+            return run_lists.usage(connection, repository, lab, since)
 
     def admission(self, repository: str, sha: str) -> Admission | None:
         """Return what is known of a commit that a run of any lab was taken for."""

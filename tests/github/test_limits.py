@@ -23,13 +23,10 @@ from bot.github.limits import (
     Bucket,
     Demand,
     Ledger,
-    Limit,
     Quota,
     Window,
-    limit_in,
     part,
     quota_told,
-    resource_of,
 )
 from bot.github.ranks import Rank
 from tests.github.support import quota
@@ -252,68 +249,6 @@ def test_the_reset_is_measured_on_githubs_clock() -> None:
     assert told == Quota("core", 5000, 10, int(DATE.timestamp()) + 90, ends=5 + 90 + 1)
 
 
-@pytest.mark.parametrize("broken", [{}, {"x-ratelimit-reset": "soon"}, {"date": "yesterday"}])
-def test_headers_without_a_readable_quota_tell_none(broken: dict[str, str]) -> None:
-    whole = quota(10) if broken else {}
-    assert quota_told(answer(200, **{**whole, **broken}), "core", now=0.0) is None
-
-
-SECONDARY = b'{"message": "x", "documentation_url": "https://docs.github.com/rest/overview/rate-limits#about-secondary-rate-limits"}'
-LACKING = b'{"message": "Resource not accessible", "documentation_url": "https://docs.github.com/rest/checks/runs"}'
-TALK = b'{"message": "You have exceeded a secondary rate limit", "documentation_url": "https://docs.github.com/rest"}'
-GRAPHQL = b'{"errors": [{"type": "RATE_LIMITED"}]}'
-RESET = int(DATE.timestamp()) + 600
-
-
-@pytest.mark.parametrize(
-    ("given", "limit"),
-    [
-        (answer(429), Limit()),
-        (answer(429, retry_after="30"), Limit(told=30)),
-        (answer(403, retry_after="30"), Limit(told=30)),
-        (answer(403, **quota(0, reset=RESET)), Limit(ends_in=601)),
-        (answer(429, **quota(0, reset=RESET)), Limit(ends_in=601)),
-        (answer(403, retry_after="900", **quota(0, reset=RESET)), Limit(ends_in=900)),
-        (answer(403, x_ratelimit_remaining="0"), Limit()),
-        (answer(403, SECONDARY), Limit()),
-        (answer(403, SECONDARY, **quota(4000)), Limit()),
-        (answer(403), None),
-        (answer(403, LACKING, **quota(4000)), None),
-        (answer(403, TALK, **quota(4000)), None),
-        (answer(403, b"rate-limits, but no JSON"), None),
-        (answer(403, b'["secondary-rate-limits"]'), None),
-        (answer(200, SECONDARY), None),
-        (answer(200, GRAPHQL), None),
-        (answer(404, **quota(0, reset=RESET)), None),
-        (answer(503, retry_after="30"), None),
-    ],
-)
-def test_a_limit_is_told_by_status_headers_and_the_page_it_points_to(given: Answer, limit: Limit | None) -> None:
-    assert limit_in(given, READ, quota_told(given, "core", 0.0), 0.0) == limit
-
-
-@pytest.mark.parametrize(
-    ("body", "limit"), [(GRAPHQL, Limit()), (SECONDARY, Limit()), (b'{"data": {"title": "RATE_LIMITED"}}', None)]
-)
-def test_graphql_tells_of_limits_in_a_200(body: bytes, limit: Limit | None) -> None:
-    assert limit_in(answer(200, body), Demand("graphql"), None, 0.0) == limit
-
-
-@pytest.mark.parametrize(
-    ("url", "resource"),
-    [
-        ("https://api.github.com/repos/octocat/compiler", "core"),
-        ("https://api.github.com/graphql", "graphql"),
-        ("https://github.example.org/api/graphql", "graphql"),
-        ("https://api.github.com/search/issues?q=x", "search"),
-        ("https://github.example.org/api/v3/search/code?q=x", "code_search"),
-        ("https://api.github.com/repos/octocat/search/issues", "core"),
-    ],
-)
-def test_each_address_has_its_quota(url: str, resource: str) -> None:
-    assert resource_of(url) == resource
-
-
 # One below, at and one above: a limit that is off by one was seen by no test.
 
 
@@ -322,33 +257,6 @@ def test_a_reset_that_is_over_counts_as_now(reset: int, ends: float) -> None:
     told = quota_told(answer(200, **quota(10, reset=int(DATE.timestamp()) + reset)), "core", now=5.0)
     assert told is not None
     assert told.ends == ends
-
-
-def test_the_resource_is_the_one_that_the_answer_names_else_the_one_that_was_asked() -> None:
-    named = quota(10, resource="search")
-    told = quota_told(answer(200, **named), "core", now=0.0)
-    assert told is not None
-    assert told.resource == "search"
-    del named["x-ratelimit-resource"]
-    told = quota_told(answer(200, **named), "graphql", now=0.0)
-    assert told is not None
-    assert told.resource == "graphql"
-
-
-@pytest.mark.parametrize(("remaining", "limit"), [(-1, Limit(ends_in=601)), (0, Limit(ends_in=601)), (1, None)])
-def test_a_quota_is_used_up_at_nothing(remaining: int, limit: Limit | None) -> None:
-    given = answer(403, **quota(remaining, reset=RESET))
-    assert limit_in(given, READ, quota_told(given, "core", 50.0), 50.0) == limit
-
-
-def test_a_reset_that_comes_at_once_is_no_longer_wait_than_that() -> None:
-    given = answer(403, **quota(0, reset=int(DATE.timestamp())))
-    assert limit_in(given, READ, Quota("core", 5000, 0, 0, ends=50.5), 50.0) == Limit(ends_in=0.5)
-
-
-def test_an_error_of_another_type_is_no_limit_of_graphql() -> None:
-    body = b'{"errors": [{"type": "NOT_FOUND", "message": "RATE_LIMITED"}, "RATE_LIMITED"]}'
-    assert limit_in(answer(200, body), Demand("graphql"), None, 0.0) is None
 
 
 @pytest.mark.parametrize(("now", "at"), [(999.0, 1000.0), (1000.0, 1000.0), (1001.0, 1001.0)])

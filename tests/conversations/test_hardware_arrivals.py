@@ -1,0 +1,167 @@
+"""A lab's files come late, broken, under another name, or not at all, and people can read why."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.storage import Arrival
+from tests.bucket import World
+from tests.conversations.lab import LabTown, junit, lab_town
+
+FIRST = "First run, nothing to compare with"
+GIVEN_UP = "It is waited for no longer"
+GOOD = {"test_add": "passed", "test_mul": "passed"}
+BAD = {"test_add": "passed", "test_mul": "AssertionError: 3 != 4"}
+
+
+@pytest.fixture
+async def place(tmp_path: Path, aws_world: World) -> AsyncIterator[LabTown]:
+    async with lab_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as place:
+        yield place
+
+
+async def test_a_run_without_a_manifest_is_not_read(place: LabTown) -> None:
+    sha = place.night()
+    place.upload(sha, {"ops.xml": junit(**GOOD)}, manifest=False)
+    await place.settle()
+    assert place.checks(sha) == []
+
+
+async def test_shards_that_are_missing_are_seen_and_never_green(place: LabTown) -> None:
+    sha = place.night()
+    place.upload(sha, {"a.xml": junit(test_add="passed")}, shard={"index": 1, "total": 2})
+    await place.settle()
+    waiting = place.check(sha)
+    assert waiting.conclusion == "neutral"
+    assert str(waiting.title).startswith("Incomplete: 1 of 2 shards of operators")
+    assert GIVEN_UP not in str(waiting.summary)
+    await place.look(later=7 * 3600)
+    assert GIVEN_UP in str(place.check(sha).summary)
+    place.upload(sha, {"b.xml": junit(test_mul="passed")}, shard={"index": 2, "total": 2})
+    await place.settle()
+    whole = place.checks(sha)[-1]
+    assert (whole.conclusion, whole.title) == ("success", f"{FIRST} · 2 passed")
+
+
+async def test_a_file_that_comes_late_is_waited_for(place: LabTown) -> None:
+    sha, ops = place.night(), junit(**GOOD)
+    folder = place.upload(sha, {"ops.xml": ops}, without=("ops.xml",))
+    await place.settle()
+    assert "ops.xml has not arrived" in str(place.check(sha).summary)
+    assert place.check(sha).conclusion == "neutral"
+    place.bucket.put(f"{folder}ops.xml", ops)
+    await place.settle()
+    assert place.checks(sha)[-1].conclusion == "success"
+
+
+async def test_a_run_that_waits_comes_to_an_end_though_its_manifest_is_gone(place: LabTown) -> None:
+    sha = place.night()
+    folder = place.upload(sha, {"ops.xml": junit(**GOOD)}, without=("ops.xml",))
+    await place.settle()
+    place.bucket.s3.delete_object(Bucket=place.bucket.name, Key=f"{folder}manifest.json")
+    await place.look(later=7 * 3600)
+    await place.settle()
+    assert "manifest.json is not there any more; it was waited for in vain" in str(place.check(sha).summary)
+    assert await place.town.failures() == []
+
+
+async def test_a_run_that_waits_comes_to_an_end_though_the_bucket_was_away_at_its_deadline(place: LabTown) -> None:
+    sha = place.night()
+    folder = place.upload(sha, {"ops.xml": junit(**GOOD)}, without=("ops.xml",))
+    await place.settle()
+    here = {"Bucket": place.bucket.name, "Key": f"{folder}manifest.json"}
+    manifest = place.bucket.s3.get_object(**here)["Body"].read()
+    place.bucket.s3.delete_object(**here)
+    place.bucket.s3.delete_bucket(Bucket=place.bucket.name)
+    await place.look(later=7 * 3600)
+    place.bucket.create()
+    place.bucket.put(f"{folder}manifest.json", manifest)
+    await place.look(later=3600)
+    await place.settle()
+    assert "it was waited for in vain" in str(place.check(sha).summary)
+
+
+async def test_a_file_that_is_not_the_one_described_is_never_green(place: LabTown) -> None:
+    sha = place.night()
+    folder = place.upload(sha, {"ops.xml": junit(**GOOD)})
+    place.bucket.put(f"{folder}ops.xml", junit(**BAD))
+    await place.settle()
+    await place.look(later=7 * 3600)
+    run = place.checks(sha)[-1]
+    assert run.conclusion == "neutral"
+    assert "ops.xml has" in str(run.summary)
+
+
+@pytest.mark.parametrize("verdict", ["passed", "AssertionError"])
+async def test_a_lab_that_is_not_in_app_yaml_gets_no_check(place: LabTown, verdict: str) -> None:
+    sha = place.night()
+    place.upload(sha, {"a.xml": junit(test_add=verdict)}, target="unheard-of")
+    await place.settle()
+    assert place.town.repo.check_runs(sha) == []
+    (run,) = place.town.bot.results.store.runs("octocat/compiler")
+    assert (run.state, run.reason) == (
+        "refused",
+        "app.yaml has no target unheard-of for the lab example-lab; it has hexagon-v73, adreno; once it is there, "
+        "have a maintainer run `nightjar results ingest` for this run, or upload it under another run ID",
+    )
+
+
+async def test_a_folder_that_spells_the_repository_otherwise_is_refused_in_words(place: LabTown) -> None:
+    sha = place.night()
+    folder = place.upload(sha, {"a.xml": junit(**GOOD)})
+    odd = folder.replace("octocat/compiler", "OctoCat/Compiler")
+    for name in ("a.xml", "manifest.json"):
+        place.bucket.s3.copy({"Bucket": place.bucket.name, "Key": folder + name}, place.bucket.name, odd + name)
+        place.bucket.s3.delete_object(Bucket=place.bucket.name, Key=folder + name)
+    await place.look(later=3700)
+    await place.settle()
+    assert place.town.repo.check_runs(sha) == []
+    (run,) = place.town.bot.results.store.runs("octocat/compiler")
+    assert run.state == "refused"
+    assert run.reason == (
+        "the folder is that of OctoCat/Compiler, and app.yaml calls the repository octocat/compiler; "
+        "upload the run to the folder results/octocat/compiler/"
+    )
+    assert place.town.bot.results.store.runs("octocat/compiler", before=run.key) == []
+    place.time.ahead += 3700
+    assert await place.town.bot.results.watch.tick() == "announced 0"
+
+
+async def test_a_run_of_a_repository_that_is_not_in_app_yaml_is_in_the_journal(place: LabTown) -> None:
+    key = f"results/octocat/other/example-lab/adreno/{place.night()}/run-1/manifest.json"
+    for _ in range(2):
+        await place.town.bot.results.watch.heard(Arrival(place.bucket.name, key, "etag"))
+    await place.town.quiet()
+    records = [one for one in await place.town.bot.engine.journal.recent(50) if one.repository == "octocat/other"]
+    assert [one.job.text for one in records] == ["octocat/other is not in app.yaml"]
+
+
+async def test_a_manifest_that_was_corrected_is_looked_at_again(place: LabTown) -> None:
+    sha = place.night()
+    folder = place.upload(sha, {"a.xml": junit(**GOOD)}, attempt=0)
+    await place.settle()
+    (run,) = place.town.bot.results.store.runs("octocat/compiler")
+    assert run.state == "refused"
+    assert "upload the run under another run ID when that is corrected" in run.reason
+    place.runs -= 1
+    assert place.upload(sha, {"a.xml": junit(**GOOD)}) == folder
+    await place.look(later=3600)
+    await place.settle()
+    assert place.check(sha).conclusion == "success"
+
+
+async def test_all_that_has_not_arrived_is_told_at_once(place: LabTown) -> None:
+    sha = place.night()
+    files = {f"{name}.xml": junit(**{f"test_{name}": "passed"}) for name in "abcdefgh"}
+    folder = place.upload(sha, files, without=tuple(files)[1:])
+    place.bucket.put(f"{folder}b.xml", b"too small")
+    await place.settle()
+    (run,) = place.town.bot.results.store.runs("octocat/compiler")
+    assert run.state == "waiting"
+    assert run.reason.startswith("b.xml has 9 bytes, and manifest.json says ")
+    assert run.reason.endswith(
+        "; c.xml has not arrived; d.xml has not arrived; e.xml has not arrived; f.xml has not arrived; and 2 more files"
+    )

@@ -1,0 +1,104 @@
+"""Commands are found in any prose, and never where nobody speaks."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.commands import MOST_COMMANDS, Command, new_commands
+from bot.github.markdown import code, escape
+from tests.test_commands import HELP, MENTIONS, REGISTRY, RERUN, RUN_SLOW, SHOW, SKIP_SLOW, read
+
+PROSE = st.text(st.sampled_from("abc XYZ0129.,!?éß中"), max_size=30).map(lambda text: f"So {text}")
+NAMES = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters="|`"), min_size=1, max_size=20)
+COMMANDS = st.sampled_from(
+    [Command(RUN_SLOW), Command(SKIP_SLOW), Command(RERUN), Command(RERUN, "all"), Command(HELP), Command(SHOW, "labs")]
+) | st.lists(NAMES.filter(lambda name: any(map(str.isalnum, name))), min_size=1, max_size=3, unique=True).map(
+    lambda names: Command(RERUN, names=tuple(names))
+)
+
+
+def written(command: Command) -> str:
+    return " ".join(filter(None, ["@ci", command.spec.name, command.choice, *map(code, command.names)]))
+
+
+@given(COMMANDS, PROSE, PROSE, st.sampled_from(["\n", "\r\n", "\n\n"]), st.sampled_from(["", "- ", "**", "### "]))
+def test_every_command_is_found_in_any_prose(command: Command, before: str, after: str, end: str, bullet: str) -> None:
+    line = f"{bullet}{written(command)}{bullet if bullet == '**' else ''}"
+    assert read(f"{before}{end}{line}{end}{after}") == [command]
+
+
+@given(COMMANDS.filter(lambda command: not any('"' in name for name in command.names)))
+def test_the_canonical_text_of_a_command_says_the_same_again(command: Command) -> None:
+    # Names are escaped for Markdown only; to the grammar the text is as it is.
+    names = [f'"{escape(name).replace("&#8203;", "")}"' for name in command.names]
+    assert read(" ".join(["@ci", command.spec.name, command.choice, *names])) == [command]
+
+
+HIDING = [
+    "```\n{}\n```",
+    "~~~\n{}\n~~~",
+    "    {}",
+    "> {}",
+    "> words\n{}",
+    "`{}`",
+    "<!-- {} -->",
+    "<!--\n\n{}\n\n-->",
+    "~~{}~~",
+]
+HIDING += [
+    "[{}](https://example.org)",
+    "<details>\n\n{}\n\n</details>",
+    "<div>\n{}\n</div>",
+    "| a |\n|---|\n| {} |",
+    "\\{}",
+    "> - {}",
+]
+
+
+@given(COMMANDS.filter(lambda command: not command.names), PROSE, PROSE, st.sampled_from(HIDING))
+def test_no_command_is_found_where_nobody_speaks(command: Command, before: str, after: str, hiding: str) -> None:
+    assert read(f"{before}\n\n{hiding.format(written(command))}\n\n{after}") == []
+
+
+MARKUP = [
+    "@ci",
+    "@ci ",
+    "rerun",
+    " failed",
+    "run slow tests",
+    "\n",
+    " ",
+    '"',
+    "“",
+    "'",
+    "`",
+    "```\n",
+    "> ",
+    "- ",
+    "[",
+    "](/u)",
+]
+MARKUP += [
+    "<!--",
+    "-->",
+    "<b>",
+    "~~",
+    "*",
+    "\\",
+    "&commat;",
+    "\u200b",
+    "\ufffc",
+    "\x00",
+    "@tvm-bot",
+    ",",
+    ":",
+    "please",
+]
+
+
+@given(st.lists(st.sampled_from(MARKUP) | st.text(max_size=5), max_size=30).map("".join), st.text(max_size=20))
+def test_whatever_is_written_is_read_without_an_error(text: str, more: str) -> None:
+    found = read(text)
+    assert len(set(found)) == len(found) <= MOST_COMMANDS + 1
+    assert set(new_commands(text, text, registry=REGISTRY, mentions=MENTIONS)) == set()
+    assert all(command.mention in MENTIONS and command.line >= 1 for command in found)
+    assert set(new_commands("", text + more, registry=REGISTRY, mentions=MENTIONS)) == set(read(text + more))

@@ -1,0 +1,16 @@
+"""Files stay small enough to be read in one go: what grows beyond that holds two concerns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("bot", "handlers", "sandbox", "scripts", "tests", "benchmarks")
+MOST_LINES = 400
+
+
+def test_no_python_file_is_longer_than_400_lines() -> None:
+    files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
+    assert len(files) > 500, "this looks at the wrong place"
+    lines = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in files}
+    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
