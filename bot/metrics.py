@@ -7,12 +7,14 @@ same on every replica and right after a restart.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from bot.results.model import TargetKey
 
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from bot.following.kept import Behind
     from bot.health import Health
     from bot.timers import TimerState
+
+Shows = Callable[[Mapping[str, str]], bool]
+"""Says of a series, by its labels, whether it may be read."""
 
 OTHER = "other"
 ALWAYS_KNOWN = frozenset({"ping", "installation", "installation_repositories"})
@@ -201,7 +206,29 @@ class Metrics:
     def _event(self, name: str) -> str:
         return name if name in self._events else OTHER
 
-    def exposition(self, accept: str = "") -> tuple[bytes, str]:
-        """Return the measurements as text, and its content type, in the form that the Accept header prefers."""
+    def exposition(self, accept: str = "", shows: Shows | None = None) -> tuple[bytes, str]:
+        """Return the measurements as text, and its content type, in the form that the Accept header prefers.
+
+        `shows` says by its labels whether a series may be read; None: every one.
+        """
         encode, content_type = choose_encoder(accept)
-        return encode(self.registry), content_type
+        if shows is None:
+            return encode(self.registry), content_type
+        shown = CollectorRegistry()
+        shown.register(_Part(self.registry, shows))
+        return encode(shown), content_type
+
+
+class _Part(Collector):
+    """Those series of a registry that may be read."""
+
+    def __init__(self, registry: CollectorRegistry, shows: Shows) -> None:
+        self._registry = registry
+        self._shows = shows
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every measurement, without the series that may not be read."""
+        for whole in self._registry.collect():
+            part = Metric(whole.name, whole.documentation, whole.type, whole.unit)
+            part.samples = [sample for sample in whole.samples if self._shows(sample.labels)]
+            yield part

@@ -306,6 +306,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
     async def github_for(repository: str) -> GitHub:
         return await bot.github.reader(repository)
 
+    is_public = Visibility(bot.config, github_for, bot.engine.records).is_public
     began, last_good = time.time(), LastGoods(bot.config, bot.engine.records, bot.now)
 
     async def refresh() -> None:
@@ -339,10 +340,9 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
     return Parts(
         inbox=bot.engine,
         connections=connections,
-        access=ApiAccess(
-            TokenStore(bot.engine.database.connector, API).verify,
-            Visibility(bot.config, github_for, bot.engine.records).is_public,
-        ),
+        access=ApiAccess(TokenStore(bot.engine.database.connector, API).verify, is_public),
+        repositories=list(bot.config.repositories),
+        is_public=is_public,
         bodies=Bodies(bot.config.http.megabytes_in_flight * MEGABYTE, MAX_BODY),
         secrets=[secret.get_secret_value().encode() for secret in bot.settings.webhook_secrets],
         checks=[

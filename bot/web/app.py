@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from bot.health import HealthCheck
 from bot.metrics import Metrics
 from bot.web import api, following, health, help, last_good, nightly, results, timers
-from bot.web.access import ApiAccess
+from bot.web.access import ApiAccess, IsPublic
 from bot.web.bodies import Bodies, answer_without_the_body
 from bot.web.connections import IDLE_SECONDS, Connections, Malformed
 from bot.web.openapi import Answer, Operation, Parameter, document, problem
@@ -58,6 +58,8 @@ class Parts:
     bodies: Bodies
     connections: Connections
     access: ApiAccess
+    repositories: Sequence[str]
+    is_public: IsPublic
     secrets: Sequence[bytes]
     checks: Sequence[HealthCheck]
     refresh: Callable[[], Awaitable[None]]
@@ -87,7 +89,7 @@ def create_app(parts: Parts) -> web.Application:
     operations = [
         _webhook(Webhook(parts.inbox, parts.bodies, parts.secrets, parts.metrics, parts.mentions)),
         *health.operations(parts.checks),
-        *([_metrics(parts)] if parts.metrics_here else []),
+        *([_metrics(parts, health.PublicPart(parts.repositories, parts.is_public))] if parts.metrics_here else []),
         *api.operations(parts.decide, parts.decide_commit),
         results.operation(parts.runs),
         timers.operation(parts.timers),
@@ -143,8 +145,8 @@ def _http_log() -> logging.Logger:
     return http_log
 
 
-def _metrics(parts: Parts) -> Operation:
-    return health.metrics_operation(parts.checks, parts.refresh, parts.metrics)
+def _metrics(parts: Parts, part: health.PublicPart | None = None) -> Operation:
+    return health.metrics_operation(parts.checks, parts.refresh, parts.metrics, part)
 
 
 def _webhook(webhook: Webhook) -> Operation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from aiohttp import web
 from pydantic import BaseModel
@@ -85,16 +85,53 @@ def operations(checks: Sequence[HealthCheck]) -> list[Operation]:
     ]
 
 
+class PublicPart:
+    """What strangers may read of the measurements: nothing that names a repository, unless it is public.
+
+    A queue's address names an account, and perhaps a repository: it is shown where all repositories are public.
+    """
+
+    def __init__(self, repositories: Sequence[str], is_public: Callable[[str], Awaitable[bool]]) -> None:
+        self._repositories = repositories
+        self._is_public = is_public
+        self._public: frozenset[str] = frozenset()
+
+    async def refresh(self) -> None:
+        """Find out which repositories are public; none is, where the database cannot tell."""
+        self._public = frozenset()
+        answers = await asyncio.gather(*map(self._is_public, self._repositories), return_exceptions=True)
+        told = zip(self._repositories, answers, strict=True)
+        self._public = frozenset(name.lower() for name, answer in told if answer is True)
+
+    def shows(self, labels: Mapping[str, str]) -> bool:
+        """Say whether a series may be read."""
+        if "repository" in labels:
+            return labels["repository"].lower() in self._public
+        return "queue" not in labels or len(self._public) == len(self._repositories)
+
+
 def metrics_operation(
-    checks: Sequence[HealthCheck], refresh: Callable[[], Awaitable[None]], metrics: Metrics
+    checks: Sequence[HealthCheck],
+    refresh: Callable[[], Awaitable[None]],
+    metrics: Metrics,
+    part: PublicPart | None = None,
 ) -> Operation:
-    """Return the route of the measurements; `refresh` reads the queue's gauges from the database before."""
-    sparing = SparingRefresh(refresh)
+    """Return the route of the measurements, or of a part of them.
+
+    `refresh` reads the queue's gauges from the database before.
+    """
+
+    async def refresh_all() -> None:
+        await refresh()
+        if part is not None:
+            await part.refresh()
+
+    sparing = SparingRefresh(refresh_all)
 
     async def exposition(request: web.Request) -> web.Response:
         await sparing()
         metrics.health([check.name for check in checks], health_of(checks))
-        text, content_type = metrics.exposition(request.headers.get("Accept", ""))
+        text, content_type = metrics.exposition(request.headers.get("Accept", ""), part.shows if part else None)
         return web.Response(body=text, headers={"Content-Type": content_type})
 
     return Operation(

@@ -144,6 +144,8 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: b
                 bodies=bodies,
                 connections=connections,
                 access=ApiAccess(verify, is_public),
+                repositories=["octocat/compiler"],
+                is_public=is_public,
                 secrets=[SECRET, NEXT_SECRET],
                 checks=[
                     HealthCheck("engine", engine.ready),

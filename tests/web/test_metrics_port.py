@@ -7,11 +7,15 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from procrastinate.exceptions import ConnectorException
 
-from bot.web.health import PAUSE_SHARE, SparingRefresh
+from bot.metrics import Metrics
+from bot.web.health import PAUSE_SHARE, PublicPart, SparingRefresh
 from sandbox.bot_process import BotProcess
 from tests.waiting import until
 from tests.web.process import serving
+
+PRIVATE = "repositories:\n  octocat/secret:\n    api: {private: true}\n    nightly: {}\n"
 
 
 async def statuses(port: int) -> dict[str, int]:
@@ -25,19 +29,27 @@ async def statuses(port: int) -> dict[str, int]:
     return found
 
 
+async def measurements(port: int) -> str:
+    async with aiohttp.ClientSession() as client, client.get(f"http://127.0.0.1:{port}/metrics") as answer:
+        return await answer.text()
+
+
 def metrics_port(bot: BotProcess) -> int:
     return next((int(line["port"]) for line in bot.logs if line["event"] == "serving metrics"), 0)
 
 
 async def test_with_a_port_of_their_own_measurements_are_not_on_the_main_one(tmp_path: Path) -> None:
-    async with serving(tmp_path, options=["--metrics-port", "0"]) as bot:
+    async with serving(tmp_path, PRIVATE, ["--metrics-port", "0"]) as bot:
         assert await statuses(bot.port) == {"/metrics": 404, "/healthz": 200, "/api/v1/openapi.json": 200}
         assert await statuses(metrics_port(bot)) == {"/metrics": 200, "/healthz": 200, "/api/v1/openapi.json": 404}
+        assert "octocat/secret" in await measurements(metrics_port(bot))
 
 
 async def test_without_one_they_are_where_they_were(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bot:
+    async with serving(tmp_path, PRIVATE) as bot:
         assert await statuses(bot.port) == {"/metrics": 200, "/healthz": 200, "/api/v1/openapi.json": 200}
+        told = await measurements(bot.port)
+        assert ("nightjar_waiting_jobs" in told, "octocat/secret" in told) == (True, False)
 
 
 async def test_a_worker_can_be_measured_too(tmp_path: Path) -> None:
@@ -59,6 +71,62 @@ async def test_one_port_cannot_be_both(tmp_path: Path) -> None:
         )
         assert code == 1
         assert err
+
+
+SERIES = [
+    {"repository": "octocat/compiler", "timer": "nightly"},
+    {"repository": "Octocat/Secret", "timer": "nightly"},
+    {"repository": "octocat/unknown"},
+    {"queue": "https://sqs.us-west-2.amazonaws.com/123456789012/device-results"},
+    {"installation": "7"},
+    {},
+]
+
+
+@pytest.mark.parametrize(
+    ("public", "shown"), [({"octocat/compiler"}, [0, 4, 5]), ({"octocat/compiler", "octocat/secret"}, [0, 1, 3, 4, 5])]
+)
+async def test_strangers_read_the_names_of_public_repositories_alone(public: set[str], shown: list[int]) -> None:
+    async def is_public(repository: str) -> bool:
+        return repository in public
+
+    part = PublicPart(["octocat/compiler", "octocat/secret"], is_public)
+    assert [place for place, labels in enumerate(SERIES) if part.shows(labels)] == [4, 5], "before it was asked"
+    await part.refresh()
+    assert [place for place, labels in enumerate(SERIES) if part.shows(labels)] == shown
+
+
+async def test_where_nobody_can_tell_no_name_is_shown() -> None:
+    answers: list[bool | Exception] = [True, ConnectorException("away")]
+
+    async def is_public(repository: str) -> bool:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    part = PublicPart(["octocat/compiler"], is_public)
+    seen = []
+    for _ in range(2):
+        await part.refresh()
+        seen.append(part.shows(SERIES[0]))
+    assert seen == [True, False]
+
+
+def test_a_part_of_the_measurements_has_the_same_form_as_the_whole() -> None:
+    metrics = Metrics("1.0")
+    metrics.repository_files({"octocat/compiler": 1, "octocat/secret": 2})
+    metrics.redelivered(asked=3, recovered=0)
+    whole = metrics.exposition()[0].decode()
+    part = metrics.exposition(shows=lambda labels: labels.get("repository") != "octocat/secret")[0].decode()
+    # What the process itself measures goes on between the two.
+    ours = [
+        [line for line in text.splitlines() if "nightjar_" in line and "_created" not in line] for text in (whole, part)
+    ]
+    assert [line for line in ours[0] if line not in ours[1]] == [
+        'nightjar_repository_file_faults{repository="octocat/secret"} 2.0'
+    ]
+    assert "secret" not in part
 
 
 class Database:
