@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+from functools import partial
 from typing import TYPE_CHECKING
 
 import aiohttp
 
+from bot.aws import explained, in_thread
 from bot.doctor.findings import Check, Finding, together
 from bot.errors import TryAgain, UserError
 from bot.storage import Bucket
@@ -21,6 +23,8 @@ LOOK = "{server}/api/json?tree=mode"
 
 NO_BUCKETS = "app.yaml names none"
 BUCKETS_ARE_FINE = "{names} can be listed"
+QUEUES_ARE_FINE = "; {queues} can be read"
+QUEUE = "queue {queue}"
 READ_THE_LABS_GUIDE = "docs/labs.md has the policies that the bot and labs need"
 WAIT_FOR_BUCKET = "check AWS_ENDPOINT_URL, and whether this machine reaches it; the bot tries again by itself"
 
@@ -36,18 +40,32 @@ CORRECT_SERVER = "check the address in app.yaml under rerun: jenkins:, and wheth
 
 
 async def check_buckets(config: Config, aws: Aws) -> Finding:
-    """List each bucket that app.yaml names, as far as one key."""
-    places = {(one.results.bucket, one.results.prefix) for one in config.repositories.values() if one.results}
+    """List each bucket that app.yaml names, as far as one key, and read each queue that tells of new objects."""
+    results = [one.results for one in config.repositories.values() if one.results]
+    places = {(one.bucket, one.prefix) for one in results}
+    queues = sorted({one.queue for one in results if one.queue})
+    checks = [
+        *(Bucket(aws, name).check(prefix) for name, prefix in sorted(places)),
+        *(in_thread(partial(_read_queue, aws, queue)) for queue in queues),
+    ]
     problems = []
-    for name, prefix in sorted(places):
+    for check in checks:
         try:
-            await Bucket(aws, name).check(prefix)
+            await check
         except UserError as error:
             problems.append((str(error), READ_THE_LABS_GUIDE))
         except TryAgain as error:
             problems.append((str(error), WAIT_FOR_BUCKET))
     names = ", ".join(sorted({name for name, _ in places}))
-    return together(Check.BUCKET, problems, BUCKETS_ARE_FINE.format(names=names) if places else NO_BUCKETS)
+    fine = BUCKETS_ARE_FINE.format(names=names) if places else NO_BUCKETS
+    also = QUEUES_ARE_FINE.format(queues=", ".join(queues)) if queues else ""
+    return together(Check.BUCKET, problems, fine + also)
+
+
+def _read_queue(aws: Aws, queue: str) -> None:
+    """Ask for a message, with the permission that the bot has anyway; it stays visible for whoever listens."""
+    with explained(QUEUE.format(queue=queue)):
+        aws.sqs(queue).receive_message(QueueUrl=queue, WaitTimeSeconds=0, VisibilityTimeout=0, MaxNumberOfMessages=1)
 
 
 async def check_jenkins(config: Config, settings: Settings, http: aiohttp.ClientSession) -> Finding:

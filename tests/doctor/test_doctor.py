@@ -11,6 +11,7 @@ import pytest
 
 from bot.cli_doctor import examine, line_of
 from bot.config import load_config
+from bot.doctor.findings import Check
 from bot.engine.service import Engine
 from bot.registration import EVENTS, PERMISSIONS
 from bot.settings import Settings
@@ -183,6 +184,16 @@ def no_bucket(clinic: Clinic) -> None:
     config.write_text(config.read_text().replace("device-results", "no-such-results"))
 
 
+def listen_to(clinic: Clinic, queue: str) -> None:
+    """Let app.yaml name a queue."""
+    config = clinic.folder / "app.yaml"
+    config.write_text(config.read_text().replace("bucket: device-results", f'bucket: device-results, queue: "{queue}"'))
+
+
+def no_queue(clinic: Clinic) -> None:
+    listen_to(clinic, f"{clinic.bucket.url}/123456789012/no-such-queue")
+
+
 def wrong_jenkins_token(clinic: Clinic) -> None:
     clinic.env["JENKINS_TOKEN"] = "wrong"
 
@@ -224,6 +235,7 @@ FAULTS: list[tuple[Callable[[Clinic], None], str, str, str]] = [
     (github_away, "app", "GitHub cannot be asked: GET /app: GitHub answered 502", "check GITHUB_API_URL"),
     (database_away, "database", "", "correct DATABASE_URL"),
     (no_bucket, "bucket", "bucket no-such-results does not exist", "docs/labs.md"),
+    (no_queue, "bucket", "/123456789012/no-such-queue does not exist", "docs/labs.md"),
     (wrong_jenkins_token, "jenkins", "does not let JENKINS_USER in (401)", "JENKINS_TOKEN to a valid API token"),
     (no_jenkins_user, "jenkins", "JENKINS_USER and JENKINS_TOKEN are not set", "set them to a Jenkins user"),
     (no_jenkins_there, "jenkins", "http://127.0.0.1:9 does not answer", "check the address in app.yaml"),
@@ -240,6 +252,18 @@ async def test_a_fault_is_one_line_with_its_remedy(
     said, _, to_do = failures[check].partition(". Remedy: ")
     assert text in said
     assert remedy in to_do
+
+
+async def test_a_queue_is_read_without_taking_anything_from_who_listens(clinic: Clinic) -> None:
+    queue = clinic.bucket.create_queue("device-results", "arrivals")
+    sqs = clinic.bucket.client("sqs")
+    sqs.send_message(QueueUrl=queue, MessageBody="{}")
+    listen_to(clinic, queue)
+    config = load_config(clinic.folder / "app.yaml")
+    findings = {one.check: one for one in await examine(config, Settings.from_environment(clinic.env))}
+    assert findings[Check.BUCKET].text == f"device-results can be listed; {queue} can be read"
+    assert findings[Check.BUCKET].ok
+    assert len(sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=0)["Messages"]) == 1
 
 
 async def test_a_secret_that_does_not_fit_shows_in_the_newest_delivery(clinic: Clinic) -> None:
