@@ -183,6 +183,32 @@ async def test_a_branch_that_has_diverged_is_left_alone_and_told_of_once(place: 
     assert (await place.told())["trouble"] == ""
 
 
+@pytest.mark.parametrize("made", [False, True])
+async def test_a_night_across_a_change_of_workflows_names_the_permission_that_it_needs(
+    place: NightTown, made: bool
+) -> None:
+    """GitHub says "Resource not accessible by integration", which names nothing."""
+    first = None
+    if made:
+        first = place.push()
+        await place.night()
+    sha = place.town.repo.push("main", {".github/workflows/ci.yml": "on: push"}, by="hubot").sha
+    await place.night()
+    assert place.head == first
+    (issue,) = place.issues
+    needed = (
+        "The branch nightly cannot be moved: GitHub does not let me: this changes files in `.github/workflows`, for "
+        "which the App needs the permissions *Contents: write* and *Workflows: write*."
+    ).casefold()
+    assert needed in (issue.body or "").casefold()
+    assert "*Workflows: write*" in (await place.told())["trouble"]
+    assert "*Workflows: write*" in (await place.runs())[0].reason
+    place.town.app.permissions["workflows"] = "write"
+    place.town.github.tokens.expire_all()
+    await place.hour()
+    assert (place.head, issue.state) == (sha, "closed")
+
+
 async def test_an_issue_that_a_person_closes_stays_closed_until_the_trouble_is_over_and_back(place: NightTown) -> None:
     place.push()
     await place.night()
