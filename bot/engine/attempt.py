@@ -128,14 +128,14 @@ class Attempt:
         seconds = next_try(error, tries, now)
         told = self.told(error)
         after = tries.after(error, now)
-        if tries.away_since and not after.away_since:
-            await release_waiting(connector)
         outcome = RETRYING if seconds is not None else _final(error)
         if seconds is None:
             await self.answer(told)
         shown = AWAY if seconds is not None and isinstance(error, Away) else outcome
         note = Note(outcome=shown, text=describe(error), told=told, tries=after, writes=self.writes.state)
         await write_note(connector, id_of(self.job), note)
+        if tries.away_since and not after.away_since:
+            await release_waiting(connector)
         self._log(error, seconds)
         self.watch(outcome, time.monotonic() - began)
         if seconds is not None:

@@ -6,15 +6,18 @@ from typing import LiteralString
 
 import structlog
 from procrastinate.connector import BaseAsyncConnector
+from procrastinate.exceptions import ConnectorException
 
-# Of the jobs that wait, which an index holds, those whose note says so; a note is found by its job.
+# Of the jobs that wait, which an index holds, those whose note says so. PostgreSQL would turn EXISTS into a join, and
+# read all notes for it, as almost none says so; so a subquery finds each note by its job.
 RELEASE: LiteralString = """
 UPDATE procrastinate_jobs SET scheduled_at = NULL
  WHERE status = 'todo' AND scheduled_at IS NOT NULL
-   AND EXISTS (SELECT 1 FROM nightjar_notes AS note
-                WHERE note.job_id = procrastinate_jobs.id AND note.outcome = 'away')
+   AND (SELECT note.outcome FROM nightjar_notes AS note WHERE note.job_id = procrastinate_jobs.id) = 'away'
 RETURNING id
 """
+
+NOT_RELEASED = "jobs that wait for an answer could not be released; each is tried again after its own pause"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -22,8 +25,13 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 async def release_waiting(connector: BaseAsyncConnector) -> None:
     """Let every job that waits for an answer be tried now, in all processes, instead of after its own pause.
 
-    A job whose service is still away waits again. How fast the others go is the governor's affair.
+    A job whose service is still away waits again. How fast the others go is the governor's affair. An error of the
+    database is logged and not raised: the job that calls has ended, and must not run again for the sake of others.
     """
-    released = await connector.execute_query_all_async(RELEASE)
+    try:
+        released = await connector.execute_query_all_async(RELEASE)
+    except ConnectorException as error:
+        log.warning(NOT_RELEASED, error=str(error))
+        return
     if released:
         log.info("jobs that waited for an answer go on", jobs=len(released))

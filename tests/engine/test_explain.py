@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from bot.engine.journal import DERIVED
+from bot.engine.outage import release_waiting
 from bot.engine.service import Engine
 from tests.engine.filled import (
     EXPLAINING,
@@ -41,7 +42,7 @@ NO_TABLES = ("json_each", "CONSTANT ROW", "(subquery", "CTE")
 
 
 async def everything_that_a_delivery_causes(engine: Engine) -> None:
-    """Accept, route, plan, apply, fail, retry, close, and replay; and all of it once more, for a GUID that is known."""
+    """Accept, route, plan, apply, fail, retry, release, close, and replay; and once more, for a GUID that is known."""
     handlers = {
         "slow-tests": writes("comment", "status", closing=True),
         "rerun": {"effects": [{"target": "run", "errors": ["again:0.01"]}], "closing": True},
@@ -53,6 +54,7 @@ async def everything_that_a_delivery_causes(engine: Engine) -> None:
     assert not await engine.accept("guid-1", "issue_comment", text, LOCK)
     assert await engine.accept("guid-2", "push", body({}), LOCK)
     await settled(engine, "guid-2")
+    await release_waiting(engine.database.connector)
     await engine.replay("guid-1")
     await engine.replay("guid-2")
     assert await engine.journal.known(["guid-1", "guid-3"]) == {"guid-1"}
