@@ -20,6 +20,8 @@ from bot.engine.sqlite_schema import VERSIONS
 
 COMPANIONS = ("-wal", "-shm", "-journal")
 """Files that SQLite keeps beside a database; what they hold belongs to that one database."""
+OLD = ".old"
+"""Ending of the companions of a database that is being replaced."""
 
 USE_PG_DUMP = (
     "{command} is for the SQLite file; DATABASE_URL names {name}: use PostgreSQL's own tools, "
@@ -31,6 +33,7 @@ NOT_READ = "{path} cannot be read as a SQLite database: {error}"
 NOT_OURS = "{path} is a SQLite database, but not one of Nightjar's"
 DAMAGED = "{path} is damaged: {found}; nothing was changed"
 NOT_COPIED = "{source} could not be copied to {target}: {error}; {target} is as it was"
+NOT_SYNCED = "{target} was replaced by {source}, but may not survive a power cut: {error}; run this command again"
 
 
 def back_up(database: Database, target: Path) -> int:
@@ -52,9 +55,9 @@ def back_up(database: Database, target: Path) -> int:
 def restore(database: Database, source: Path) -> None:
     """Put a backup in the place of the database, which need not be there.
 
-    It is copied and checked first; then the log of the old database is removed and the copy moved into its place in one
-    step. Raises DatabaseError if a server works on the database, or if the backup cannot be used; the database is then
-    as it was.
+    It is copied and checked first; then the copy is moved into the place of the old database, whose log is removed.
+    Raises DatabaseError if a server works on the database, or if the backup cannot be used; the database is then as it
+    was.
     """
     path = _file_of(database, "nightjar restore")
     if not source.is_file():
@@ -64,9 +67,6 @@ def restore(database: Database, source: Path) -> None:
     with database.sole(), _written_aside(source, path) as aside:
         _copy(source, aside)
         _check(aside, shown=source)
-        # First the log: the new file beside the old log would be damaged by it. A crash before the move leaves the old
-        # database as of its last checkpoint, and this command to be run again.
-        _remove_companions(path)
 
 
 def _file_of(database: Database, command: str) -> Path:
@@ -85,14 +85,40 @@ def _written_aside(source: Path, target: Path) -> Generator[Path]:
         yield aside
         _like(aside, target)
         _sync(aside)
-        aside.replace(target)
-        _sync(target.parent)
+        _replace(aside, target)
     except (OSError, sqlite3.Error) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise DatabaseError(NOT_COPIED.format(source=source, target=target, error=reason)) from None
+        raise DatabaseError(NOT_COPIED.format(source=source, target=target, error=_reason(error))) from None
     finally:
         aside.unlink(missing_ok=True)
         _remove_companions(aside)
+    try:
+        _remove_companions(target, OLD)
+        _sync(target.parent)
+    except OSError as error:
+        raise DatabaseError(NOT_SYNCED.format(source=source, target=target, error=_reason(error))) from None
+
+
+def _replace(new: Path, target: Path) -> None:
+    """Move a file into the place of a database, whose companions are renamed first: they would damage the new file.
+
+    If that fails, they are put back. A crash before the last step leaves the old database as of its last checkpoint,
+    and the command to be run again.
+    """
+    renamed: list[tuple[Path, Path]] = []
+    try:
+        for ending in COMPANIONS:
+            companion, old = (target.with_name(target.name + ending + more) for more in ("", OLD))
+            if companion.exists():
+                renamed.append((companion, companion.rename(old)))
+        new.replace(target)
+    except OSError:
+        for companion, old in renamed:
+            old.rename(companion)
+        raise
+
+
+def _reason(error: OSError | sqlite3.Error) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -131,9 +157,9 @@ def _check(copy: Path, *, shown: Path) -> None:
             raise DatabaseError(f"{shown}: " + TOO_NEW.format(found=version, known=len(VERSIONS)))
 
 
-def _remove_companions(path: Path) -> None:
+def _remove_companions(path: Path, more: str = "") -> None:
     for ending in COMPANIONS:
-        path.with_name(path.name + ending).unlink(missing_ok=True)
+        path.with_name(path.name + ending + more).unlink(missing_ok=True)
 
 
 def _like(new: Path, old: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import itertools
 import os
 import shutil
 import signal
@@ -226,6 +228,57 @@ def test_restore_refuses_what_cannot_be_used_and_changes_nothing(
         restore(Database(sqlite_url), saved)
     assert kept(sqlite_url) == {"before", "after"}
     assert list(path.parent.glob("*.new")) == []
+
+
+def fails_at(monkeypatch: pytest.MonkeyPatch, name: str, call: int) -> None:
+    """Have one call of a function of `os` fail as on a broken disk."""
+    whole, calls = getattr(os, name), itertools.count(1)
+
+    def broken(*arguments: object) -> object:
+        if next(calls) == call:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return whole(*arguments)
+
+    monkeypatch.setattr(os, name, broken)
+
+
+@pytest.mark.parametrize(("name", "call"), [("fsync", 1), ("replace", 1), ("rename", 1), ("rename", 2)])
+def test_restore_that_fails_halfway_leaves_the_database_with_its_log(
+    sqlite_url: str, path: Path, saved: Path, monkeypatch: pytest.MonkeyPatch, name: str, call: int
+) -> None:
+    keep(sqlite_url, "before")
+    back_up(Database(sqlite_url), saved)
+    crash(sqlite_url, "logged")
+    with monkeypatch.context() as broken:
+        fails_at(broken, name, call)
+        with pytest.raises(DatabaseError, match=r"Input/output error; .*nightjar\.db is as it was"):
+            restore(Database(sqlite_url), saved)
+    assert kept(sqlite_url) == {"before", "logged"}
+
+
+def test_restore_that_is_done_but_may_not_survive_a_power_cut_says_so(
+    sqlite_url: str, path: Path, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(sqlite_url, "before")
+    back_up(Database(sqlite_url), saved)
+    keep(sqlite_url, "after")
+    with monkeypatch.context() as broken:
+        fails_at(broken, "fsync", 2)
+        with pytest.raises(DatabaseError, match=r"nightjar\.db was replaced .* Input/output error"):
+            restore(Database(sqlite_url), saved)
+    assert kept(sqlite_url) == {"before"}
+
+
+def test_a_backup_is_not_damaged_by_the_log_of_the_file_that_it_replaces(
+    sqlite_url: str, path: Path, saved: Path
+) -> None:
+    crash(sqlite_url, "logged")
+    for ending in ("", "-wal"):
+        shutil.copy(f"{path}{ending}", f"{saved}{ending}")
+    keep(sqlite_url, "later", 300)
+    back_up(Database(sqlite_url), saved)
+    assert companions(saved) == []
+    assert kept(f"sqlite:///{saved}") == {"logged", "later"}
 
 
 def test_backup_of_what_is_not_there_or_onto_itself_is_refused(sqlite_url: str, path: Path, saved: Path) -> None:
