@@ -95,9 +95,10 @@ class GitHubApp:
         self._credentials = AppCredentials(AppKey(str(app_id), private_key, self._wire.clock))
         self._tokens = InstallationTokens(self._mint, timing)
         self._installations: TTLCache[str, int] = TTLCache(MAX_REPOSITORIES, INSTALLATION_KEPT, timer=timing.clock)
-        self._lookups: SingleFlight[str, int] = SingleFlight()
+        self._lookups: SingleFlight[tuple[str, int], int] = SingleFlight()
         self._ids: TTLCache[str, int] = TTLCache(MAX_REPOSITORIES, ID_KEPT, timer=timing.clock)
-        self._id_lookups: SingleFlight[str, int] = SingleFlight()
+        self._id_lookups: SingleFlight[tuple[str, int], int] = SingleFlight()
+        self._forgets = 0
         self._identity: AppIdentity | None = None
         self._identifying: SingleFlight[None, AppIdentity] = SingleFlight()
 
@@ -139,17 +140,20 @@ class GitHubApp:
         installation, name = await self.installation_for(repository), repository.lower()
         known = self._ids.get(name)
         if known is None:
-            known = await self._id_lookups.do(name, lambda: self._look_up_id(installation, repository))
+            known = await self._id_lookups.do((name, self._forgets), lambda: self._look_up_id(installation, repository))
         return Place(installation, known)
 
     async def installation_for(self, repository: str) -> int:
         """Return the number of the installation on `owner/name`, kept ten minutes; raise `NotInstalled` without one."""
         name = repository.lower()
         kept = self._installations.get(name)
-        return kept if kept is not None else await self._lookups.do(name, lambda: self._look_up(repository))
+        if kept is not None:
+            return kept
+        return await self._lookups.do((name, self._forgets), lambda: self._look_up(repository))
 
     def forget(self, installation: int) -> None:
         """Forget what an installation granted: its repositories, its permissions or its state have changed."""
+        self._forgets += 1
         self._tokens.forget(installation)
         for name in [name for name, number in self._installations.items() if number == installation]:
             del self._installations[name]
@@ -215,6 +219,7 @@ class GitHubApp:
 
     async def _look_up(self, repository: str) -> int:
         owner, _, name = repository.partition("/")
+        forgets = self._forgets
         try:
             found = await self.as_app().getitem("/repos/{owner}/{repo}/installation", {"owner": owner, "repo": name})
         except BadRequest as error:
@@ -223,12 +228,14 @@ class GitHubApp:
             await self.read_app()
             raise NotInstalled(NOT_ON.format(repository=repository)) from None
         number = Payload(found, "installation").integer("id")
-        self._installations[repository.lower()] = number
+        if forgets == self._forgets:  # else GitHub may have answered before the change
+            self._installations[repository.lower()] = number
         return number
 
     async def _look_up_id(self, installation: int, repository: str) -> int:
         """Find a repository's id. The token that GitHub makes for its name tells it, and is kept for what follows."""
         where = {"repositories": [repository.partition("/")[2]]}
+        changes, forgets = self._tokens.changes(installation), self._forgets
         try:
             made = await self._request_token(installation, where, READING)
         except NotInstalled:
@@ -236,8 +243,9 @@ class GitHubApp:
             found = await self._id_of(installation, repository)
         else:
             found = next(made.items("repositories")).integer("id")
-            self._tokens.keep(TokenKey(installation, found, READING), _token(made, self.clock))
-        self._ids[repository.lower()] = found
+            self._tokens.keep(TokenKey(installation, found, READING), _token(made, self.clock), changes)
+        if forgets == self._forgets:
+            self._ids[repository.lower()] = found
         return found
 
     async def _id_of(self, installation: int, repository: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -153,21 +154,30 @@ class InstallationTokens:
         self._tokens: TLRUCache[TokenKey, _Kept] = TLRUCache(
             MAX_TOKENS, ttu=lambda _, kept, now: now + kept.token.usable, timer=timing.clock
         )
-        self._flights: SingleFlight[TokenKey, Token] = SingleFlight()
+        self._flights: SingleFlight[tuple[TokenKey, int], Token] = SingleFlight()
+        self._changes: Counter[int] = Counter()
 
     async def get(self, key: TokenKey) -> Token:
         """Return a token that has time left."""
         kept = self._tokens.get(key)
-        return kept.token if kept else await self._flights.do(key, lambda: self._fresh(key))
+        if kept:
+            return kept.token
+        changes = self.changes(key.installation)
+        return await self._flights.do((key, changes), lambda: self._fresh(key, changes))
 
-    async def _fresh(self, key: TokenKey) -> Token:
+    async def _fresh(self, key: TokenKey, changes: int) -> Token:
         token = await self._mint(key)
-        self.keep(key, token)
+        self.keep(key, token, changes)
         return token
 
-    def keep(self, key: TokenKey, token: Token) -> None:
-        """Keep a token that was made elsewhere."""
-        self._tokens[key] = _Kept(token, self._clock())
+    def changes(self, installation: int) -> int:
+        """Return how often the tokens of an installation were forgotten: for `keep`, before one is made."""
+        return self._changes[installation]
+
+    def keep(self, key: TokenKey, token: Token, changes: int) -> None:
+        """Keep a token, unless what the installation grants has changed since it was asked for."""
+        if changes == self.changes(key.installation):
+            self._tokens[key] = _Kept(token, self._clock())
 
     def drop(self, key: TokenKey, value: str) -> None:
         """Forget a token that GitHub no longer takes, unless a newer one has already replaced it."""
@@ -190,7 +200,8 @@ class InstallationTokens:
         return True
 
     def forget(self, installation: int) -> None:
-        """Forget all tokens of an installation: what it grants has changed."""
+        """Forget all tokens of an installation, and those that are being made: what it grants has changed."""
+        self._changes[installation] += 1
         for key in [key for key in self._tokens if key.installation == installation]:
             del self._tokens[key]
 

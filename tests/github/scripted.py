@@ -17,7 +17,10 @@ TOKEN_PREFIX = "ghs_secret_"
 
 @dataclass(frozen=True)
 class Say:
-    """One answer. `drop`: the connection breaks after the request arrived; `hang`: no answer ever comes."""
+    """One answer. `drop`: the connection breaks after the request arrived; `hang`: no answer ever comes.
+
+    With `after`, it is given once that is set.
+    """
 
     status: int = 200
     body: Any = None
@@ -25,6 +28,7 @@ class Say:
     raw: bytes | None = None
     drop: bool = False
     hang: bool = False
+    after: asyncio.Event | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,8 @@ class ScriptedGitHub:
         say = answers.popleft() if len(answers) > 1 else answers[0]
         if say.hang:
             await self._over.wait()
+        if say.after is not None:
+            await say.after.wait()
         if say.drop:
             assert request.transport is not None
             request.transport.abort()

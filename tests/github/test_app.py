@@ -11,6 +11,7 @@ from bot.github.errors import AppRefused, NotInstalled
 from tests.github.scripted import TOKEN_PREFIX, Say, ScriptedGitHub
 from tests.github.support import INSTALLATION, client_of, refused
 from tests.github.virtual import JumpingTime
+from tests.waiting import until
 
 WHERE = "/repos/octocat/compiler/installation"
 
@@ -49,6 +50,22 @@ async def test_the_installation_of_a_repository_is_asked_once_in_ten_minutes(
     jumping.now += 601
     await scripted_app.installation_for("octocat/compiler")
     assert len(scripted.asked) == 2
+
+
+async def test_an_installation_that_was_asked_for_before_it_changed_is_not_kept(
+    scripted: ScriptedGitHub, scripted_app: GitHubApp
+) -> None:
+    late = asyncio.Event()
+    scripted.will("GET", WHERE, Say(body={"id": 42}, after=late), Say(body={"id": 43}))
+    before = asyncio.ensure_future(scripted_app.installation_for("octocat/compiler"))
+    await until(lambda: scripted.asked)
+    scripted_app.forget(42)
+    after = asyncio.ensure_future(scripted_app.installation_for("octocat/compiler"))
+    await until(lambda: len(scripted.asked) == 2, deadline=10)
+    assert await after == 43
+    late.set()
+    assert await before == 42
+    assert await scripted_app.installation_for("octocat/compiler") == 43
 
 
 async def test_a_repository_without_the_app_is_named(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:

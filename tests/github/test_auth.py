@@ -21,6 +21,7 @@ from bot.github.errors import AppRefused, NotInstalled, RateLimited, is_refusal,
 from tests.github.scripted import TOKEN_PREFIX, Say, ScriptedGitHub
 from tests.github.support import APP_ID, INSTALLATION, Apps, client_of, pem, private_key, refused
 from tests.github.virtual import JumpingTime
+from tests.waiting import until
 
 TOKENS = f"/app/installations/{INSTALLATION}/access_tokens"
 
@@ -122,6 +123,41 @@ async def test_a_late_401_of_an_old_token_does_not_cost_the_new_one(jumping: Jum
     tokens.drop(key, "ghs_1")
     assert (await tokens.get(key)).value == "ghs_2"
     assert "ghs" not in repr(await tokens.get(key))
+
+
+async def test_a_token_that_was_asked_for_before_the_permissions_changed_is_not_kept(jumping: JumpingTime) -> None:
+    answers: list[asyncio.Future[Token]] = []
+
+    async def mint(_: TokenKey) -> Token:
+        answers.append(asyncio.get_running_loop().create_future())
+        return await answers[-1]
+
+    tokens, key = InstallationTokens(mint, jumping.timing()), TokenKey(INSTALLATION, 1, READING)
+    before = asyncio.ensure_future(tokens.get(key))
+    await until(lambda: len(answers) == 1)
+    tokens.forget(INSTALLATION)
+    after = asyncio.ensure_future(tokens.get(key))
+    await until(lambda: len(answers) == 2)
+    answers[1].set_result(Token("ghs_after", lifetime=3600))
+    assert (await after).value == "ghs_after"
+    answers[0].set_result(Token("ghs_before", lifetime=3600))
+    assert (await before).value == "ghs_before"
+    assert (await tokens.get(key)).value == "ghs_after"
+
+
+async def test_a_change_of_one_installation_leaves_the_tokens_of_another(jumping: JumpingTime) -> None:
+    made: list[int] = []
+
+    async def mint(key: TokenKey) -> Token:
+        made.append(key.installation)
+        tokens.forget(2)
+        return Token(f"ghs_{len(made)}", lifetime=3600)
+
+    tokens = InstallationTokens(mint, jumping.timing())
+    for _ in range(2):
+        for installation in (1, 2):
+            await tokens.get(TokenKey(installation, 1, READING))
+    assert made == [1, 2, 2]
 
 
 async def test_a_rejected_jwt_is_not_tried_again(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
