@@ -75,16 +75,17 @@ class Pool:
         Raises `OverLimit` with the limit in its text; what the function raises where that is a class of ours without a
         constructor of its own; `TryAgain` while too many wait; `Fault` with a traceback for anything else.
         """
-        question = await asyncio.to_thread(pickle.dumps, (function, arguments), pickle.HIGHEST_PROTOCOL)
-        if len(question) > MAX_QUESTION_BYTES:
-            raise OverLimit(QUESTION.format(act=limits.act, mib=MAX_QUESTION_BYTES // MIB))
-        for file in files:
-            file.flush()
         if not self.waiting:
             self._progress = self.clock()
         await self._turns.take(owner)
         slot = self._idle.pop()
         try:
+            # Not before: each of those that wait would hold its arguments twice.
+            question = await asyncio.to_thread(pickle.dumps, (function, arguments), pickle.HIGHEST_PROTOCOL)
+            if len(question) > MAX_QUESTION_BYTES:
+                raise OverLimit(QUESTION.format(act=limits.act, mib=MAX_QUESTION_BYTES // MIB))
+            for file in files:
+                file.flush()
             answer = await self._ask(slot, limits, question, files)
         finally:
             self._idle.append(slot)

@@ -56,7 +56,16 @@ class Turns:
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self.give_back(owner)  # the place came at the same moment
+            else:
+                self._leave(owner, turn)
             raise
+
+    def _leave(self, owner: Owner, turn: asyncio.Future[None]) -> None:
+        """Forget one who gave up, who would count among those that wait until a place is free."""
+        queue = self._waiting.get(owner.repository, OrderedDict()).get(owner.part, deque())
+        if turn in queue:
+            queue.remove(turn)
+            self._tidy(owner.repository, owner.part)
 
     def give_back(self, owner: Owner) -> None:
         """Return a place."""

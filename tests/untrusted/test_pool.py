@@ -153,6 +153,45 @@ async def test_the_queue_is_bounded_and_a_job_without_a_place_comes_back_later(p
     await asyncio.gather(running, *waiting, return_exceptions=True)
 
 
+class Question:
+    """An argument that notes when it is turned into bytes."""
+
+    def __init__(self, log: list[str], name: str) -> None:
+        self._log, self._name = log, name
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        self._log.append(self._name)
+        return str, (self._name,)
+
+
+async def test_a_question_is_turned_into_bytes_only_when_it_has_a_place() -> None:
+    """A report of many megabytes is there once, however many wait."""
+    pool, log = Pool(1), list[str]()
+    running = asyncio.create_task(pool.run(ME, ENOUGH, hostile.sleep))
+    await until(lambda: bool(pool.pids))
+    waiting = [
+        asyncio.create_task(pool.run(ME, ENOUGH, hostile.lengths, Question(log, str(n))))
+        for n in range(MOST_WAITING_OF_OWNER)
+    ]
+    await until(lambda: _is_full(pool))
+    with pytest.raises(TryAgain):
+        await pool.run(ME, ENOUGH, hostile.add, Question(log, "refused"), 1)
+    assert log == []
+    for task in (running, *waiting):
+        task.cancel()
+    await asyncio.gather(running, *waiting, return_exceptions=True)
+    pool.close()
+
+
+async def test_a_question_that_is_too_large_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bot.untrusted.pool.MAX_QUESTION_BYTES", 1000)
+    pool = Pool(1)
+    for _ in range(2):
+        with pytest.raises(OverLimit, match="MiB"):
+            await pool.run(ME, ENOUGH, hostile.lengths, bytes(1000))
+    pool.close()
+
+
 def _is_full(pool: Pool) -> bool:
     try:
         pool.check(ME)

@@ -1,0 +1,62 @@
+"""Who waits for a place, and who no longer does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bot.errors import TryAgain
+from bot.untrusted.limits import MOST_WAITING_OF_OWNER
+from bot.untrusted.queue import Owner, Turns
+
+ME, OTHER = Owner("octocat/compiler", "1"), Owner("octocat/compiler", "2")
+
+
+async def full(turns: Turns) -> list[asyncio.Task[None]]:
+    """Let as many wait as one owner may have waiting."""
+    tasks = [asyncio.create_task(turns.take(ME)) for _ in range(MOST_WAITING_OF_OWNER)]
+    await asyncio.sleep(0)
+    with pytest.raises(TryAgain):
+        turns.check(ME)
+    return tasks
+
+
+async def test_who_gives_up_waiting_makes_room_for_others_at_once() -> None:
+    turns = Turns(1)
+    await turns.take(ME)
+    tasks = await full(turns)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert turns.waiting == 0
+    turns.check(ME)
+
+
+async def test_who_gives_up_in_the_middle_of_a_queue_leaves_the_others_in_their_order() -> None:
+    turns, order = Turns(1), list[int]()
+    await turns.take(ME)
+
+    async def take(number: int) -> None:
+        await turns.take(ME)
+        order.append(number)
+        turns.give_back(ME)
+
+    tasks = [asyncio.create_task(take(number)) for number in range(3)]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    turns.give_back(ME)
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert order == [0, 2]
+    assert turns.waiting == 0
+
+
+async def test_who_is_given_a_place_at_the_moment_of_giving_up_returns_it() -> None:
+    turns = Turns(1)
+    await turns.take(ME)
+    late = asyncio.create_task(turns.take(OTHER))
+    await asyncio.sleep(0)
+    turns.give_back(ME)
+    late.cancel()
+    await asyncio.gather(late, return_exceptions=True)
+    await asyncio.wait_for(turns.take(ME), 20)
