@@ -3,6 +3,7 @@
 A connection costs a descriptor, which the database and GitHub need too, and memory. Where all places are taken, a
 newcomer gets the place of the connection that is least likely to be missed: one that has never sent a whole request,
 else the one that has been idle for the longest. Only where every connection is being answered is the newcomer refused.
+A request whose body still arrives is not being answered yet: anybody can send headers and let the rest wait.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import structlog
-from aiohttp import web
+from aiohttp import StreamReader, web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Middleware
 
@@ -51,16 +52,24 @@ def connections_allowed(most: int) -> int:
 
 @dataclass(slots=True)
 class _Place:
-    """What is known of an open connection; `since` is when it was opened, or when `busy` last changed."""
+    """What is known of an open connection; `since` is when it was opened, or when its last request came or ended.
+
+    `body` is that of the request that is being handled.
+    """
 
     since: float
-    busy: bool = False
+    body: StreamReader | None = None
     served: bool = False
+
+    @property
+    def busy(self) -> bool:
+        """Return whether a request that is here as a whole is being answered."""
+        return self.body is not None and self.body.is_eof()
 
     @property
     def patience(self) -> float:
         """Return for how many seconds it may stay as it is."""
-        if self.busy:
+        if self.body is not None:
             return ANSWER_SECONDS
         return IDLE_SECONDS if self.served else HEAD_SECONDS
 
@@ -99,6 +108,11 @@ class Connections:
         """Return how many connections have a place."""
         return sum(not one.is_closing() for one in self._places)
 
+    @property
+    def busy(self) -> int:
+        """Return how many connections are being answered."""
+        return sum(place.busy for one, place in self._places.items() if not one.is_closing())
+
     def sweep(self) -> None:
         """Close what has stayed as it is for too long: silent newcomers, idle ones, and those that do not read."""
         now = self._clock()
@@ -123,12 +137,12 @@ class Connections:
             place = self._places.get(request.transport) if request.transport is not None else None
             if place is None:
                 return await handler(request)
-            place.busy, place.since = True, self._clock()
+            place.body, place.since = request.content, self._clock()
             try:
                 return await handler(request)
             finally:
                 # The answer is written afterwards: who does not read it is idle.
-                place.busy, place.served, place.since = False, True, self._clock()
+                place.body, place.served, place.since = None, True, self._clock()
 
         return noting
 

@@ -29,12 +29,13 @@ from tests.web.process import answer_to, serving
 
 REQUEST = b"GET /quick HTTP/1.1\r\nHost: bot\r\n\r\n"
 SLOW = b"GET /slow HTTP/1.1\r\nHost: bot\r\n\r\n"
+HEAD = b"POST /body HTTP/1.1\r\nHost: bot\r\nContent-Length: 4\r\n\r\n"
 MOST = 4
 
 
 @dataclass
 class Place:
-    """A server with few places; `/slow` answers once `go` is set, and `/quick` at once."""
+    """A server with few places; `/slow` and `/body`, which is read, answer once `go` is set, and `/quick` at once."""
 
     port: int
     connections: Connections
@@ -50,7 +51,7 @@ class Place:
         self.open.append(writer)
         count = len(self.asked)
         writer.write(sent)
-        if sent == SLOW:
+        if sent == SLOW or sent.startswith(HEAD):
             await until(lambda: len(self.asked) > count)
         return reader
 
@@ -78,6 +79,13 @@ async def place() -> AsyncIterator[Place]:
         await go.wait()
         return web.Response(text="slow")
 
+    async def body(request: web.Request) -> web.Response:
+        asked.append("body")
+        await request.read()
+        await go.wait()
+        return web.Response(text="body")
+
+    app.router.add_post("/body", body)
     app.router.add_get("/quick", quick)
     app.router.add_get("/slow", slow)
     runner = create_runner(app)
@@ -123,9 +131,38 @@ async def test_where_every_connection_is_being_answered_a_newcomer_is_told_to_co
     assert (await answer_to(await place.connect(REQUEST)))[0] == 200
 
 
+async def test_bodies_that_do_not_arrive_keep_nobody_out(place: Place) -> None:
+    arriving = []
+    for _ in range(MOST):
+        arriving.append(await place.connect(HEAD + b"{"))
+        place.clock[0] += 1
+    newcomer = await place.connect(HEAD + b"{}{}")
+    await closed(arriving[0])
+    place.go.set()
+    assert (await answer_to(newcomer))[0] == 200
+
+
+@pytest.mark.parametrize("pieces", [(b"{}{}",), (b"{", b"}{}")])
+async def test_one_whose_body_is_whole_is_being_answered(place: Place, pieces: tuple[bytes, ...]) -> None:
+    first = [await place.connect(HEAD + pieces[0]) for _ in range(MOST)]
+    for piece in pieces[1:]:
+        for writer in place.open:
+            writer.write(piece)
+    await until(lambda: place.connections.busy == MOST)
+    assert (await (await place.connect(REQUEST)).readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 503 ")
+    place.go.set()
+    assert [(await answer_to(one))[0] for one in first] == [200] * MOST
+
+
 @pytest.mark.parametrize(
     ("sent", "seconds"),
-    [(b"", HEAD_SECONDS), (b"GET /qui", HEAD_SECONDS), (REQUEST, IDLE_SECONDS), (SLOW, ANSWER_SECONDS)],
+    [
+        (b"", HEAD_SECONDS),
+        (b"GET /qui", HEAD_SECONDS),
+        (REQUEST, IDLE_SECONDS),
+        (SLOW, ANSWER_SECONDS),
+        (HEAD, ANSWER_SECONDS),
+    ],
 )
 async def test_what_stays_as_it_is_for_too_long_is_closed(place: Place, sent: bytes, seconds: float) -> None:
     reader = await place.connect(sent)
