@@ -41,20 +41,19 @@ async def measure(options: Options) -> list[Row]:
 
 
 async def _work(url: str, place: Path, *, pulls: int, each: int) -> Row:
-    world = World(place)
-    guids = [f"{number}-{pull}" for number in range(each) for pull in range(pulls)]
-    async with opened(url) as outside:
-        for guid in guids:
-            await outside.accept(guid, "issue_comment", body({"a": writes("x")}), f"pr:1#{guid.partition('-')[2]}")
-    async with running(url, world, pace=Pace()) as engine:
-        began = time.perf_counter()
-        await until(partial(_drained, engine), deadline=DRAINED_WITHIN)
-        took = time.perf_counter() - began
-        await settled(engine, guids[-1])
-    starts: dict[str, list[float]] = {}
-    for what, at, _ in world.moments(""):
-        starts.setdefault(what.split()[1].partition("-")[2], []).append(at)
-    world.close()
+    with contextlib.closing(World(place)) as world:
+        guids = [f"{number}-{pull}" for number in range(each) for pull in range(pulls)]
+        async with opened(url) as outside:
+            for guid in guids:
+                await outside.accept(guid, "issue_comment", body({"a": writes("x")}), f"pr:1#{guid.partition('-')[2]}")
+        async with running(url, world, pace=Pace()) as engine:
+            began = time.perf_counter()
+            await until(partial(_drained, engine), deadline=DRAINED_WITHIN)
+            took = time.perf_counter() - began
+            await settled(engine, guids[-1])
+        starts: dict[str, list[float]] = {}
+        for what, at, _ in world.moments(""):
+            starts.setdefault(what.split()[1].partition("-")[2], []).append(at)
     gaps = [after - before for times in starts.values() for before, after in itertools.pairwise(times)]
     return {
         "jobs": len(guids) * 3,

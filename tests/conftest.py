@@ -1,8 +1,11 @@
 """Fixtures of the whole suite."""
 
+from collections.abc import Generator
+
+import pytest
 from hypothesis import settings
 
-from tests.unclosed import watch
+from tests.unclosed import all_closed, watch
 
 pytest_plugins = ["tests.postgres", "tests.bucket"]
 
@@ -11,3 +14,17 @@ settings.register_profile("any-machine", deadline=None)
 settings.load_profile("any-machine")
 
 watch()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _all_closed_in_the_end() -> Generator[None]:
+    """Fail if a fixture that several tests share leaves a SQLite connection open."""
+    with all_closed():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _all_closed() -> Generator[None]:
+    """Fail the very test that leaves a SQLite connection open."""
+    with all_closed():
+        yield

@@ -1,42 +1,75 @@
-"""A SQLite connection that nobody closes is a warning, and so a failed test, on every Python.
+"""A SQLite connection that nobody closes fails the test that opened it, at the end of that test.
 
-Python 3.13 warns by itself (https://docs.python.org/3/library/sqlite3.html#sqlite3.Connection.close), at whatever
-moment the garbage is collected; older ones say nothing.
+Python 3.13 warns by itself (https://docs.python.org/3/library/sqlite3.html#sqlite3.Connection.close), but only when the
+garbage is collected, which may be in another test; older ones say nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
 import sqlite3
 import sys
-import warnings
+from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
-UNCLOSED = "unclosed database in {connection!r}"
+UNCLOSED = "these SQLite connections are still open; close each where it is opened:\n{connections}"
+OPENED = "- opened at {place} in {test}"
+
+_HERE = Path(__file__)
+_ROOT = str(_HERE.parents[1])
+_PACKAGES = str(Path(sys.prefix))
 
 
 class Watched(sqlite3.Connection):
-    """A connection that warns as those of Python 3.13 do."""
+    """A connection that is known, with the line and the test that opened it, until it is closed."""
 
-    open = False
+    opened = ""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.open = True
+        test = os.environ.get("PYTEST_CURRENT_TEST", "no test").rpartition(" (")[0] or "no test"
+        self.opened = OPENED.format(place=_place(), test=test)
+        _open.add(self)
 
     def close(self) -> None:
         super().close()
-        self.open = False
+        _open.discard(self)
 
-    def __del__(self) -> None:
-        if self.open:
-            warnings.warn(UNCLOSED.format(connection=self), ResourceWarning, source=self, stacklevel=2)
+
+_open: set[Watched] = set()
+
+
+def _place() -> str:
+    """Return the innermost line of this repository that led to the opening."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None:
+        name = frame.f_code.co_filename
+        if name.startswith(_ROOT) and not name.startswith(_PACKAGES) and name != str(_HERE):
+            return f"{Path(name).relative_to(_ROOT)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "an unknown line"
+
+
+@contextlib.contextmanager
+def all_closed() -> Generator[None]:
+    """Raise AssertionError if a connection that is opened meanwhile is still open at the end."""
+    before = frozenset(_open)
+    yield
+    left = _open - before
+    if left:
+        # Its own test reports it; a later test must not.
+        _open.difference_update(left)
+        for connection in left:
+            with contextlib.suppress(sqlite3.Error):  # another thread's
+                sqlite3.Connection.close(connection)
+        raise AssertionError(UNCLOSED.format(connections="\n".join(sorted(each.opened for each in left))))
 
 
 def watch() -> None:
     """Have `sqlite3.connect` make such connections."""
-    if sys.version_info >= (3, 13):
-        return
     watched = functools.partial(sqlite3.connect, factory=Watched)
     for module in (sqlite3, sqlite3.dbapi2):
         setattr(module, "connect", watched)  # noqa: B010  # to mypy a function's type is not a partial's

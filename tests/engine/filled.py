@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sqlite3
@@ -72,10 +73,9 @@ EXPLAINING = {
 
 def fill_sqlite(path: Path) -> None:
     """Fill an open database's file."""
-    connection = SqliteConnector(path)._connect([])
-    connection.execute("PRAGMA synchronous = OFF")
-    connection.executescript(FILL.format(**ON_SQLITE))
-    connection.close()
+    with contextlib.closing(SqliteConnector(path)._connect([])) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.executescript(FILL.format(**ON_SQLITE))
 
 
 def fill_postgres(url: str) -> None:

@@ -88,21 +88,27 @@ async def replica(url: str, world: Path, pace: Pace, *, doomed: bool = False) ->
         limit=2**20,
         preexec_fn=end_with_parent,
     )
-    assert process.stdout is not None
-    line = (await process.stdout.readline()).decode().strip()
-    assert line == READY or doomed, f"the replica did not start: {line!r}"
-    it = Replica(process)
+    it: Replica | None = None
     try:
+        assert process.stdout is not None
+        line = (await process.stdout.readline()).decode().strip()
+        assert line == READY or doomed, f"the replica did not start: {line!r}"
+        it = Replica(process)
         yield it
     finally:
+        # Also where the test was over, or the replica not ready, before it had started.
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-        await it.ended()
+        await (it.ended() if it else process.wait())
 
 
-async def main(url: str, world: Path, pace: dict[str, Any]) -> None:
-    engine = Engine(url, Toy(World(world)), pace=Pace(**pace))
+async def main(url: str, place: Path, pace: dict[str, Any]) -> None:
+    with contextlib.closing(World(place)) as world:
+        await _serve(Engine(url, Toy(world), pace=Pace(**pace)))
+
+
+async def _serve(engine: Engine) -> None:
     loop = asyncio.get_running_loop()
     async with engine:
         await engine.recover()

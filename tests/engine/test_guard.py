@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -105,11 +106,10 @@ async def test_who_gives_up_its_turn_holds_up_nobody() -> None:
 async def test_a_job_without_an_end_fails_after_three_tries_and_its_text_names_the_limit(
     sqlite_url: str, tmp_path: Path
 ) -> None:
-    world = World(tmp_path / "world.db")
-    async with running(sqlite_url, world, pace=replace(QUICK, job=0.05)) as engine:
-        await engine.accept("g", "issue_comment", body({"a": {"takes": 600}}), LOCK)
-        (record,) = await settled(engine, "g")
-    world.close()
+    with closing(World(tmp_path / "world.db")) as world:
+        async with running(sqlite_url, world, pace=replace(QUICK, job=0.05)) as engine:
+            await engine.accept("g", "issue_comment", body({"a": {"takes": 600}}), LOCK)
+            (record,) = await settled(engine, "g")
     assert record.state == "failed"
     assert record.reason == "OverTime: one try of a job may take 0.05 seconds, and this took longer"
     assert record.plans[0].job.attempts == 3

@@ -7,6 +7,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -151,15 +152,14 @@ async def test_twenty_deliveries_of_one_pull_request_follow_each_other_without_a
     """With the pace of production. The best of some runs counts, for the machine may be busy with other things."""
     gaps: list[float] = []
     while len(gaps) < RUNS and min(gaps, default=math.inf) > LONGEST_GAP:
-        world = World(tmp_path / f"world-{len(gaps)}.db")
         guids = [f"g{len(gaps)}-{n}" for n in range(20)]
         async with opened(database_url) as outside:
             for guid in guids:
                 await outside.accept(guid, EVENT, body({"a": writes("x")}), LOCK)
-        async with running(database_url, world, pace=Pace()) as engine:
-            await settled(engine, *guids)
-        steps = world.moments("")
-        world.close()
+        with closing(World(tmp_path / f"world-{len(gaps)}.db")) as world:
+            async with running(database_url, world, pace=Pace()) as engine:
+                await settled(engine, *guids)
+            steps = world.moments("")
         expected = [f"{step} {guid}" for guid in guids for step in ("deliver", "plan", "effect")]
         assert [" ".join(what.split()[:2]) for what, _, _ in steps] == expected
         gaps.append(max(after[1] - before[1] for before, after in itertools.pairwise(steps)))

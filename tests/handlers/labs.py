@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -105,9 +105,8 @@ async def a_lab(tmp_path: Path) -> AsyncIterator[Labs]:
     """Start a world that has a lab."""
     lab = {"targets": [ABOUT.target], "contacts": ["@example-lab-ci"], "reproduce": "pytest {test}"}
     config = configured({ABOUT.lab: lab})
-    store = ResultsStore(f"sqlite:///{tmp_path / 'nightjar.db'}")
     async with a_world(tmp_path) as world:
         world.pipeline = replace(world.pipeline, config=config, router=hardware_results.router)
-        store.open()
-        yield Labs(world, store)
-        store.close()
+        with closing(ResultsStore(f"sqlite:///{tmp_path / 'nightjar.db'}")) as store:
+            store.open()
+            yield Labs(world, store)

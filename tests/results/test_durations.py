@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,11 @@ SHA, OTHER = "a" * 40, "b" * 40
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> ResultsStore:
+def store(tmp_path: Path) -> Iterator[ResultsStore]:
     store = ResultsStore(f"sqlite:///{tmp_path}/nightjar.db")
     store.open()
-    return store
+    yield store
+    store.close()
 
 
 def put(store: ResultsStore, run_id: str, *, sha: str = SHA, attempt: int = 1, **seconds: float | None) -> None:

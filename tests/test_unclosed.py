@@ -1,0 +1,47 @@
+"""The guard against connections that a test leaves open names the line and the test, and tells once."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy
+
+from tests.unclosed import all_closed
+
+
+def leave_open() -> None:
+    with all_closed():
+        sqlite3.connect(":memory:")
+
+
+def collect() -> None:
+    with all_closed():
+        connection = sqlite3.connect(":memory:")
+        del connection
+
+
+def leave_open_elsewhere() -> None:
+    with all_closed(), ThreadPoolExecutor() as threads:
+        threads.submit(lambda: sqlite3.connect(":memory:")).result()
+
+
+def leave_in_a_pool() -> None:
+    with all_closed():
+        sqlalchemy.create_engine("sqlite://").connect().close()
+
+
+@pytest.mark.parametrize("leave", [leave_open, collect, leave_open_elsewhere, leave_in_a_pool])
+def test_a_connection_left_open_is_told_once_with_its_line_and_its_test(leave: Callable[[], None]) -> None:
+    with pytest.raises(AssertionError, match=r"opened at tests/test_unclosed\.py:\d+ in .*told_once_with_its_line"):
+        leave()
+    with all_closed():
+        pass
+
+
+def test_closed_connections_and_those_opened_before_are_fine() -> None:
+    with contextlib.closing(sqlite3.connect(":memory:")), all_closed():
+        sqlite3.connect(":memory:").close()
