@@ -4,8 +4,9 @@
 
 Both clocks jump that a test may read: the sandbox GitHub's, when a test calls it or changes something there, and
 `time.time` and `datetime.now` in the modules of tests. What the product reads stays real, and what it asks the sandbox
-for over HTTP sees the clock stand still: with a minute for each of those readings no token would last. The monotonic
-clock is left alone: time-outs are no readings.
+for over HTTP sees the clock stand still: with a minute for each of those readings no token would last. For the same
+reason the clock jumps no further than `FURTHEST` in one test. The monotonic clock is left alone: time-outs are no
+readings.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ import pytest
 from sandbox import clock as sandbox_clock
 
 STEP = float(os.environ.get("NIGHTJAR_CLOCK_STEP", "0"))
+FURTHEST = 50 * 60.0
+"""Seconds: less than the hour of a token, which would otherwise be refused, and made and asked for once more."""
 SANDBOX, TESTS = Path(sandbox_clock.__file__).parent, Path(__file__).parent
 
 
@@ -34,7 +37,7 @@ class Jump:
         self.seconds = 0.0
 
     def once(self) -> float:
-        self.seconds += STEP
+        self.seconds = min(self.seconds + STEP, FURTHEST)
         return self.seconds
 
 
