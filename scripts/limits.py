@@ -103,7 +103,11 @@ def _work() -> list[tuple[str, str, str]]:
         ),
         ("One try of a job", f"{guard.JOB_SECONDS:g} s", "ends, and is tried again"),
         ("Crashes of a process with one job alone in it", f"{retry.MAX_ALONE}", "the job is quarantined"),
-        ("Search for renamed tests", f"{renames.MAX_STEPS:,} steps", "no renames are recognised; the log says so"),
+        (
+            "Search for renamed tests",
+            f"{renames.MAX_STEPS:,} steps",
+            "no renames are recognised; the check run says so",
+        ),
     ]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from bot.ci.outcomes import Outcomes, Suite
 from bot.errors import UserError
-from bot.results.renames import renames
+from bot.results.renames import search_renames
 
 NO_TEST = "it lists no test"
 NO_JSON = "it is no JSON: {why}"
@@ -25,6 +25,8 @@ class Skips:
     """They were skipped at the base and run here."""
     gone: int = 0
     """How many ran at the base and are not there at all, neither skipped nor under another name."""
+    unsearched: bool = False
+    """Renamed tests were not searched for, as so many names changed: they count as gone."""
 
     def __bool__(self) -> bool:
         """Tell whether anything differs."""
@@ -39,8 +41,9 @@ def skips(here: Suite, base: Suite) -> Skips:
     newly = [test for test in base.seen if base.ran(test) and here.skipped(test)]
     again = [test for test in here.seen if here.ran(test) and base.skipped(test)]
     gone = {test for test in base.seen if base.ran(test) and test not in here.seen and not here.skipped(test)}
-    gone -= renames(gone, here.seen.keys() - base.seen.keys()).keys()
-    return Skips(tuple(sorted(newly)), tuple(sorted(again)), len(gone) if here.complete else 0)
+    renamed = search_renames(gone, here.seen.keys() - base.seen.keys())
+    gone -= (renamed or {}).keys()
+    return Skips(tuple(sorted(newly)), tuple(sorted(again)), len(gone) if here.complete else 0, renamed is None)
 
 
 @dataclass(frozen=True, slots=True)

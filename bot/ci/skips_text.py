@@ -6,6 +6,7 @@ from bot.ci import words
 from bot.ci.outcomes import Outcomes
 from bot.ci.skips import NotRun, Required, Skips, not_run, skips
 from bot.github.markdown import code
+from bot.results.renames import MAX_STEPS
 from bot.sections import moment, short
 
 TITLE = "Skipped tests"
@@ -18,6 +19,9 @@ GONE = ("test that ran there is gone", "tests that ran there are gone")
 NO_BASE = "{suite}: no earlier results on the base branch to compare with."
 VANISHED = "{suite}: **no results**, and it was tested at the base."
 INCOMPLETE = "{suite}: not all of its results have come, or could be read."
+UNSEARCHED = (
+    "{suite}: renamed tests were not searched for, as that would take more than {most:,} steps; they count as gone."
+)
 MORE_SUITES = "and {count:,} more suites"
 MOST_SUITES = 20
 
@@ -78,6 +82,8 @@ def _suites(tested: Outcomes, found: dict[str, Skips]) -> list[str]:
 def _suite(tested: Outcomes, name: str, found: Skips | None) -> list[str]:
     shown = words.suite_name(name)
     note = [] if tested.suites[name].complete else [INCOMPLETE.format(suite=shown)]
+    if found is not None and found.unsearched and found.gone:
+        note.append(UNSEARCHED.format(suite=shown, most=MAX_STEPS))
     if found is None:
         return [*note, NO_BASE.format(suite=shown)]
     base = words.commit_link(tested.bases[name])

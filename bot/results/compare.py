@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from bot.patterns import SPACE, Pattern
 from bot.results.model import BAD, Seen, Status, Trouble
 from bot.results.places import Places
-from bot.results.renames import renames
+from bot.results.renames import search_renames
 
 FINISHED = (None, 0, 5)
 """Exit statuses with which a run may end well without a test; 5 is pytest's for none selected."""
@@ -88,6 +88,8 @@ class Comparison:
     flaky: tuple[str, ...] = ()
     newly_flaky: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
+    unsearched: bool = False
+    """Renamed tests were not searched for, as so many names changed: they count among `gone` and `new`."""
     infra: str = ""
     """Why this run says nothing about the code, in words for people; then nothing is told as new, gone or fixed."""
     mass: bool = False
@@ -169,7 +171,8 @@ def _compared(
     told: Comparison, now: Mapping[str, Seen], baseline: Mapping[str, Seen], exit_status: int | None
 ) -> Comparison:
     precluded, skipped, returned, gone = _unseen(now, baseline, exit_status)
-    renamed = renames(gone, now.keys() - baseline.keys())
+    found = search_renames(gone, now.keys() - baseline.keys())
+    renamed = found or {}
     before = {renamed.get(test, test): seen.status for test, seen in baseline.items()}
     new_failures = _sorted(test for test in told.failing if before.get(test) not in BAD)
     newly_skipped = [
@@ -189,6 +192,7 @@ def _compared(
         newly_skipped=_sorted([*newly_skipped, *(test for test in skipped if before[test] is not _SKIPPED)]),
         newly_flaky=tuple(test for test in told.flaky if test not in was_flaky),
         renamed=tuple(sorted(renamed.items())),
+        unsearched=found is None,
         mass=len(new_failures) >= MASS_TESTS and len(new_failures) > MASS_SHARE * ran,
     )
 

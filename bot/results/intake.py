@@ -34,6 +34,7 @@ from bot.results.manifest import (
 )
 from bot.results.model import RunKey
 from bot.results.parse import parse_run
+from bot.results.searching import written_apart
 from bot.results.state import Admission, Run, RunState
 from bot.storage import Arrival, NotThere, Source
 from bot.untrusted.limits import OverLimit
@@ -163,7 +164,7 @@ class Intake:
             return known
 
     async def _read(self, taking: Taking, run: Run, manifest: Manifest, *, again: bool, waited: bool) -> Run:
-        owner = Owner(taking.key.repository.lower(), f"{taking.key.lab}/{taking.key.target}")
+        owner = _owner_of(taking.key)
         self._pool.check(owner)  # before anything is fetched for it
         names = [(entry.name, entry.format) for entry in manifest.files]
         try:
@@ -184,7 +185,7 @@ class Intake:
             return await self._note(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
         run = replace(run, state=RunState.STORED)
         try:
-            await asyncio.to_thread(partial(self._store.put, run, columns, replace=again))
+            await written_apart(partial(self._store.put, run, columns, replace=again), self._pool, owner)
         except TooMuch as error:
             return await self._note(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
         log.info("run stored", run=run.key.folder, suite=manifest.claims.suite, tests=len(columns))
@@ -224,9 +225,13 @@ class Intake:
         return await self._note(replace(run, state=RunState.INCOMPLETE, reason=reason))
 
     async def _note(self, run: Run) -> Run:
-        await asyncio.to_thread(self._store.note, run)
+        await written_apart(partial(self._store.note, run), self._pool, _owner_of(run.key))
         log.info("run not stored", run=run.key.folder, state=run.state.value, reason=run.reason)
         return run
+
+
+def _owner_of(key: RunKey) -> Owner:
+    return Owner(key.repository.lower(), f"{key.lab}/{key.target}")
 
 
 @contextmanager

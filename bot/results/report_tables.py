@@ -8,6 +8,7 @@ from itertools import islice
 from bot.docs import table
 from bot.github.markdown import code
 from bot.results.findings import Baseline, Compared, Failure, Findings
+from bot.results.renames import MAX_STEPS
 from bot.results.report_words import happened
 from bot.results.state import Run, RunState, SuiteState
 
@@ -26,6 +27,11 @@ CONFIRMED = "by this run"
 CONFIRM = (
     "A failure is confirmed by a second run in a row that sees it, none of them with a mass of failures, after a run "
     "in which the test ended well."
+)
+MOST_UNSEARCHED = 10
+UNSEARCHED = (
+    "{suites}: renamed tests were not searched for, as that would take more than {most:,} steps. "
+    "A renamed test counts as one that is gone and one that is new."
 )
 RENAMED = "Taken for renamed, with their history: {count:,}, as {before}, now {now}."
 
@@ -125,12 +131,18 @@ def still_failing(findings: Findings) -> str:
 
 
 def renamed(findings: Findings) -> str:
-    """Say how many tests are taken for renamed, with the first of them."""
+    """Say how many tests are taken for renamed, with the first of them, and where none could be."""
     pairs = [pair for _, told in findings.telling for pair in told.comparison.renamed]
-    if not pairs:
-        return ""
-    before, now = (_code(name, SHOWN_ID) for name in pairs[0])
-    return RENAMED.format(count=len(pairs), before=before, now=now)
+    unsearched = [code(suite.suite) for suite, told in findings.telling if told.comparison.unsearched]
+    lines = []
+    if pairs:
+        before, now = (_code(name, SHOWN_ID) for name in pairs[0])
+        lines.append(RENAMED.format(count=len(pairs), before=before, now=now))
+    if unsearched:
+        shown, more = unsearched[:MOST_UNSEARCHED], len(unsearched) - MOST_UNSEARCHED
+        suites = ", ".join([*shown, *([MORE.format(count=more)] if more > 0 else [])])
+        lines.append(UNSEARCHED.format(suites=suites, most=MAX_STEPS))
+    return "\n\n".join(lines)
 
 
 def runs(findings: Findings) -> str:

@@ -143,8 +143,11 @@ class ResultsStore:
 
     # What arrives
 
-    def note(self, run: Run) -> bool:
+    def note(self, run: Run, renames: Renames | None = None) -> bool:
         """Keep what is known of a run whose results are not there, and tell whether that is news.
+
+        `renames` says which tests were renamed, and may raise `SearchNeeded`: then nothing has changed. Without it,
+        they are searched for between two transactions.
 
         One that is stored stays as it is. What a lab has begun and not brought to its end is shown by the check run; a
         refused one makes none.
@@ -160,12 +163,13 @@ class ResultsStore:
             self._follow(connection, target, search, found[1] if found else None, run)
             return True
 
-        return written(self._database, self._renames, write)
+        return self._written(write, renames)
 
-    def put(self, run: Run, columns: Columns, *, replace: bool = False) -> bool:
+    def put(self, run: Run, columns: Columns, renames: Renames | None = None, *, replace: bool = False) -> bool:
         """Store a run with its results; return False, and change nothing, if its folder is stored already.
 
-        What was stored first stays, for the bucket is written once; `replace` is for reading the bucket anew.
+        `renames` is as in `note`. What was stored first stays, for the bucket is written once; `replace` is for reading
+        the bucket anew.
         """
         suite_name = run.claims.suite if run.claims else ""
         with self._database.reading() as connection:
@@ -193,7 +197,14 @@ class ResultsStore:
             self._follow(connection, target, search, before, run, news=changed or before != run)
             return True
 
-        return written(self._database, self._renames, write)
+        return self._written(write, renames)
+
+    def _written(self, write: Callable[[sa.Connection, Renames], bool], renames: Renames | None) -> bool:
+        def once(renames: Renames) -> bool:
+            with self._database.writing() as connection:
+                return write(connection, renames)
+
+        return written(once, self._renames) if renames is None else once(renames)
 
     def _follow(
         self,

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from bot.ci.outcomes import Base, Outcomes, Suite
-from bot.ci.skips import NotRun, Skips, not_run, read_required, skips
+from bot.ci.skips import NotRun, Required, Skips, not_run, read_required, skips
+from bot.ci.skips_text import describe_skips
 from bot.errors import UserError
 from bot.results.model import Seen, Status
 
@@ -167,3 +168,13 @@ def test_anything_else_is_said_and_never_an_empty_list(raw: bytes, complaint: st
     """TVM #13368: the list had been empty in production, and nobody was told."""
     with pytest.raises(UserError, match=complaint):
         read_required(raw)
+
+
+def test_a_search_for_renamed_tests_that_gives_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    tests = [{f"{FILE}::test_{name}_{number}": Seen(Status.PASSED) for number in range(12)} for name in ("old", "new")]
+    base, here = map(Suite, tests)
+    assert skips(here, base) == Skips()
+    monkeypatch.setattr("bot.results.renames.MAX_STEPS", 10)
+    assert skips(here, base) == Skips(gone=12, unsearched=True)
+    tested = Outcomes("a" * 40, 0.0, {"ops": here}, {"ops": Base("b" * 40, "", base)})
+    assert "`ops`: renamed tests were not searched for, as " in describe_skips(tested, Required(), "", "main")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -165,3 +165,18 @@ async def test_all_that_has_not_arrived_is_told_at_once(place: LabTown) -> None:
     assert run.reason.endswith(
         "; c.xml has not arrived; d.xml has not arrived; e.xml has not arrived; f.xml has not arrived; and 2 more files"
     )
+
+
+async def test_the_server_searches_for_renamed_tests_in_another_process(place: LabTown) -> None:
+    """A lab's names decide how long that takes, and everybody else would wait."""
+
+    def refuse(gone: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
+        raise AssertionError("this process has searched itself")
+
+    store = place.town.bot.results.store
+    store._renames = refuse
+    for prefix in ("old", "new"):
+        place.upload(place.night(), {"ops.xml": junit(**{f"test_{prefix}_{n}": "passed" for n in range(60)})})
+        await place.settle()
+    assert [run.state.value for run in store.runs(place.repository)] == ["stored", "stored"]
+    assert await place.town.failures() == []

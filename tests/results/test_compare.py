@@ -208,6 +208,15 @@ def test_a_renamed_test_is_compared_with_its_old_self() -> None:
     assert (comparison.new, comparison.gone) == ((f"{B}::test_y",), ())
 
 
+def test_a_search_for_renamed_tests_that_gives_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, now = (run(*(f"{file}::test_{number}" for number in range(12))) for file in (A, B))
+    assert told(now, before).unsearched is False
+    monkeypatch.setattr("bot.results.renames.MAX_STEPS", 10)
+    comparison = told(now, before)
+    assert comparison.unsearched
+    assert (comparison.renamed, len(comparison.new), len(comparison.gone)) == ((), 12, 12)
+
+
 # Runs that say nothing about the code
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.results.renames import MAX_REWORDED, MAX_WORDS, RENAMED_TOGETHER, renames
+from bot.results.renames import MAX_REWORDED, MAX_WORDS, RENAMED_TOGETHER, renames, search_renames
 
 NAMES = [
     f"test_{word}" for word in ("add", "bias", "conv", "dense", "erf", "floor", "gelu", "hash", "join", "kron", "log")
@@ -110,6 +110,13 @@ def test_two_rules_at_once_are_both_found() -> None:
 def test_names_are_not_compared_word_by_word_where_there_are_too_many() -> None:
     many = [f"{A}::test_{index}_x[llvm]" for index in range(MAX_REWORDED + 1)]
     assert renames(many, [test.replace("llvm", "cuda") for test in many]) == {}
+
+
+def test_a_search_that_gives_up_is_told_from_one_that_finds_nothing() -> None:
+    gone, new = ({f"{folder}/test_a.py::test_{number}" for number in range(20)} for folder in ("old", "new"))
+    assert search_renames(gone, new, most_steps=10) is None
+    assert renames(gone, new, most_steps=10) == {}
+    assert search_renames(gone, {f"test_other_{number}" for number in range(20)}) == {}
 
 
 def test_nor_are_endless_names_and_files() -> None:

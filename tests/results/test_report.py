@@ -380,3 +380,9 @@ def test_the_largest_report_stays_within_what_github_takes_and_says_what_was_cut
     assert "*Left out, for GitHub takes no more text than this: how to reproduce.*" in content.summary
     assert "Left out" in content.text
     assert len(content.annotations) <= 50
+
+
+def test_where_renamed_tests_were_not_searched_for_that_is_said() -> None:
+    told = report(findings((a_suite(), compared(unsearched=True)))).text
+    assert "`operators`: renamed tests were not searched for, as that would take more than 40,000,000 steps." in told
+    assert "not searched" not in report(findings((a_suite(), compared()))).text
