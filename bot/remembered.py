@@ -40,14 +40,19 @@ class Remembered(Generic[K, V]):
         return kept if kept is not None else await self._flights.do(key, lambda: self._make(key, make))
 
     def forget(self, key: K) -> None:
-        """Ask anew next time."""
+        """Ask anew next time, even if an answer is on its way: it may be from before."""
         self._kept.pop(key, None)
+        self._flights.forget(key)
 
     async def _make(self, key: K, make: Callable[[], Awaitable[V]]) -> V:
         try:
             made = await make()
         except Exception as error:
-            self._kept[key] = error
+            self._keep(key, error)
             raise
-        self._kept[key] = made
+        self._keep(key, made)
         return made
+
+    def _keep(self, key: K, made: V | Exception) -> None:
+        if self._flights.shared(key):
+            self._kept[key] = made

@@ -8,6 +8,7 @@ import pytest
 
 from bot.errors import TryAgain
 from bot.remembered import Remembered
+from tests.waiting import until
 
 
 class Source:
@@ -17,14 +18,17 @@ class Source:
         self.asked = 0
         self.now = 0.0
         self.broken = False
+        self.answering = asyncio.Event()
+        self.answering.set()
         self.remembered: Remembered[str, int] = Remembered(lambda answer: 100 * answer, lambda _: 10, lambda: self.now)
 
     async def _answer(self) -> int:
-        self.asked += 1
+        self.asked = answer = self.asked + 1
+        await self.answering.wait()
         await asyncio.sleep(0)
         if self.broken:
             raise TryAgain("not now")
-        return self.asked
+        return answer
 
     async def get(self, key: str = "a") -> int:
         return await self.remembered.get(key, self._answer)
@@ -55,4 +59,16 @@ async def test_an_error_is_kept_for_a_moment_only() -> None:
             await source.get()
     assert source.asked == 1
     source.now, source.broken = 10, False
+    assert await source.get() == 2
+
+
+async def test_an_answer_that_was_forgotten_before_it_came_is_not_kept() -> None:
+    source = Source()
+    source.answering.clear()
+    before = asyncio.ensure_future(source.get())
+    await until(lambda: source.asked)
+    source.remembered.forget("a")
+    after = asyncio.ensure_future(source.get())
+    source.answering.set()
+    assert (await after, await before) == (2, 1)
     assert await source.get() == 2

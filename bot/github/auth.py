@@ -120,8 +120,17 @@ class SingleFlight(Generic[K, V]):
             flight.add_done_callback(lambda done: self._land(key, done))
         return await asyncio.shield(flight)
 
+    def forget(self, key: K) -> None:
+        """Leave what is being made to those who wait for it already."""
+        self._flights.pop(key, None)
+
+    def shared(self, key: K) -> bool:
+        """Say, to `make`, whether what it makes is for whoever asks now; False once it was forgotten."""
+        return self._flights.get(key) is asyncio.current_task()
+
     def _land(self, key: K, flight: asyncio.Task[V]) -> None:
-        del self._flights[key]
+        if self._flights.get(key) is flight:
+            del self._flights[key]
         if not flight.cancelled():
             flight.exception()  # read, so that asyncio does not complain where everybody has given up
 
