@@ -5,15 +5,20 @@ Statements are collected where the database runs them, so those that are added l
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
+from procrastinate.connector import BaseAsyncConnector
 
+from bot.engine.budget import Budget, Pace
 from bot.engine.journal import DERIVED
 from bot.engine.outage import release_waiting
+from bot.engine.records import Records
 from bot.engine.service import Engine
+from bot.engine.upkeep import LONG_WAIT, go_first, let_old_go_first
 from tests.engine.filled import (
     EXPLAINING,
     Traced,
@@ -54,11 +59,22 @@ async def everything_that_a_delivery_causes(engine: Engine) -> None:
     assert not await engine.accept("guid-1", "issue_comment", text, LOCK)
     assert await engine.accept("guid-2", "push", body({}), LOCK)
     await settled(engine, "guid-2")
-    await release_waiting(engine.database.connector)
+    await what_handlers_and_requests_cause(engine.database.connector)
     await engine.replay("guid-1")
     await engine.replay("guid-2")
     assert await engine.journal.known(["guid-1", "guid-3"]) == {"guid-1"}
     assert len(await engine.journal.deliveries(["guid-1", "guid-2"])) == 2
+
+
+async def what_handlers_and_requests_cause(connector: BaseAsyncConnector) -> None:
+    """Run what handlers, requests to GitHub and the observers of jobs run, which a toy processor does without."""
+    await release_waiting(connector)
+    await go_first(connector, LOCK)
+    await let_old_go_first(connector, time.time() + 10 * LONG_WAIT)
+    records = Records(connector)
+    await records.put("head:1#7", {"sha": "0" * 40})
+    assert await records.exchange("head:1#7", await records.get("head:1#7"), {})
+    await Budget(connector).book("42", Pace(80, 500, 5, 1.0), 5.0)
 
 
 @pytest.fixture
