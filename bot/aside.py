@@ -2,6 +2,10 @@
 
 A text of the greatest length that GitHub takes (65,536 characters), made to be hard to read, keeps the Markdown parser
 busy for two seconds; meanwhile no webhook would be answered and no other pull request served.
+
+A thread has no limits, so what runs here must take time in proportion to the text, and the text must be of bounded
+length: tests/test_text_work.py and tests/test_handler_work.py count the steps of each function. All other text from
+outside is read in processes of their own (`bot.untrusted`).
 """
 
 from __future__ import annotations

@@ -122,6 +122,7 @@ async def show(context: Context) -> Plan:
     if asked.press and asked.press.button == IGNORE.identifier:
         role = await Permissions().role(context.github, context.repository.full_name, asked.press.by)
         may = ROLES.index(role) >= ROLES.index("write")
+    # In a thread, as it reads details from the database; linear in the tests of the runs (tests/test_handler_work.py).
     return await asyncio.to_thread(decide, findings, asked, key, as_of, may=may)
 
 

@@ -67,6 +67,7 @@ async def tell(context: Context) -> Plan:
         closed = KeepIssue(_issue_of(about), news_key=known.news, as_of=now.committed_at)
         return Plan((*_remembered(key, known, now), *([closed] if behind else [])), why=NOTHING_FAILS)
     findings = Findings(state, await compared_suites(context, state), contacts=lab.contacts)
+    # In a thread, as it reads details from the database; linear in the tests of the runs (tests/test_handler_work.py).
     return await asyncio.to_thread(decide, findings, known, admission.committed_at, regressions.to, key, behind=behind)
 
 

@@ -60,6 +60,7 @@ def told(text: str) -> object:
 
 
 MARKUP = ("`", "`` `a", "\\`", "<!--", "![", "*a ", "|a\n|-\n", "<a ")
+NESTED = ("> ", "- ", "> - ", "1. > ", "- <details>\n", "> ```\n- `", "- > <!-- `", "> - @ci rerun\n  > ")
 NAMES = ("@", "@a ", "@a/", "@a-", "cc @a, ", "cc ", "cc: @", "[a]: @b\n- ")
 SPACES = (" ", "\r\n", " x")
 MARKS = ("\u0301\u0323", "\ud800", "\x00", "\u200b")
@@ -71,8 +72,11 @@ READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
     "fenced": (markdown.fenced, ("`", *SPACES, *MARKS)),
     "copied in": (mentions.parse_ccs, NAMES),
     "mentioned": (lambda text: mentions.mentioned(text, "example-lab"), NAMES),
-    "commands": (parsed, ("@ci ", "@ci rerun\n", '@ci rerun "', "@ci rerun “", "@ci rerun a ", *MARKS)),
-    "commands of an edit": (edited, ("@ci ", "@ci rerun\n", "@ci rerun a\n")),
+    "commands": (
+        parsed,
+        ("@ci ", "@ci rerun\n", '@ci rerun "', "@ci rerun “", "@ci rerun a ", *MARKS, *MARKUP, *NESTED),
+    ),
+    "commands of an edit": (edited, ("@ci ", "@ci rerun\n", "@ci rerun a\n", *NESTED)),
     "teams": (teams.listed, ("- a: @b\n", "- a, ", "- a: @b, ", "- @")),
     "tags": (titles.tags_of, ("[", "[a", "[a]", "[a,")),
     "a tag": (lambda text: decisions.has_tag(text, "skip ci"), ("[", "[a", "[skip ci", "[skip ci]")),

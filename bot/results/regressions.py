@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -90,8 +91,9 @@ def judge(findings: Findings, known: Known, committed_at: float) -> tuple[Known,
     if known.told and known.night == night:
         late = (*known.late, *_without(fresh, (*known.failing, *known.late)))
         return replace(known, late=_bounded(late)), Changes()
-    fates = [_fate(findings, regression) for regression in known.failing]
-    came_late = [_fate(findings, regression) for regression in known.late]
+    ended = _ended(findings, (*known.failing, *known.late))
+    fates = [_fate(findings, ended.get(regression.suite), regression) for regression in known.failing]
+    came_late = [_fate(findings, ended.get(regression.suite), regression) for regression in known.late]
     failing = _some(fate.left for fate in fates)
     began = _without((*_some(fate.failing for fate in came_late), *fresh), failing)
     changes = Changes(began, _some(fate.well for fate in fates), _some(fate.gone for fate in fates))
@@ -131,14 +133,38 @@ def _since(suite: str, since: str, good: Baseline, tests: tuple[str, ...], *, ma
     return Regression(suite, since, good.sha, url, tests, mass)
 
 
-def _fate(findings: Findings, regression: Regression) -> _Fate:
-    suite = next((suite for suite, _ in findings.telling if suite.suite == regression.suite), None)
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How the tests of all regressions of a suite ended: found at once, as each look goes through the whole suite."""
+
+    renamed: Mapping[str, str]
+    failing: frozenset[str]
+    well: frozenset[str]
+    gone: frozenset[str]
+
+
+def _ended(findings: Findings, regressions: Iterable[Regression]) -> dict[str, _Ended]:
+    """Return how the tests of regressions ended, by suite; suites that tell nothing are missing."""
+    tests = defaultdict[str, list[str]](list)
+    for regression in regressions:
+        tests[regression.suite] += regression.tests
+    ended = {}
+    for suite, told in findings.telling:
+        if suite.suite in tests:
+            renamed = dict(told.comparison.renamed)
+            sides = _sorted(suite, [renamed.get(test, test) for test in tests[suite.suite]])
+            ended[suite.suite] = _Ended(renamed, *map(frozenset, sides))
+    return ended
+
+
+def _fate(findings: Findings, ended: _Ended | None, regression: Regression) -> _Fate:
     failing, unknown, well, gone = list[str](), list[str](), list[str](), list[str]()
-    if suite is not None:
-        renamed = dict(findings.compared[suite.suite].comparison.renamed)
-        tests = [renamed.get(test, test) for test in regression.tests]
-        failing, well, gone = _sorted(suite, tests)
-        unknown = sorted({*tests} - {*failing, *well, *gone})
+    if ended is not None:
+        tests = dict.fromkeys(ended.renamed.get(test, test) for test in regression.tests)
+        sides = (ended.failing, ended.well, ended.gone)
+        failing, well, gone = ([test for test in tests if test in side] for side in sides)
+        gone.sort()
+        unknown = sorted(tests.keys() - {*failing, *well, *gone})
     elif regression.suite in findings.state.suites or regression.suite in findings.state.missing_suites:
         unknown = [*regression.tests]
     else:

@@ -69,6 +69,8 @@ async def test_readiness_says_that_no_process_is_left_and_a_command_is_answered_
     pull.comment("hubot", "@ci help")
     await place.quiet()
     assert len(place.answers(pull)) == 1
+    assert pool.waiting, "nothing was answered because a process was free again"
+    assert (await place.ask("/healthz"))[0] == 200
     pool.clock = in_an_hour
     assert "jobs have waited for a process that reads reports" in await reason(place)
     for job in jobs:

@@ -1,0 +1,170 @@
+"""What handlers do in a thread of the server with text from outside takes twice the work for twice as much of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from bot.ci.outcomes import Base, Outcomes, Suite
+from bot.ci.runtimes_text import describe_runtimes
+from bot.ci.skips import Required
+from bot.ci.skips_text import describe_skips
+from bot.config.faults import ConfigError
+from bot.config.repository_file import MOST_BYTES, parse_repository_file
+from bot.config.source import TOO_DEEP, TOO_LARGE
+from bot.results.model import Detail, Seen, Status
+from bot.results.regressions import Known, Regression, judge
+from bot.results.report import report
+from bot.teams import Opened, followers
+from handlers import lint
+from tests.results.reported import BASE, SHA, a_suite, compared, findings
+from tests.steps import assert_linear
+
+# `.github/nightjar.yaml`: anybody with the write role writes it.
+
+YAML: Mapping[str, Callable[[int], str]] = {
+    "mappings in mappings": lambda size: "lint: " + "{a: " * size,
+    "items in items": lambda size: "- " * size,
+    "keys that are mappings": lambda size: "? " * size,
+    "deeper lines": lambda size: "".join(" " * depth + "a:\n" for depth in range(size // 10)),
+    "aliases of aliases": lambda size: (
+        "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, size))
+    ),
+    "a long list": lambda size: f"lint: {{tags: [{'a, ' * size}]}}",
+    "keys without values": lambda size: f"{{{'a,' * size}",
+    "unknown keys": lambda size: "".join(f"k{number}: 1\n" for number in range(size)),
+    "one key again and again": lambda size: "lint: 1\n" * size,
+    "merged keys": lambda size: "<<: a\n" * size,
+    "comments": lambda size: "#\n" * size,
+    "a text of many lines": lambda size: "lint: a" + "\n  a" * size,
+    "a folded text": lambda size: "lint: >\n" + "  a\n" * size,
+    "quotes": lambda size: f"lint: '{chr(39) * 2 * size}'",
+    "one long word": lambda size: "lint: " + "a" * size,
+    "many documents": lambda size: "---\n" * size,
+    "a long anchor": lambda size: "&" + "a" * size,
+    "a long tag": lambda size: f"!{'a' * size} b",
+    "a long directive": lambda size: "%" + "a" * size,
+    "spaces": lambda size: " " * size + "x",
+}
+
+
+def faults(text: str) -> list[str]:
+    try:
+        parse_repository_file(text.encode())
+    except ConfigError as error:
+        return [fault.message for fault in error.faults]
+    return []
+
+
+@pytest.mark.parametrize("what", YAML)
+def test_reading_a_repositorys_file_is_linear(what: str) -> None:
+    assert_linear(lambda size: lambda: faults(YAML[what](size)), 60)
+
+
+@pytest.mark.parametrize("opening", ["[", "{", "[{a: "])
+def test_a_repositorys_file_that_is_nested_as_deep_as_it_can_be_is_refused(opening: str) -> None:
+    """The YAML reader looks 1,024 characters ahead for the end of a key, so it is linear only beyond that."""
+    assert faults(opening * (MOST_BYTES // len(opening) - 10)) == [TOO_DEEP]
+
+
+def test_a_repositorys_file_that_is_too_large_is_refused_before_it_is_parsed() -> None:
+    assert faults(" " * MOST_BYTES) == []
+    assert faults(" " * (MOST_BYTES + 1)) == [TOO_LARGE.format(most=MOST_BYTES // 1024)]
+
+
+# Tests of artifacts: the code of a pull request decides how many there are, and how they are called.
+
+SHAPES: Mapping[str, Callable[[int], str]] = {
+    "many of one file": lambda number: f"tests/test_a.py::test_{number}",
+    "each in its own file": lambda number: f"tests/{number}/test_a.py::test_x",
+    "classes in classes": lambda number: f"a.py::{'A::' * 20}test_{number}",
+    "dotted": lambda number: f"{'a.' * 20}b{number}::test_x",
+}
+
+
+def beside(here: Suite, base: Suite) -> Outcomes:
+    return Outcomes(SHA, 0.0, {"ops": here}, {"ops": Base(BASE.sha, BASE.url, base)})
+
+
+def suite(names: list[str], status: Status) -> Suite:
+    return Suite(dict.fromkeys(names, Seen(status)), dict.fromkeys(names, 20.0))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("status", [Status.PASSED, Status.SKIPPED])
+def test_telling_which_tests_are_skipped_is_linear(shape: str, status: Status) -> None:
+    def make(size: int) -> Callable[[], object]:
+        names = [SHAPES[shape](number) for number in range(2 * size)]
+        both = beside(suite(names[:size], status), suite(names[size // 2 :], Status.PASSED))
+        required = Required({"ops": tuple(names), "other": tuple(names)})
+        return lambda: describe_skips(both, required, "required.json", "main")
+
+    assert_linear(make, 30)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_telling_which_tests_are_slow_is_linear(shape: str) -> None:
+    def make(size: int) -> Callable[[], object]:
+        names = [SHAPES[shape](number) for number in range(2 * size)]
+        both = beside(suite(names[:size], Status.PASSED), suite(names[size:], Status.SKIPPED))
+        return lambda: describe_runtimes(both, 30, 10.0)
+
+    assert_linear(make, 60)
+
+
+# Results of labs
+
+KINDS = ("still_failing", "fixed", "newly_skipped", "flaky", "gone", "precluded", "new")
+
+
+def test_the_report_of_a_check_run_is_linear() -> None:
+    def make(size: int) -> Callable[[], object]:
+        one = Detail(message="`<!-- " * 20, text="a\n" * 20)
+        failures = {f"tests/test_tile.py::test_{number}": one for number in range(size)}
+        kinds: dict[str, Any] = dict.fromkeys(KINDS, size)
+        known = findings((a_suite(failures), compared(*failures, **kinds)))
+        return lambda: report(known)
+
+    assert_linear(make, 60)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_judging_a_night_is_linear(there: bool) -> None:
+    """As many regressions as tests, which are renamed, fail again, or are gone."""
+
+    def make(size: int) -> Callable[[], object]:
+        tests = [f"tests/test_tile.py::test_{number}" for number in range(size)]
+        renamed = tuple((test, f"{test}_new") for test in tests)
+        failures = {new if there else f"{new}_other": Detail(message="boom") for _, new in renamed}
+        told = compared(*failures, confirmed=failures, renamed=renamed)
+        before = tuple(Regression("operators", "a" * 40, "b" * 40, "", (test,)) for test in tests)
+        known = Known("c" * 40, 0.0, failing=before[::2], late=before[1::2])
+        night = findings((a_suite(failures), told))
+        return lambda: judge(night, known, 1.0)
+
+    assert_linear(make, 60)
+
+
+# Titles and texts of pull requests
+
+PIECES = ("@a ", "@a/b ", "cc @a, ", "[a]", "<!--", "`", "> - ", "- @a\n")
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_linting_a_title_and_a_text_is_linear(piece: str) -> None:
+    def make(size: int) -> Callable[[], object]:
+        return lambda: lint.decide(piece * size, piece * size, lint.Rules({"a"}, "octocat", {"ci"}))
+
+    assert_linear(make, 12)
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_finding_who_follows_a_topic_is_linear(piece: str) -> None:
+    def make(size: int) -> Callable[[], object]:
+        opened = Opened(7, "octocat", piece * size, piece * size, ("a",) * size)
+        topics = {"a": tuple(f"person{number}" for number in range(size))}
+        return lambda: followers(opened, topics, "octocat", {"ci"})
+
+    assert_linear(make, 60)
