@@ -38,6 +38,11 @@ GONE = (
     "Jenkins has no job for {name} any more (404), or hides it from the user of `JENKINS_USER`; the job may have been "
     "renamed or removed since it ran."
 )
+NOT_SCANNED = (
+    "Jenkins has no job for this pull request in {name} (404), so nothing was started. It has not scanned the pull "
+    "request yet, or hides the job from the user of `JENKINS_USER`. Push again, or have somebody start a scan of "
+    "{name} in Jenkins (*Scan Repository Now*)."
+)
 REFUSED = (
     "Jenkins refused to start {name} ({status}): the user of `JENKINS_USER` needs the permissions *Job/Read* and "
     "*Job/Build* on it, and `JENKINS_TOKEN` must be a valid API token of theirs. Whoever operates this bot can tell."
@@ -52,7 +57,8 @@ ODD = "Jenkins answered {status} when asked to start {name}: is its address in a
 class JenkinsBuild:
     """Build a job again, unless it is being built or was built again since it was asked for.
 
-    `build` is the number of the build that was looked at, `asked_at` (ISO 8601) when the person asked.
+    `build` is the number of the build that was looked at, 0 where no status on the head links to one; `asked_at`
+    (ISO 8601) is when the person asked.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
@@ -82,13 +88,29 @@ class JenkinsBuild:
             raise UserError(NO_CREDENTIALS.format(name=name))
         authorization = aiohttp.encode_basic_auth(user, token.get_secret_value())
         jenkins = _Jenkins(context.http, server, {"Authorization": authorization}, name)
-        job = await jenkins.look(self.job_url)
+        jobs = await self._jobs(jenkins)
+        if not jobs:
+            raise RefusedToPerson((GONE if self.build else NOT_SCANNED).format(name=name))
+        applied = [await self._start(context, jenkins, url, job) for url, job in jobs]
+        return Applied("; ".join(one.text for one in applied), changed=any(one.changed for one in applied))
+
+    async def _jobs(self, jenkins: _Jenkins) -> list[tuple[str, Payload]]:
+        """Return what Jenkins tells of the job; of those for the head and for the merge, where no link named the job.
+
+        https://plugins.jenkins.io/github-branch-source/: a project that builds both has no `PR-12`.
+        """
+        if (job := await jenkins.look(self.job_url)) is not None:
+            return [(self.job_url, job)]
+        others = () if self.build else (f"{self.job_url}-head", f"{self.job_url}-merge")
+        return [(url, job) for url in others if (job := await jenkins.look(url)) is not None]
+
+    async def _start(self, context: EffectContext, jenkins: _Jenkins, url: str, job: Payload) -> Applied:
         if already := self.already(job):
             return Applied(already, changed=False)
         if job.has("buildable") and not job.flag("buildable"):
-            raise RefusedToPerson(DISABLED.format(name=name))
-        async with context.writes.once(f"POST {self.job_url}", context.github.now):
-            await jenkins.start(self.job_url)
+            raise RefusedToPerson(DISABLED.format(name=code(self.name)))
+        async with context.writes.once(f"POST {url}", context.github.now):
+            await jenkins.start(url)
         return Applied(f"{self.name}: Jenkins builds it again")
 
     def already(self, job: Payload) -> str:
@@ -98,10 +120,12 @@ class JenkinsBuild:
         if not job.has("lastBuild"):
             return ""
         last = job.at("lastBuild")
-        if last.flag("building"):
-            return f"{self.name} is being built already: build {last.integer('number')}"
         asked = datetime.fromisoformat(self.asked_at).timestamp() * 1000  # Jenkins counts milliseconds
-        if last.integer("number") > self.build and last.integer("timestamp") >= asked:
+        is_newer = last.integer("timestamp") >= asked
+        # An older build without a status on this head is of another head: a build of this one would have posted it.
+        if last.flag("building") and (self.build or is_newer):
+            return f"{self.name} is being built already: build {last.integer('number')}"
+        if last.integer("number") > self.build and is_newer:
             return f"{self.name} was built again already: build {last.integer('number')}"
         return ""
 
@@ -118,8 +142,11 @@ class _Jenkins:
     def __repr__(self) -> str:
         return f"_Jenkins({self.server})"
 
-    async def look(self, job_url: str) -> Payload:
+    async def look(self, job_url: str) -> Payload | None:
+        """Return what Jenkins tells of a job, None where it knows none (404)."""
         async with self._request("GET", f"{job_url}/api/json{LOOK}") as response:
+            if response.status == 404:
+                return None
             self._check(response.status)
             return Payload(await _json(response), "Jenkins job")
 

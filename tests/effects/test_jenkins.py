@@ -124,6 +124,43 @@ async def test_a_job_that_is_gone_says_so(world: World) -> None:
     )
 
 
+def first_time(world: World, name: str = "gpu", number: int = 12) -> JenkinsBuild:
+    """The effect of asking now for a job of app.yaml that has no status on the head."""
+    job_url = f"{world.jenkins.url}/job/{name}/job/PR-{number}"
+    return JenkinsBuild(job_url=job_url, build=0, name=name, asked_at=iso(world.github.clock.now()))
+
+
+@pytest.mark.parametrize("result", [None, "FAILURE"])
+async def test_a_missed_push_is_built_whatever_an_older_head_has(world: World, result: str | None) -> None:
+    """A build of this head would have posted a status on it."""
+    job = failed_job(world)
+    job.trigger()
+    job.builds[-1].timestamp -= 1800
+    if result:
+        job.builds[-1].finish(result)
+    effect = first_time(world)
+    assert (await world.apply_alone(effect)).changed
+    assert (await world.apply_alone(effect)).text == "gpu is being built already: build 3"
+    assert len(job.builds) == 3
+
+
+@pytest.mark.parametrize("branches", [["PR-12-head"], ["PR-12-merge"], ["PR-12-head", "PR-12-merge"]])
+async def test_a_missed_push_is_built_where_jenkins_builds_the_head_or_the_merge(
+    world: World, branches: list[str]
+) -> None:
+    jobs = [world.jenkins.add_job(f"gpu/{branch}") for branch in branches]
+    assert (await world.apply_alone(first_time(world))).changed
+    assert [len(job.builds) for job in jobs] == [1] * len(jobs)
+
+
+async def test_a_pull_request_that_jenkins_never_scanned_says_what_to_do(world: World) -> None:
+    assert await told(world, first_time(world)) == (
+        "Jenkins has no job for this pull request in `gpu` (404), so nothing was started. It has not scanned the pull "
+        "request yet, or hides the job from the user of `JENKINS_USER`. Push again, or have somebody start a scan of "
+        "`gpu` in Jenkins (*Scan Repository Now*)."
+    )
+
+
 async def test_credentials_that_jenkins_refuses_are_named_and_never_shown(world: World) -> None:
     job = failed_job(world)
     world.jenkins.token = "another"
