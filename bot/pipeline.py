@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from bot.ci.jenkins_builds import JenkinsBuilds
 from bot.config.shared import SWITCHES
 from bot.effects.base import Announce, Effect, EffectContext
 from bot.effects.codec import decode, encode
@@ -179,6 +180,7 @@ class Pipeline:
             records=self.records,
             results=self.results,
             reader=Reader(self.http),
+            jenkins=JenkinsBuilds.of(self.http, self.settings),
         )
 
     async def _place_of(self, repository: Repository) -> Place:

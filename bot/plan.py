@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from bot.github.ranks import Rank
 
 if TYPE_CHECKING:
+    from bot.ci.jenkins_builds import JenkinsBuilds
     from bot.config import Config, RepositoryConfig
     from bot.effects.base import Effect
     from bot.engine.records import Records
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class Context:
     """What a handler may read while it decides. Its GitHub client refuses writes: handlers return effects.
 
-    `reader` reads from other addresses, those that are configured.
+    `reader` reads from other addresses, those that are configured; `jenkins` asks how builds ended.
     """
 
     delivery: Delivery
@@ -36,6 +37,7 @@ class Context:
     records: Records
     results: ResultsService
     reader: Reader
+    jenkins: JenkinsBuilds
 
 
 @dataclass(frozen=True, slots=True)

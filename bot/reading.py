@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import aiohttp
@@ -34,25 +34,34 @@ class Reader:
         self._session = session
         self._now = now
 
-    async def json(self, url: str) -> Any:
+    async def json(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        within: aiohttp.ClientTimeout = TIMEOUT,
+        limit: int = LARGEST,
+    ) -> Any:
         """Return the JSON at an address, None where there is nothing (404); no redirection is followed.
+
+        `limit` is how many bytes are read, `within` how long it may take.
 
         Raises `TryAgain` where another try may succeed (no answer, 429, 5xx), `UserError` for every other answer.
         """
         address = URL(url, encoded=True)
         words: dict[str, object] = {"host": address.host, "path": address.path}
         try:
-            async with self._session.get(address, allow_redirects=False, timeout=TIMEOUT) as response:
+            async with self._session.get(address, headers=headers, allow_redirects=False, timeout=within) as response:
                 words["status"] = response.status
                 if response.status == 404:
                     return None
                 if response.status != 200:
                     problem = self._problem(response, words)
                 else:
-                    body = await response.content.read(LARGEST + 1)
-                    while len(body) <= LARGEST and (more := await response.content.read(LARGEST + 1)):
+                    body = await response.content.read(limit + 1)
+                    while len(body) <= limit and (more := await response.content.read(limit + 1)):
                         body += more
-                    return _decoded(body, words)
+                    return _decoded(body, words, limit)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             problem = TryAgain(AWAY.format(**words, problem=type(error).__name__))
         raise problem
@@ -74,9 +83,9 @@ class Reader:
         return told if told is not None or until is None else max(0.0, until - self._now())
 
 
-def _decoded(body: bytes, words: dict[str, object]) -> Any:
-    if len(body) > LARGEST:
-        raise UserError(TOO_LONG.format(**words, limit=LARGEST))
+def _decoded(body: bytes, words: dict[str, object], limit: int) -> Any:
+    if len(body) > limit:
+        raise UserError(TOO_LONG.format(**words, limit=limit))
     try:
         return json.loads(body)
     except (ValueError, RecursionError):

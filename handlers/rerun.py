@@ -51,6 +51,8 @@ NOTHING_FAILED = "Nothing has failed on {sha}. What ended there: {names}. To run
 NOTHING_ENDED = "Nothing has ended on {sha} yet."
 RUNNING_AGAIN = "Running again on {sha}:"
 ENDED, NEVER_BEGAN = "it ended in {conclusion}", "it has not begun on this commit"
+ABORTED = "it was aborted"
+OUTDATED = "{provider} says {ended}, but its status is still pending"
 FAILED_JOBS = "the failed jobs of {run}"
 JOB = "{job} of {run}"
 LEFT_RUNNING = "Still running, so left alone: {names}."
@@ -223,11 +225,19 @@ def _nearest(name: str, there: Sequence[str]) -> list[str]:
 
 
 def _shown_pick(pick: Pick) -> str:
-    ended = NEVER_BEGAN if pick.run.state is State.MISSING else ENDED.format(conclusion=_shown(pick.run.conclusion))
-    run = f"{_link(pick.run)} ({pick.run.provider}; {ended})"
+    run = f"{_link(pick.run)} ({_how_it_ended(pick.run)})"
     if pick.part is not None:
         return JOB.format(job=_shown(pick.part.name), run=run)
     return FAILED_JOBS.format(run=run) if pick.failed_only and len(pick.run.parts) > 1 and pick.run.parts[0].id else run
+
+
+def _how_it_ended(run: CiRun) -> str:
+    if run.state is State.MISSING:
+        return f"{run.provider}; {NEVER_BEGAN}"
+    ended = ENDED.format(conclusion=_shown(run.conclusion))
+    if not run.is_outdated:
+        return f"{run.provider}; {ended}"
+    return OUTDATED.format(provider=run.provider, ended=ABORTED if run.conclusion == "aborted" else ended)
 
 
 def _link(run: CiRun) -> str:

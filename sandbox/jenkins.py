@@ -42,6 +42,14 @@ class Build:
         self.result = result
         self.job.report("success" if result == "SUCCESS" else "failure", self)
 
+    def finish_silently(self, result: str) -> None:
+        """Let it end without a word to GitHub, as an aborted build may: its status stays pending."""
+        self.result = result
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what Jenkins tells of a build, as much as is ever asked for here."""
+        return {"building": self.result is None, "result": self.result}
+
 
 @dataclass(eq=False)
 class JenkinsJob:
@@ -186,14 +194,20 @@ class JenkinsSandbox:
         if path == "/api/json":
             return web.Response(text='{"mode": "NORMAL"}', content_type="application/json")
         where, _, what = path.rpartition("/api/") if path.endswith("/api/json") else path.rpartition("/")
-        job = self.jobs.get(where)
+        above, _, number = where.rpartition("/")
+        job = self.jobs.get(where) or self.jobs.get(above)
         if job is None:
             return web.Response(status=404)
         if job.status is not None:
             return web.Response(status=job.status)
-        if request.method == "GET" and what == "json":
-            return web.Response(text=json.dumps(job.as_json()), content_type="application/json")
-        return self._build(job, what) if request.method == "POST" else web.Response(status=404)
+        asked: JenkinsJob | Build | None = job
+        if job.path != where:
+            asked = next((one for one in job.builds if str(one.number) == number), None)
+        if request.method == "GET" and what == "json" and asked is not None:
+            return web.Response(text=json.dumps(asked.as_json()), content_type="application/json")
+        if request.method == "POST" and asked is job:
+            return self._build(job, what)
+        return web.Response(status=404)
 
     def _refused(self, request: web.Request) -> int | None:
         """Return the status that refuses a request: 401 bad credentials, 403 anonymous or without its crumb."""

@@ -68,6 +68,8 @@ class CiRun:
     parts: tuple[Part, ...] = ()
     untouchable: str = ""
     """Why we cannot run it again, as the end of a sentence; empty where we can."""
+    is_outdated: bool = False
+    """Whether its status on the commit says pending though its CI says that it is over; `conclusion` is the CI's."""
     server: str = ""
     """The address of the server that it runs on, where the provider has several."""
 

@@ -6,7 +6,7 @@ The statuses' links say what there is to build: no list of jobs that goes stale,
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -16,6 +16,7 @@ from bot.ci.listing import Listing
 from bot.effects.jenkins import JenkinsBuild
 
 if TYPE_CHECKING:
+    from bot.ci.jenkins_builds import JenkinsBuilds
     from bot.effects.base import Effect
     from bot.github.client import GitHub
     from bot.ours import Ours
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 TITLE = "Jenkins"
 STATUSES = Listing("/repos/{+repo}/commits/{sha}/status", "statuses", "Commit statuses: read")
 NEVER_BEGAN = "no status"
+SUCCESS = "SUCCESS"
+"""The result of a green build; others are FAILURE, UNSTABLE, ABORTED and NOT_BUILT."""
 ANOTHER_JOB = "links to a Jenkins job that is not this pull request's"
 NOT_OURS = "was posted by a CI that I cannot start"
 
@@ -42,12 +45,24 @@ class Jenkins:
     asked_at: str
     expected: tuple[tuple[str, str], ...] = ()
     """Jobs that app.yaml names: the server, and the name of a multibranch job on it."""
+    builds: JenkinsBuilds | None = None
+    """Whom to ask how builds ended whose statuses are pending; without it, the statuses are believed."""
     title: str = TITLE
 
     async def runs(self, github: GitHub, repository: str, sha: str) -> list[CiRun]:
         """Return one run for each job that the commit's newest statuses link to, and the other statuses."""
         statuses = await STATUSES.read(github, {"repo": repository, "sha": sha})
-        return self.runs_of([status for status in statuses if not self.ours.has_status(status)])
+        runs = self.runs_of([status for status in statuses if not self.ours.has_status(status)])
+        return await self._with_results(runs)
+
+    async def _with_results(self, runs: list[CiRun]) -> list[CiRun]:
+        """Return the runs, those that Jenkins says are over with the result that it gives them."""
+        # Only the pull request's own jobs below a server of app.yaml have a server: no other link is ever called.
+        pending = {f"{run.key}/{run.attempt}": run for run in runs if run.server and run.state is State.RUNNING}
+        if self.builds is None or not pending:
+            return runs
+        results = {pending[url].key: result for url, result in (await self.builds.results(list(pending))).items()}
+        return [_ended(run, results[run.key]) if run.key in results else run for run in runs]
 
     def runs_of(self, statuses: Iterable[Payload]) -> list[CiRun]:
         """Read runs out of the newest statuses of a commit, one of each context."""
@@ -100,6 +115,13 @@ def _job(found: Sequence[tuple[Build, Payload]], configured: str | None) -> CiRu
         parts=tuple(Part(name=name, state=state) for name in dict.fromkeys(names)),
         server=latest.server,
     )
+
+
+def _ended(run: CiRun, result: str) -> CiRun:
+    """Return a run with the end that Jenkins tells of; a build that is not green counts as failed."""
+    state = State.SUCCEEDED if result == SUCCESS else State.FAILED
+    parts = tuple(replace(part, state=state) for part in run.parts)
+    return replace(run, state=state, parts=parts, conclusion=result.lower(), is_outdated=True)
 
 
 def _other(status: Payload, why: str) -> CiRun:

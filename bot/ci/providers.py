@@ -41,6 +41,7 @@ def providers_for(context: Context, pull: PullRequest, asked_at: str) -> tuple[P
         number=pull.number,
         ours=Ours.of(context.me, config),
         asked_at=asked_at,
+        builds=context.jenkins,
         expected=tuple((one.url, job) for one in config.rerun.jenkins for job in one.jobs) if config.rerun else (),
     )
     return Actions(own_app_id=context.me.app_id, origin=Origin.of(pull)), jenkins
@@ -48,6 +49,8 @@ def providers_for(context: Context, pull: PullRequest, asked_at: str) -> tuple[P
 
 async def find_runs(context: Context, pull: PullRequest, asked_at: str) -> Found:
     """List what ran on the head of a pull request, in three requests unless a list goes over more than one page.
+
+    Jenkins gets one more for each build whose status is pending.
 
     A CI that GitHub does not let us see becomes a trouble, and the others are found all the same.
     """

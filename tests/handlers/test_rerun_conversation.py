@@ -115,6 +115,54 @@ async def test_what_runs_is_left_alone_and_said_so(world: World) -> None:
     assert "Still running, so left alone: `CI`, `gpu/pr-head`." in answer
 
 
+@pytest.mark.parametrize(("result", "says"), [("ABORTED", "it was aborted"), ("NOT_BUILT", "it ended in `not_built`")])
+async def test_a_build_that_jenkins_says_is_over_failed_whatever_its_status_says(
+    world: World, result: str, says: str
+) -> None:
+    """A build that was aborted, or died with its machine, may leave its status pending for ever."""
+    pull = world.open()
+    over, building = jenkins_job(world, pull, "gpu", None), jenkins_job(world, pull, "cpu", None)
+    over.builds[-1].finish_silently(result)
+    answer = await world.say(pull, "@ci rerun")
+    assert (len(over.builds), len(building.builds)) == (2, 1)
+    assert f"- [`gpu/pr-head`]({over.builds[0].url}) (Jenkins says {says}, but its status is still pending)" in answer
+    assert "Still running, so left alone: `cpu/pr-head`." in answer
+
+
+async def test_a_build_that_jenkins_says_succeeded_is_not_called_running(world: World) -> None:
+    pull = world.open()
+    job = jenkins_job(world, pull, "gpu", None)
+    job.builds[-1].finish_silently("SUCCESS")
+    answer = await world.say(pull, "@ci rerun")
+    assert len(job.builds) == 1
+    assert "Nothing has failed on" in answer
+    assert "Still running" not in answer
+    await world.say(pull, "@ci rerun gpu/pr-head")
+    assert len(job.builds) == 2
+
+
+@pytest.mark.parametrize("status", [401, 404, 500, 302])
+async def test_a_build_that_jenkins_says_nothing_about_is_still_running(world: World, status: int) -> None:
+    pull = world.open()
+    job = jenkins_job(world, pull, "gpu", None)
+    job.builds[-1].finish_silently("ABORTED")
+    job.status = status
+    answer = await world.say(pull, "@ci rerun")
+    assert "Still running, so left alone: `gpu/pr-head`." in answer
+    assert answer.startswith("eyes +1")
+
+
+async def test_no_build_of_another_pull_request_or_server_is_looked_at(world: World) -> None:
+    pull = world.open()
+    other = world.jenkins.add_job("gpu/PR-999")
+    elsewhere = world.jenkins.url.replace("127.0.0.1", "localhost")
+    links = [f"{other.url}/1/", f"{elsewhere}/job/gpu/job/PR-{pull.number}/1/", f"{world.jenkins.url}/job/deploy/1/"]
+    for index, link in enumerate(links):
+        world.repository.set_status("octocat", pull.head_sha, f"ci/{index}", "pending", target_url=link)
+    await world.say(pull, "@ci rerun")
+    assert world.jenkins.requests == []
+
+
 async def test_a_name_runs_one_job_again_in_any_case(world: World) -> None:
     pull = world.open()
     run = world.repository.add_workflow_run(pull.head_sha, "CI", "failure", {"Unit": "failure", "docs": "failure"})

@@ -1,0 +1,74 @@
+"""How builds ended, as Jenkins itself says: one that was aborted may leave its commit status pending for ever.
+
+https://www.jenkins.io/doc/book/using/remote-access-api/
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import aiohttp
+import structlog
+
+from bot.errors import PayloadError, TryAgain, UserError
+from bot.payload import Payload
+from bot.reading import Reader
+
+if TYPE_CHECKING:
+    from bot.settings import Settings
+
+TIMEOUT = aiohttp.ClientTimeout(total=5)
+"""Seconds for one build: somebody waits for the answer."""
+LARGEST = 16 * 1024
+"""Bytes of an answer that are read."""
+MOST = 20
+"""Builds that are asked about for one command; the others count as their statuses say."""
+AT_ONCE = 5
+"""Requests at one time."""
+BUILD = "{url}/api/json?tree=building,result"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class JenkinsBuilds:
+    """Asks Jenkins about builds; `authorization` is the header that goes with each request, if any."""
+
+    reader: Reader
+    authorization: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, http: aiohttp.ClientSession, settings: Settings) -> JenkinsBuilds:
+        """Return one that reads as the user of `JENKINS_USER`, or as a stranger where none is set."""
+        user, token = settings.jenkins_user, settings.jenkins_token
+        known = aiohttp.encode_basic_auth(user, token.get_secret_value()) if user and token is not None else None
+        return cls(Reader(http), known)
+
+    async def results(self, urls: Sequence[str]) -> dict[str, str]:
+        """Return the result, such as `ABORTED`, of each build that is over, by its address.
+
+        The caller must have found every address below a server of app.yaml (`parse_build`): the credentials go there.
+        A build that Jenkins says nothing clear about within a few seconds is left out.
+        """
+        some, gate = urls[:MOST], asyncio.Semaphore(AT_ONCE)
+
+        async def ask(url: str) -> str:
+            async with gate:
+                return await self._result(url)
+
+        found = await asyncio.gather(*map(ask, some))
+        return {url: result for url, result in zip(some, found, strict=True) if result}
+
+    async def _result(self, url: str) -> str:
+        headers = {"Authorization": self.authorization} if self.authorization else {}
+        try:
+            told = await self.reader.json(BUILD.format(url=url), headers=headers, within=TIMEOUT, limit=LARGEST)
+            build = Payload(told, "Jenkins build")
+            is_over = build.has("building") and not build.flag("building")
+            return build.text("result") if is_over else ""
+        except (TryAgain, UserError, PayloadError) as error:
+            log.info("a build's end could not be read", build=url, reason=str(error))
+            return ""
