@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from bot import commands, decisions, docker_images, merge_message, teams, titles, urls
+from bot.ci.addresses import parse_build
 from bot.command_registry import Registry
 from bot.config.types import matches
 from bot.errors import UserError
@@ -21,12 +22,14 @@ from bot.patterns import normalized
 from bot.redaction import Redactor
 from bot.results.formats import pytest_phases, values
 from bot.results.report_annotations import _last_frame
+from bot.skip_directives import without_directives
 from handlers import rerun
 from tests.steps import assert_linear
 
 REGISTRY = Registry([rerun.RERUN])
 AUTHOR = Person(5, "octocat", False)
 SECRETS = Redactor(["hunter22"])
+JENKINS = "https://ci.example.org"
 SIZE = 150
 """Characters of the shorter text; what is quadratic shows in a few hundred."""
 
@@ -109,6 +112,15 @@ READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
         lambda text: _last_frame(text, "t/p.py"),
         ("(t/p.py:1", "t/p.py:1 ", "(t/", "t/p.py", "a/"),
     ),
+    "a link to a build": (
+        lambda text: parse_build(f"{JENKINS}{text}", (JENKINS,)),
+        ("/job/a", "/view/a", "/view/a/job/a", "/7", "/", "/job/%2e", "/job/%252e%252e", "%25", "?", ":", "@"),
+    ),
+    "directives to skip CI": (
+        without_directives,
+        ("[skip ci]", "[skip ", "[", "[ci ", "***no_ci", "skip-checks:", "\nskip-checks: true", *SPACES),
+    ),
+    "nested directives to skip CI": (lambda text: without_directives(f"{text}{'ci]' * text.count('[')}"), ("[skip ",)),
     "patterns of names": (lambda text: matches([f"{text[:200]}*b"], text), ("*a", "a*", "?", "[a]", "a")),
     "names in one form": (lambda text: normalized("NFC", text), ("\u0301\u0323", "a\u0301", "é")),
 }

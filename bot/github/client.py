@@ -43,7 +43,7 @@ from bot.github.governor import SHORT_WAIT, Governor, Timing
 from bot.github.graphql import data_of, graphql_url, refuses_data
 from bot.github.limits import READ_POINTS, WRITE_POINTS, Demand, resource_of
 from bot.github.observer import Observer, Unobserved
-from bot.github.pages import MAX_PAGES, items_of, with_page_size
+from bot.github.pages import MAX_PAGES, items_of, with_few_links, with_page_size
 from bot.github.ranks import current_rank
 from bot.github.seen import Seen
 from bot.payload import answered
@@ -274,7 +274,7 @@ class GitHub(GitHubAPI):
                 if attempt == TRIES or limit.retry_in > SHORT_WAIT:
                     raise
             else:
-                return answer.status, answer.headers, answer.body
+                return answer.status, with_few_links(answer.headers, call.route), answer.body
         raise AssertionError("the last attempt returns or raises")
 
     @property

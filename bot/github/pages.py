@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bot.errors import AnswerError
+
 PER_PAGE = 100  # GitHub's largest; its default is 30
+MOST_LINKS = 16  # GitHub sends four: first, prev, next, last
 MAX_PAGES = 100  # 10,000 items: a list that is longer is asked for in a narrower way
 
 
@@ -14,6 +17,16 @@ def with_page_size(url: str) -> str:
     if "per_page=" in url:
         return url
     return f"{url}{'&' if '?' in url else '?'}per_page={PER_PAGE}"
+
+
+def with_few_links(headers: Mapping[str, str], route: str) -> Mapping[str, str]:
+    """Return an answer's headers; raise `AnswerError` where `Link` has more links than GitHub sends.
+
+    gidgethub looks for the next page from each `<` on: thousands of them would hold up the event loop.
+    """
+    if headers.get("link", "").count("<") > MOST_LINKS:
+        raise AnswerError(f"GET {route}", "it has more links than GitHub sends")
+    return headers
 
 
 def items_of(data: Any, iterable_key: str | None) -> list[Any]:

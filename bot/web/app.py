@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from aiohttp import web, web_response
+from aiohttp import web, web_response, web_urldispatcher
 from pydantic import BaseModel, ConfigDict
 
 from bot.health import HealthCheck
@@ -121,6 +121,8 @@ def create_runner(app: web.Application) -> web.AppRunner:
     """Return what serves the application once it is set up and given a place to listen."""
     # Answers to what is no HTTP pass by every hook, so the name is replaced where aiohttp itself takes it from.
     setattr(web_response, "SERVER_SOFTWARE", SERVER_NAME)  # noqa: B010 (mypy knows it as private)
+    # So do requests for what is not there: aiohttp makes their routes itself, and asks for the bodies of those too.
+    setattr(web_urldispatcher, "_default_expect_handler", answer_without_the_body)  # noqa: B010
     return web.AppRunner(
         app,
         access_log=None,

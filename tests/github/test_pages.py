@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from gidgethub import BadRequest
 
+from bot.errors import AnswerError
 from bot.github.client import GitHub
-from bot.github.errors import TooManyPages
-from bot.github.pages import items_of, with_page_size
+from bot.github.errors import TooManyPages, Unavailable
+from bot.github.pages import MOST_LINKS, items_of, with_page_size
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import Seen, refused
 
@@ -68,6 +69,31 @@ async def test_a_page_that_fails_in_the_middle_fails_the_list(scripted: Scripted
 async def test_a_next_page_on_another_host_does_not_get_our_token(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", PATH, Say(body=[1], headers={"link": '<http://elsewhere.example/next>; rel="next"'}))
     with pytest.raises(ValueError, match=r"elsewhere\.example is not the host of GITHUB_API_URL"):
+        [item async for item in gh.getiter(LIST, VARS)]
+
+
+def links(count: int) -> dict[str, str]:
+    return {"link": ", ".join([f'<https://api.github.com/{n}>; rel="r{n}"' for n in range(count)])}
+
+
+async def test_a_page_may_have_some_links(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    scripted.will("GET", PATH, Say(body=[1], headers=links(MOST_LINKS)))
+    assert [item async for item in gh.getiter(LIST, VARS)] == [1]
+
+
+@pytest.mark.parametrize("headers", [links(MOST_LINKS + 1), {"link": "<" * 8_000}, {"link": "<a" * 4_000}])
+async def test_a_page_with_more_links_than_github_sends_is_no_answer_of_github(
+    scripted: ScriptedGitHub, gh: GitHub, headers: dict[str, str]
+) -> None:
+    """Each `<` makes gidgethub's pattern go through the rest of the header."""
+    scripted.will("GET", PATH, Say(body=[1], headers=headers))
+    with pytest.raises(AnswerError, match="more links than GitHub sends"):
+        [item async for item in gh.getiter(LIST, VARS)]
+
+
+async def test_a_header_that_is_too_long_is_no_answer(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    scripted.will("GET", PATH, Say(body=[1], headers={"link": "x" * 100_000}))
+    with pytest.raises(Unavailable):
         [item async for item in gh.getiter(LIST, VARS)]
 
 

@@ -102,6 +102,17 @@ async def test_no_other_route_asks_for_a_body(site: Site, path: str) -> None:
         assert (await connection.answer())[0] == 200
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("POST", "/nothing", 404), ("PUT", "/api/v1/nothing", 404), ("POST", "/healthz", 405), ("GET", "/webhook", 405)],
+)
+async def test_where_nothing_is_nobody_is_asked_for_a_body(site: Site, method: str, path: str, status: int) -> None:
+    async with wire(site) as connection:
+        request = f"{method} {path} HTTP/1.1\r\nHost: bot\r\nExpect: 100-continue\r\nContent-Length: {MAX_BODY}\r\n\r\n"
+        await connection.send(request.encode())
+        assert (await connection.answer())[0] == status
+
+
 async def test_the_whole_body_may_be_sent_before_a_refusal_is_read(site: Site) -> None:
     async with wire(site) as connection:
         await connection.send(head(site, LENGTH, X_GitHub_Event=None), bytes(MAX_BODY))
