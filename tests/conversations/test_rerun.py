@@ -140,3 +140,64 @@ async def test_slow_tests_start_no_job_that_has_not_begun_yet(missed: Place) -> 
     await here.quiet()
     assert len(cpu.builds) == 0
     assert "CI has not begun on" in here.answers(pull)[0]
+
+
+async def test_a_job_of_app_yaml_is_named_where_it_is_left_alone_and_started_by_all(missed: Place) -> None:
+    here = missed.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    cpu, gpu = missed.job(pull, "cpu", "SUCCESS"), waiting_job(missed, pull, "gpu")
+    pull.comment("hubot", "@ci rerun")
+    await here.quiet()
+    sha = pull.head_sha[:7]
+    assert here.answers(pull)[0].endswith(
+        f"No status on `{sha}` yet, so left alone: `gpu`. If CI missed the push, start one by its name: "
+        "`@ci rerun NAME`."
+    )
+    pull.comment("hubot", "@ci rerun all")
+    await here.quiet()
+    assert (len(cpu.builds), len(gpu.builds)) == (2, 1)
+    gpu.builds[-1].finish("SUCCESS")
+    pull.comment("hubot", "@ci rerun gpu")
+    await here.quiet()
+    assert (len(cpu.builds), len(gpu.builds)) == (2, 2)
+
+
+async def test_a_push_is_built_where_the_build_of_an_older_head_still_runs(missed: Place) -> None:
+    here = missed.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    cpu, gpu = waiting_job(missed, pull, "cpu"), waiting_job(missed, pull, "gpu")
+    for job in (cpu, gpu):
+        job.trigger()
+        job.builds[-1].timestamp -= 3600
+    pull.push()
+    comment = pull.comment("hubot", "@ci rerun")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "+1"]
+    assert (len(cpu.builds), len(gpu.builds)) == (2, 2)
+
+
+async def test_a_pull_request_that_jenkins_never_scanned_is_answered_with_what_to_do(missed: Place) -> None:
+    here = missed.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    missed.jenkins.add_job(f"gpu/PR-{pull.number}-merge", pull=pull, context="gpu/pr-merge")
+    comment = pull.comment("hubot", "@ci rerun")
+    await here.quiet()
+    assert pull.reactions(comment) == ["eyes", "confused"]
+    (answer,) = here.answers(pull)
+    assert "Jenkins has no job for this pull request in `cpu` (404), so nothing was started." in answer
+    assert "Push again, or have somebody start a scan of `cpu` in Jenkins (*Scan Repository Now*)." in answer
+    assert "no job for this pull request in `gpu`" not in answer
+
+
+async def test_an_aborted_build_whose_status_is_pending_runs_again(missed: Place) -> None:
+    here = missed.town
+    pull = here.repo.open_pull_request("hubot", "Faster")
+    cpu, gpu = waiting_job(missed, pull, "cpu"), missed.job(pull, "gpu", "SUCCESS")
+    cpu.trigger()
+    cpu.builds[-1].finish_silently("ABORTED")
+    pull.comment("hubot", "@ci rerun")
+    await here.quiet()
+    assert (len(cpu.builds), len(gpu.builds)) == (2, 1)
+    (answer,) = here.answers(pull)
+    link = cpu.builds[0].url
+    assert f"- [`cpu/pr-head`]({link}) (Jenkins says it was aborted, but its status is still pending)" in answer
