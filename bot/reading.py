@@ -58,10 +58,7 @@ class Reader:
                 if response.status != 200:
                     problem = self._problem(response, words)
                 else:
-                    body = await response.content.read(limit + 1)
-                    while len(body) <= limit and (more := await response.content.read(limit + 1)):
-                        body += more
-                    return _decoded(body, words, limit)
+                    return _decoded(await read_body(response, limit), words, limit)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             problem = TryAgain(AWAY.format(**words, problem=type(error).__name__))
         raise problem
@@ -81,6 +78,14 @@ class Reader:
         told = seconds_in(response.headers.get("Retry-After"))
         until = seconds_in(response.headers.get("X-Retry-After"))
         return told if told is not None or until is None else max(0.0, until - self._now())
+
+
+async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """Return the body of an answer, or the beginning of one that is longer than `limit` bytes."""
+    body = await response.content.read(limit + 1)
+    while len(body) <= limit and (more := await response.content.read(limit + 1)):
+        body += more
+    return body
 
 
 def _decoded(body: bytes, words: dict[str, object], limit: int) -> Any:

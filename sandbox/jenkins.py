@@ -114,6 +114,7 @@ class JenkinsJob:
 class JenkinsSandbox:
     """A Jenkins. `user` and `token` are what the bot is given; `requests` is every request, as method and path.
 
+    `says` is what it answers to everything, as a page to log in would.
     `hosts` are the hosts and ports by which it was called. `path` is what its address has after
     the host; `crumbs` says whether a POST needs one, bound to its session. Faults of `faults` have patterns over the
     path, or `*`, as their routes.
@@ -124,6 +125,7 @@ class JenkinsSandbox:
         self.token = secrets.token_hex(16)
         self.crumbs = crumbs
         self.redirect_to = ""
+        self.says: str | None = None
         self.jobs: dict[str, JenkinsJob] = {}
         self.requests: list[tuple[str, str]] = []
         self.hosts: set[str] = set()
@@ -184,6 +186,8 @@ class JenkinsSandbox:
     def _carry_out(self, request: web.Request, path: str) -> web.Response:
         if self.redirect_to:
             return web.Response(status=302, headers={"Location": self.redirect_to + path})
+        if self.says is not None:
+            return web.Response(text=self.says)
         if not path.startswith(f"{self._path}/"):
             return web.Response(status=404)
         if refused := self._refused(request):

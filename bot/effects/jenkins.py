@@ -5,6 +5,8 @@ https://www.jenkins.io/doc/book/using/remote-access-api/, https://www.jenkins.io
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from bot.errors import RefusedToPerson, TryAgain, UserError
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.github.markdown import code
 from bot.payload import Payload
+from bot.reading import read_body
 from bot.writes import UnclearWrite
 
 if TYPE_CHECKING:
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)
 """Seconds for one request."""
+LARGEST = 64 * 1024
+"""Bytes of an answer that are read."""
 LOOK = "?tree=inQueue,buildable,lastBuild%5Bnumber,building,timestamp%5D"
 
 NOT_ALLOWED = "I did not start {name}: its server is not named under `rerun: jenkins:` in app.yaml."
@@ -51,6 +56,10 @@ DISABLED = "Jenkins has the job for {name} disabled, so it was not started."
 ANSWERED = "Jenkins answered {status} for {name}"
 NO_ANSWER = "Jenkins did not answer for {name} ({problem})"
 ODD = "Jenkins answered {status} when asked to start {name}: is its address in app.yaml the one that it calls its own?"
+NOT_JSON = (
+    "Jenkins did not answer with JSON for {name}, so it was not started: is its address in app.yaml the one that it "
+    "calls its own?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +157,7 @@ class _Jenkins:
             if response.status == 404:
                 return None
             self._check(response.status)
-            return Payload(await _json(response), "Jenkins job")
+            return Payload(await _json(response, self.name), "Jenkins job")
 
     async def start(self, job_url: str) -> None:
         crumb, cookies = await self._crumb()
@@ -168,7 +177,7 @@ class _Jenkins:
             if response.status == 404:
                 return {}, {}
             self._check(response.status)
-            crumb = Payload(await _json(response), "Jenkins crumb")
+            crumb = Payload(await _json(response, self.name), "Jenkins crumb")
             cookies = {key: morsel.value for key, morsel in response.cookies.items()}
             return {crumb.string("crumbRequestField"): crumb.string("crumb")}, cookies
 
@@ -205,8 +214,9 @@ class _Jenkins:
             raise kind(NO_ANSWER.format(name=self.name, problem=problem))
 
 
-async def _json(response: aiohttp.ClientResponse) -> Any:
-    try:
-        return await response.json(content_type=None)
-    except ValueError:
-        return None
+async def _json(response: aiohttp.ClientResponse, name: str) -> Any:
+    body = await read_body(response, LARGEST)
+    with contextlib.suppress(ValueError, RecursionError):
+        if len(body) <= LARGEST and isinstance(data := json.loads(body), dict):
+            return data
+    raise UserError(NOT_JSON.format(name=name))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.effects.jenkins import JenkinsBuild
+from bot.effects.jenkins import LARGEST, JenkinsBuild
 from bot.errors import TryAgain, UserError
 from sandbox.clock import iso
 from sandbox.jenkins import JenkinsJob, JenkinsSandbox
@@ -207,3 +207,15 @@ async def test_one_build_takes_three_requests(world: World) -> None:
         ("GET", "/crumbIssuer/api/json"),
         ("POST", "/job/gpu/job/PR-12/buildWithParameters"),
     ]
+
+
+@pytest.mark.parametrize("text", ["<html>Log in</html>", "[" * 50_000, f'{{"a": "{"x" * LARGEST}"}}', "[]", "null", ""])
+async def test_an_answer_that_is_no_jenkins_starts_nothing(world: World, text: str) -> None:
+    """A page to log in, or what a proxy says, is no reason to send a POST with credentials."""
+    effect = again(world, failed_job(world))
+    world.jenkins.says = text
+    assert await told(world, effect) == (
+        "Jenkins did not answer with JSON for `gpu/PR-12`, so it was not started: is its address in app.yaml the one "
+        "that it calls its own?"
+    )
+    assert [method for method, _ in world.jenkins.requests] == ["GET"]
