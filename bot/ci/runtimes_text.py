@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bot.ci import words
 from bot.ci.outcomes import Base, Outcomes, Suite
-from bot.results.renames import renames
+from bot.results.renames import MAX_STEPS, search_renames
 
 TITLE = "Runtime of tests"
 
@@ -24,6 +24,9 @@ MINUTES = 100.0
 CHANGED = "{suite}: {change} ({before} → {now}, {tests_before:,} → {tests:,} tests), compared with {base}."
 MANY_TIMES = "{times:,.0f} times as long"
 SLOW_TITLE = "Slow new tests"
+UNSEARCHED = (
+    "Renamed tests were not searched for, as that would take more than {most:,} steps, so some of these may be renamed."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class NewTest:
     suite: str
     test: str
     seconds: float
+    perhaps_renamed: bool = False
+    """Renamed tests were not searched for in its suite, as so many names changed."""
 
 
 def describe_runtimes(tested: Outcomes, percent: int, least: float) -> str:
@@ -68,6 +73,8 @@ def describe_runtimes(tested: Outcomes, percent: int, least: float) -> str:
     parts = ["\n".join([words.heading(TITLE, tested), *(["", *(f"- {line}" for line in lines)] if lines else [])])]
     if rows:
         parts.append(f"{SLOW_TITLE}:\n{words.rows_of(rows[:MOST_NEW], len(rows))}")
+    if any(one.perhaps_renamed for one in new):
+        parts.append(UNSEARCHED.format(most=MAX_STEPS))
     return "\n\n".join(parts)
 
 
@@ -95,9 +102,11 @@ def slow_new_tests(tested: Outcomes, least: float) -> list[NewTest]:
     for name, here, base in _pairs(tested):
         new = {test for test in here.seen if test not in base.suite.seen and not base.suite.skipped(test)}
         slow = {test for test in new if here.seconds.get(test, 0.0) >= least}
-        if slow:
-            slow -= set(renames(base.suite.seen.keys() - here.seen.keys(), new).values())
-        found += [NewTest(name, test, here.seconds[test]) for test in slow]
+        if not slow:
+            continue
+        renamed = search_renames(base.suite.seen.keys() - here.seen.keys(), new)
+        slow -= set((renamed or {}).values())
+        found += [NewTest(name, test, here.seconds[test], renamed is None) for test in slow]
     return sorted(found, key=lambda one: (-one.seconds, one.suite, one.test))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.ci.outcomes import Outcomes, Suite
-from bot.ci.runtimes_text import Change, NewTest, changed, describe_runtimes, slow_new_tests
+from bot.ci.runtimes_text import UNSEARCHED, Change, NewTest, changed, describe_runtimes, slow_new_tests
 from bot.config.ci_tests import Runtime
 from bot.config.types import seconds
 from bot.github.sticky import SIZE_LIMIT
@@ -143,3 +143,11 @@ def test_names_of_tests_and_suites_do_nothing() -> None:
     assert page.tags == {"p", "strong", "code", "ul", "li", "a"}
     assert "@" not in page.speech
     assert len(text) < SIZE_LIMIT / 3
+
+
+def test_where_renamed_tests_were_not_searched_for_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = ({f"{name}_{number}": "passed 5" for number in range(12)} for name in ("old", "new"))
+    found = ops(suite_of(new), suite_of(old))
+    assert describe_runtimes(found, 30, 1.0) == ""
+    monkeypatch.setattr("bot.results.renames.MAX_STEPS", 10)
+    assert describe_runtimes(found, 30, 1.0).endswith(UNSEARCHED.format(most=40_000_000))
