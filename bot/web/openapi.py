@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -80,9 +81,7 @@ def problem(description: str) -> Answer:
 
 def document(operations: Sequence[Operation], version: str) -> dict[str, object]:
     """Return the OpenAPI document of the operations (https://spec.openapis.org/oas/v3.1.1)."""
-    models = {answer.model for operation in operations for answer in operation.answers.values() if answer.model}
-    ordered = sorted(models, key=lambda model: model.__name__)
-    _, schemas = models_json_schema([(model, "serialization") for model in ordered], ref_template=SCHEMAS + "{model}")
+    models = frozenset(answer.model for operation in operations for answer in operation.answers.values() if answer.model)
     paths: dict[str, dict[str, object]] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
@@ -90,8 +89,16 @@ def document(operations: Sequence[Operation], version: str) -> dict[str, object]
         "openapi": "3.1.0",
         "info": {"title": TITLE, "version": version},
         "paths": paths,
-        "components": {"schemas": schemas.get("$defs", {}), "securitySchemes": {TOKEN: TOKEN_SCHEME}},
+        "components": {"schemas": _schemas(models), "securitySchemes": {TOKEN: TOKEN_SCHEME}},
     }
+
+
+@functools.cache  # slow to make, and the models never change
+def _schemas(models: frozenset[type[BaseModel]]) -> dict[str, object]:
+    ordered = sorted(models, key=lambda model: model.__name__)
+    _, schemas = models_json_schema([(model, "serialization") for model in ordered], ref_template=SCHEMAS + "{model}")
+    found: dict[str, object] = schemas.get("$defs", {})
+    return found
 
 
 def _operation(operation: Operation) -> dict[str, object]:
