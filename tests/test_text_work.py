@@ -63,12 +63,14 @@ def told(text: str) -> object:
 
 
 MARKUP = ("`", "`` `a", "\\`", "<!--", "![", "*a ", "|a\n|-\n", "<a ")
+BLOCKS = (">", "> a\n", "- ", "- a\n", "1. ", "> - ", "a\n", "a\n=\n", "\t", "```\n", "<details>\n\n")
+SPANS = ("[", "[a](", "[a][", "[a]: b\n", "<!-- -", "<a b='", "` x", "**x", "~~a", "&", "\\")
 NESTED = ("> ", "- ", "> - ", "1. > ", "- <details>\n", "> ```\n- `", "- > <!-- `", "> - @ci rerun\n  > ")
-NAMES = ("@", "@a ", "@a/", "@a-", "cc @a, ", "cc ", "cc: @", "[a]: @b\n- ")
+NAMES = ("@", "@a ", "@a/", "@a-", "cc @a, ", "cc ", "cc: @", "cc @a and ", "@a, ", "cc @a_", ",", "[a]: @b\n- ")
 SPACES = (" ", "\r\n", " x")
 MARKS = ("\u0301\u0323", "\ud800", "\x00", "\u200b")
 READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
-    "visible lines": (markdown.visible_lines, (*MARKUP, *SPACES)),
+    "visible lines": (markdown.visible_lines, (*MARKUP, *SPACES, *BLOCKS, *SPANS)),
     "outside of code": (markdown.outside_code, MARKUP),
     "escape": (markdown.escape, (*MARKUP, *SPACES, *MARKS, ":a", ":", "www.", "gh-1", "#1")),
     "code": (markdown.code, ("`", "|", *SPACES)),

