@@ -5,6 +5,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 
+# Tests of the whole bot in processes of its own, and of what is not measured: tracing them for coverage would double
+# their time and add no line. Everything else runs with coverage.
+UNTRACED := tests/robustness tests/doctor tests/sandbox tests/untrusted tests/web tests/results/formats \
+            tests/github/test_markdown.py tests/test_text_work.py $(wildcard tests/test_cli*.py) tests/test_serve.py
+PYTEST   := $(BIN)/pytest -n 4 --dist loadgroup -m "not alone"
+
 .PHONY: demo test check types tests mutants bench lock docs clean
 
 demo: $(VENV)/.ready
@@ -12,7 +18,8 @@ demo: $(VENV)/.ready
 
 test: $(VENV)/.ready
 	@scripts/postgres-for-tests
-	$(MAKE) --no-print-directory check types tests
+	$(MAKE) --no-print-directory check
+	$(MAKE) --no-print-directory -j2 types tests
 
 check: $(VENV)/.ready
 	$(BIN)/ruff format --no-cache --check .
@@ -27,7 +34,8 @@ types: $(VENV)/.ready
 	$(BIN)/mypy
 
 tests: $(VENV)/.ready
-	$(BIN)/pytest -n 4 --dist loadgroup -m "not alone" --cov --cov-report= $(ARGS)
+	$(PYTEST) $(ARGS) $(UNTRACED)
+	$(PYTEST) $(ARGS) --cov --cov-report= tests $(UNTRACED:%=--ignore=%)
 	$(BIN)/pytest -m alone
 	$(BIN)/coverage report
 

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from pathlib import Path
 
 import pytest
 
 from bot.aws import Aws
 from sandbox.bucket import BucketServer
 from tests.bucket import World
+from tests.once import made_once
 from tests.robustness.conversation import NightlyMoves
 from tests.robustness.crashes import Undisturbed, watch
 from tests.robustness.nights import Nights
+
+AT_ONCE = 2
+"""How many of these tests run at once, whatever the number of workers: each keeps two processors busy by itself."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the files in here to so many workers by turns."""
+    groups = itertools.cycle(range(AT_ONCE))
+    here = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
+    for group, (_, of_file) in zip(groups, itertools.groupby(here, key=lambda item: item.path), strict=False):
+        for item in of_file:
+            item.add_marker(pytest.mark.xdist_group(f"robustness {group}"))
 
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     """Return how the conversations go where nothing happens."""
-    return asyncio.run(watch(tmp_path_factory.mktemp("undisturbed")))
+    return made_once(
+        tmp_path_factory, "undisturbed", lambda: asyncio.run(watch(tmp_path_factory.mktemp("undisturbed")))
+    )
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +42,10 @@ def undisturbed_nights(
     bucket_server: BucketServer, bucket_aws: Aws, tmp_path_factory: pytest.TempPathFactory
 ) -> Undisturbed:
     """Return how nights go that a lab hears of, and of which it uploads results, where nothing happens."""
-    world = World(bucket_server, bucket_aws)
-    world.create()
-    return asyncio.run(watch(tmp_path_factory.mktemp("nights"), [Nights, NightlyMoves], world))
+
+    def make() -> Undisturbed:
+        world = World(bucket_server, bucket_aws)
+        world.create()
+        return asyncio.run(watch(tmp_path_factory.mktemp("nights"), [Nights, NightlyMoves], world))
+
+    return made_once(tmp_path_factory, "undisturbed-nights", make)

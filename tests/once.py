@@ -1,0 +1,30 @@
+"""What is dear to make and the same for all workers of pytest-xdist is made by the first that needs it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pickle
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[], T]) -> T:
+    """Return what `make` returns, in whichever worker it was called; it has to be picklable."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return make()
+    # https://pytest-xdist.readthedocs.io/en/stable/how-to.html#making-session-scoped-fixtures-execute-only-once
+    file = factory.getbasetemp().parent / f"{name}.pickle"
+    with file.open("a+b") as opened:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        opened.seek(0)
+        if written := opened.read():
+            kept: T = pickle.loads(written)  # noqa: S301 (it is our own)
+            return kept
+        made = make()
+        pickle.dump(made, opened)
+        return made
