@@ -23,7 +23,7 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[], T])
         fcntl.flock(opened, fcntl.LOCK_EX)
         opened.seek(0)
         if written := opened.read():
-            kept: T = pickle.loads(written)  # noqa: S301 (it is our own)
+            kept: T = pickle.loads(written)
             return kept
         made = make()
         pickle.dump(made, opened)

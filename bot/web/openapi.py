@@ -81,7 +81,9 @@ def problem(description: str) -> Answer:
 
 def document(operations: Sequence[Operation], version: str) -> dict[str, object]:
     """Return the OpenAPI document of the operations (https://spec.openapis.org/oas/v3.1.1)."""
-    models = frozenset(answer.model for operation in operations for answer in operation.answers.values() if answer.model)
+    models = frozenset(
+        answer.model for operation in operations for answer in operation.answers.values() if answer.model
+    )
     paths: dict[str, dict[str, object]] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
