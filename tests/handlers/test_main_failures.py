@@ -45,8 +45,9 @@ def workflow_run(conclusion: str | None, branch: str | None, head: int | None = 
     return {"action": "completed", "workflow_run": {**run, "head_repository": {"id": head} if head else None}}
 
 
-def delivery(event: str, body: dict[str, Any]) -> Delivery:
-    return Delivery("guid", event, Payload({**body, "repository": {"id": OURS, "full_name": "octocat/compiler"}}), 0.0)
+def delivery(event: str, body: dict[str, Any], repository: int = OURS) -> Delivery:
+    about = {"id": repository, "full_name": "octocat/compiler"}
+    return Delivery("guid", event, Payload({**body, "repository": about}), 0.0)
 
 
 MAIN = ("main",)
@@ -100,7 +101,7 @@ async def test_what_is_no_hint_ends_when_it_is_routed_and_what_cannot_be_read_fa
 ) -> None:
     async with a_world(tmp_path, features={"main_failures": {"contexts": ["lint"]}}) as world:
         routed = [
-            await world.pipeline.handlers_for(delivery("status", body))
+            await world.pipeline.handlers_for(delivery("status", body, world.repository.id))
             for body in (status("failure", "main", context="lint"), status("failure", "main"), {"state": "failure"})
         ]
     hints = ("main-failures-hints",)

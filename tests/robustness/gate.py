@@ -58,7 +58,10 @@ async def _meet(fault: Fault | None, request: web.Request, when: When) -> web.Re
         return None
     if fault.status is None or fault.abandoned:
         return web.Response(status=500)
-    return answer_of(fault.status, fault.message)
+    answer = answer_of(fault.status, fault.message)
+    # The body may still be on its way: what came next on this connection would be taken for the rest of it.
+    answer.force_close()
+    return answer
 
 
 @asynccontextmanager
