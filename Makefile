@@ -1,14 +1,18 @@
 # Both targets set up everything they need in .venv on a machine that has Python 3.11 or newer, and make.
 
+# An empty value is none: every process of the tests would compile the bot anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-# Tests of the whole bot in processes of its own, and of what is not measured: tracing them for coverage would double
-# their time and add no line. Everything else runs with coverage.
-UNTRACED := tests/robustness tests/doctor tests/sandbox tests/untrusted tests/web tests/results/formats \
-            tests/github/test_markdown.py tests/test_text_work.py $(wildcard tests/test_cli*.py) tests/test_serve.py
+# Tests of the whole bot, and those that repeat the same lines very often: tracing them would make them almost twice as
+# slow. Coverage is measured with all the others, of what does no I/O: `[tool.coverage]` in pyproject.toml.
+UNTRACED := $(addprefix tests/,conversations doctor robustness sandbox untrusted web results/formats \
+              engine/test_crash.py engine/test_differential.py engine/test_replicas.py github/test_markdown.py \
+              results/test_any_order.py test_news_text.py test_serve.py test_text_work.py) $(wildcard tests/test_cli*.py)
 PYTEST   := $(BIN)/pytest -n 4 --dist loadgroup -m "not alone"
 
 .PHONY: demo test check types tests mutants bench lock docs clean
