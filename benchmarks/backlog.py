@@ -10,10 +10,10 @@ from benchmarks.first_write import BOT, COMMAND
 from benchmarks.report import Options, Row, command
 from benchmarks.stage import Stage, stage
 from benchmarks.traffic import templates
+from bot.core.events import lock_key
 from bot.engine.jobs import delivery_job
 from bot.engine.once import defer_once
 from bot.engine.service import Engine
-from bot.events import lock_key
 from sandbox import PullRequest
 
 TITLE = "From a comment with a command to 👀 on GitHub, behind a backlog"

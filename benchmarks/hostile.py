@@ -16,6 +16,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Callable
+from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -32,29 +33,33 @@ MIB = 1 << 20
 Work = Callable[[], object]
 
 
-def merge() -> Work:
-    from bot.events import Person
-    from bot.merge_message import Commit, message
+def moved(before: str, now: str) -> Any:
+    """Import a module from where it is: now, or in the tree of `BEFORE`."""
+    # By the folder, for an editable install would find this tree's modules for the other one.
+    [tree] = import_module("bot").__path__
+    return import_module(now if (Path(tree) / "core").is_dir() else before)
 
-    commits = [Commit(1, "a", "a@b", f"Co-authored-by:{' ' * 4000}x")]
-    return lambda: message("", [], commits, Person(5, "octocat", False))
+
+def merge() -> Work:
+    person = moved("bot.events", "bot.core.events").Person(5, "octocat", False)
+    messages = moved("bot.merge_message", "handlers.merge.message")
+
+    commits = [messages.Commit(1, "a", "a@b", f"Co-authored-by:{' ' * 4000}x")]
+    return lambda: messages.message("", [], commits, person)
 
 
 def paths() -> Work:
-    from bot.results.identity import Resolver
     from bot.results.model import Case, Status
 
     files = [f"tests/{index}/test_a.py" for index in range(1500)]
     names = [".".join(["a", *["test_a"] * 20, str(index)]) for index in range(3000)]
     cases = [Case("test_x", Status.PASSED, classname=name) for name in names]
-    return lambda: list(map(Resolver(files).resolve, cases))
+    resolver = moved("bot.results.identity", "bot.results.ingest.identity").Resolver
+    return lambda: list(map(resolver(files).resolve, cases))
 
 
 def moves() -> Work:
-    try:
-        from bot.results.renames import renames
-    except ImportError:
-        from bot.results.identity import renames  # type: ignore[no-redef,attr-defined]  # where it was before
+    renames = moved("bot.results.identity", "bot.results.compare.renames").renames
 
     gone = [f"old/test_a.py::test_{index}" for index in range(20_000)]
     new = [f"new/{index // 10}/test_a.py::test_{index}" for index in range(20_000)]
@@ -62,9 +67,9 @@ def moves() -> Work:
 
 
 def deep() -> Work:
-    from bot.results.compare import compare
     from bot.results.model import Seen, Status
 
+    compare = moved("bot.results.compare", "bot.results.compare.diff").compare
     folders = "/a" * 470
     now = {f"{index}{folders}/test_a.py::test_{index}": Seen(Status.PASSED) for index in range(4000)}
     before = {f"{test[:-2]}x": seen for test, seen in now.items()} | {"b.py": Seen(Status.FAILED)}
@@ -72,9 +77,9 @@ def deep() -> Work:
 
 
 def reworded() -> Work:
-    from bot.results.compare import compare
     from bot.results.model import Seen, Status
 
+    compare = moved("bot.results.compare", "bot.results.compare.diff").compare
     words = "_".join(["w" * 24] * 36)
     now = {f"test_a.py::test_{words}_{index}": Seen(Status.PASSED) for index in range(4000)}
     before = {test.replace("test_w", "test_v"): seen for test, seen in now.items()}
@@ -83,30 +88,30 @@ def reworded() -> Work:
 
 def rerun() -> Work:
     from bot.ci.base import CiRun, Part, State
-    from handlers.rerun import decide, explain
 
+    handler = moved("handlers.rerun", "handlers.rerun.commands")
+    explain = handler.explain
     name = "Linux / build {} (arm64, python 3.{}, release, sharded {})"
     parts = tuple(Part(name.format(index, index % 9, index), State.FAILED) for index in range(2000))
     run = CiRun("GitHub Actions", "CI", "1", State.FAILED, "failure", "https://ci.example.org", parts=parts)
     names = [f"Linux / buidl {index} (arm64, pyhton 3.1, relaese, shraded)" for index in range(20)]
 
     def work() -> object:
-        given: tuple[Any, ...] = [run], decide([run], "", names), "1" * 40, "@ci"
+        given: tuple[Any, ...] = [run], handler.decide([run], "", names), "1" * 40, "@ci"
         return explain(*given[: len(signature(explain).parameters)])  # the last one is not as old as the others
 
     return work
 
 
 def images() -> Work:
-    from bot.docker_images import _edited, read_images
-    from bot.errors import UserError
-
+    user_error = moved("bot.errors", "bot.core.errors").UserError
+    images_file = moved("bot.docker_images", "handlers.docker_update.images")
     text = f"[jenkins]\na{' ' * 20_000}x\n"
 
     def work() -> object:
-        with contextlib.suppress(UserError):
-            read_images(text)
-        return _edited(text, {"a": "b"})
+        with contextlib.suppress(user_error):
+            images_file.read_images(text)
+        return images_file._edited(text, {"a": "b"})
 
     return work
 
@@ -114,14 +119,13 @@ def images() -> Work:
 def frames() -> Work:
     import zstandard
 
-    from bot.results.limits import Refused
-    from bot.results.opening import inflated
-
+    refused = moved("bot.results.limits", "bot.results.ingest.limits").Refused
+    inflated = moved("bot.results.opening", "bot.results.ingest.opening").inflated
     compress = zstandard.ZstdCompressor().compress
     content = compress(b"a") + compress(b"") * 1_000_000
 
     def work() -> object:
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(refused):
             return inflated(io.BytesIO(content), "a.zst").read()
         return None
 

@@ -13,7 +13,7 @@ from statistics import median
 
 from benchmarks.report import Options, Row, command
 from benchmarks.stage import DRAINED_WITHIN, DURABLE, POSTGRESQL
-from bot import logs
+from bot.core import logs
 from bot.engine.service import Engine, Pace
 from tests.engine.running import opened, running, settled
 from tests.engine.toy import World, body, writes

@@ -20,11 +20,11 @@ import psycopg
 
 from benchmarks.report import Options, Row, command
 from benchmarks.stage import DURABLE, POSTGRESQL
-from bot.results.collect import collect
-from bot.results.compare import compare
+from bot.results.compare.diff import compare
+from bot.results.ingest.collect import collect
 from bot.results.model import Case, RunKey, Status, TargetKey
 from bot.results.state import Admission, Claims, Run, RunState
-from bot.results.store import ResultsStore
+from bot.results.store.store import ResultsStore
 from tests.postgres import running_server
 
 TITLE = "Six million results of 30 nights"

@@ -1,60 +1,21 @@
-"""The features, one a file; `bot/` takes all of them from here."""
+"""The features, each a file or a folder; `bot/` takes all of them from here.
 
-from bot.plan import joined
-from handlers import (
-    cc_reviewers,
-    docker_update,
-    docs_link,
-    hardware_results,
-    hardware_runs,
-    help,
-    last_good,
-    lint,
-    main_failures,
-    merge,
-    merge_group,
-    merge_when_green,
-    news,
-    nightly,
-    regressions,
-    repository_file,
-    rerun,
-    runtime,
-    sections,
-    skip_ci,
-    skipped_tests,
-    slow_tests,
-    stale_reviews,
-    team_tags,
-    welcome,
-)
+They are joined in `handlers.features` once somebody asks for them: whoever imports one module of one feature, such as a
+process that reads a report, needs none of the others.
+"""
 
-COMMANDS = (*slow_tests.COMMANDS, *rerun.COMMANDS, *merge.COMMANDS, *help.COMMANDS)
-ROUTER = joined(
-    [
-        slow_tests.router,
-        rerun.router,
-        cc_reviewers.router,
-        hardware_runs.router,
-        hardware_results.router,
-        regressions.router,
-        nightly.router,
-        last_good.router,
-        main_failures.router,
-        news.router,
-        repository_file.router,
-        merge.router,
-        merge_when_green.router,
-        merge_group.router,
-        team_tags.router,
-        welcome.router,
-        lint.router,
-        skip_ci.router,
-        docs_link.router,
-        skipped_tests.router,
-        runtime.router,
-        sections.router,
-        stale_reviews.router,
-        docker_update.router,
-    ]
-)
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from handlers.features import COMMANDS, ROUTER
+
+__all__ = ["COMMANDS", "ROUTER"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return one of `__all__`."""
+    if name not in __all__:
+        raise AttributeError(name)
+    from handlers import features
+
+    return getattr(features, name)

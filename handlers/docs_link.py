@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from bot.config.docs_link import DocsLink
+from bot.core.patterns import Pattern
+from bot.core.payload import Payload
+from bot.core.urls import linkable
+from bot.effects.section_state import moment, seconds_since_1970, short
 from bot.effects.sections import HandOverSection
-from bot.heads import confirmed_head, pulls_with_head
-from bot.patterns import Pattern
-from bot.payload import Payload
-from bot.plan import NOTHING, Context, Plan, Router
-from bot.sections import moment, seconds_since_1970, short
-from bot.urls import linkable
+from bot.github.pull_heads import confirmed_head, pulls_with_head
+from bot.plan.handler import NOTHING, Context, Plan, Router
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
-    from bot.events import Delivery
+    from bot.core.events import Delivery
 
 NAME = "docs-link"
 FEATURE = "docs"

@@ -13,23 +13,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bot.aside import aside
-from bot.ci.changes import read_proposed
-from bot.effects.base import Effect
+from bot.core.aside import aside
+from bot.core.events import PullRequest
+from bot.core.titles import folded, tags_of
 from bot.effects.checks import PutCheckRun, check_key
-from bot.events import PullRequest
 from bot.github.check_runs import NEUTRAL, SUCCESS, Block, CheckContent, joined
 from bot.github.markdown import code, truncate
 from bot.github.mentions import mentioned, parse_ccs
-from bot.heads import head_of, pulls_with_head
-from bot.merge_message import without_template
-from bot.plan import NOTHING, Context, Plan, Router
-from bot.titles import folded, tags_of
-from handlers.team_tags import Known, topics_of
+from bot.github.pull_heads import head_of, pulls_with_head
+from bot.plan.effect import Effect
+from bot.plan.handler import NOTHING, Context, Plan, Router
+from handlers.ci_decisions.changes import read_proposed
+from handlers.merge.message import without_template
+from handlers.team_tags.handler import Known, topics_of
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
-    from bot.events import Delivery
+    from bot.core.events import Delivery
 
 NAME, AGAIN_NAME, FEATURE = "lint", "lint-again", "lint"
 CHECK = "nightjar/lint"

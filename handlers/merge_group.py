@@ -14,7 +14,7 @@ from bot.effects.checks import PutCheckRun
 from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
 from bot.github.check_runs import SUCCESS, CheckContent
 from bot.github.markdown import truncate
-from bot.plan import NOTHING, Context, Plan, Router
+from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.lint import CHECK
 from handlers.slow_tests import BRANCH_PREFIX, ON_BRANCH
 

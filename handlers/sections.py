@@ -5,13 +5,13 @@ The predecessor left the links and lists of an older commit standing without a w
 
 from __future__ import annotations
 
+from bot.core.events import PullRequestEvent
+from bot.effects.section_state import SECTION_TEXT, Shown, Told, shown_key
 from bot.effects.sections import MarkOutOfDate, ShowSection
-from bot.events import PullRequestEvent
-from bot.plan import Context, Plan, Router
-from bot.sections import SECTION_TEXT, Shown, Told, shown_key
+from bot.plan.handler import Context, Plan, Router
+from handlers.ci_tests.runtime import NAME as RUNTIME
+from handlers.ci_tests.skipped_tests import NAME as SKIPPED
 from handlers.docs_link import NAME as DOCS
-from handlers.runtime import NAME as RUNTIME
-from handlers.skipped_tests import NAME as SKIPPED
 
 NAME, SHOW_NAME = "sections-out-of-date", "sections"
 SECTIONS = (DOCS, SKIPPED, RUNTIME)

@@ -1,7 +1,7 @@
 """`@ci run slow tests` and `@ci skip slow tests`: whether CI runs the slow tests for a pull request.
 
 The choice belongs to the pull request and stays through later pushes. Every head carries a status that says on or off,
-why, and how to change it; CI itself asks `GET …/decision` (`handlers.decision`).
+why, and how to change it; CI itself asks `GET …/decision` (`handlers.ci_decisions.service`).
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from bot.ci.base import CiRun, State
-from bot.commands import Command, CommandSpec
+from bot.commands.dialogue import Answer, Asked, CommandFunction
+from bot.commands.grammar import Command, CommandSpec
 from bot.config.types import matches
-from bot.dialogue import Answer, Asked, CommandFunction
-from bot.effects.base import Effect
+from bot.core.events import PullRequestEvent
+from bot.core.payload import Payload
 from bot.effects.remember import Remember
 from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
-from bot.events import PullRequestEvent
 from bot.github.markdown import code, truncate
-from bot.payload import Payload
-from bot.plan import NOTHING, Context, Plan, Router
+from bot.plan.effect import Effect
+from bot.plan.handler import NOTHING, Context, Plan, Router
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.dialogue import help_url
+from bot.commands.dialogue import help_url
+from bot.core.events import PullRequest
+from bot.core.payload import Payload
 from bot.effects.comments import UpsertSection
-from bot.events import PullRequest
 from bot.github.markdown import code, escape
-from bot.payload import Payload
-from bot.plan import NOTHING, Context, Plan, Router
+from bot.plan.handler import NOTHING, Context, Plan, Router
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
-    from bot.events import Delivery
+    from bot.core.events import Delivery
 
 NAME, FEATURE = "welcome", "welcome"
 FIRST_TIME = frozenset({"FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR"})

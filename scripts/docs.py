@@ -7,12 +7,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bot.commands import Registry
+from bot.app.registration import registration_text
+from bot.commands.grammar import Registry
+from bot.commands.texts import commands_table
 from bot.config import docs as config_docs
-from bot.docs import replace_block
-from bot.registration import registration_text
+from bot.core.docs import replace_block
 from bot.results import guide
-from bot.texts import commands_table
 from handlers import COMMANDS
 from scripts.limits import limits_table
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from bot import commands, patterns
-from bot.ci import artifacts, zips
-from bot.command_budget import REFUSALS_AN_HOUR
+from bot.commands import grammar as commands
+from bot.commands.budget import REFUSALS_AN_HOUR
 from bot.config import repository_file, source
 from bot.config.commands import Commands
 from bot.config.model import Http
-from bot.docs import table
+from bot.core import patterns
+from bot.core.docs import table
+from bot.core.untrusted import limits as untrusted
+from bot.core.untrusted.limits import AllLimits
 from bot.engine import guard, retry, service
 from bot.github import governor, limits
-from bot.results import renames
-from bot.untrusted import limits as untrusted
-from bot.untrusted.limits import AllLimits
+from bot.results.compare import renames
 from bot.web import app, bodies, connections, webhook
+from handlers.ci_tests import artifacts, zips
 
 MIB = 1 << 20
 

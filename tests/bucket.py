@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from bot.aws import Aws
+from bot.aws.client import Aws
 from sandbox.bucket import ENVIRONMENT, BucketServer
 
 _NUMBERS = itertools.count(1)

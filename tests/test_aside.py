@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from bot.aside import LONG_TEXT, aside, give_way_sooner
+from bot.core.aside import LONG_TEXT, aside, give_way_sooner
 
 
 @pytest.mark.parametrize(

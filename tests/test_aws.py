@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from bot.aws import Aws, check_environment, in_thread, region_of
-from bot.errors import SettingsError, TryAgain, UserError
-from bot.storage import Bucket
+from bot.aws.bucket import Bucket
+from bot.aws.client import Aws, check_environment, in_thread, region_of
+from bot.core.errors import SettingsError, TryAgain, UserError
 from sandbox.bucket import ENVIRONMENT
 from tests.bucket import Script, fault, point_to
 

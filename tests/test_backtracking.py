@@ -78,8 +78,11 @@ def test_what_gives_back_is_found(pattern: str, expected: bool) -> None:
 
 @pytest.mark.parametrize(("module", "pattern"), read())
 def test_no_pattern_for_text_from_outside_gives_back(module: str, pattern: str) -> None:
-    assert not gives_back(patterns.parse(pattern)), f"{module}: make it possessive, or use bot.patterns"
+    assert not gives_back(patterns.parse(pattern)), f"{module}: make it possessive, or use bot.core.patterns"
 
 
 def test_the_modules_that_use_them_are_known() -> None:
-    assert {module for module, _ in read()} == {"bot/docker_images.py", "bot/results/formats/json_stream.py"}
+    assert {module for module, _ in read()} == {
+        "handlers/docker_update/images.py",
+        "bot/results/formats/json_stream.py",
+    }

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr
 
-from bot.channels import check_channels
 from bot.config import parse_config
-from bot.errors import SettingsError
-from bot.settings import Settings
+from bot.config.environment import Settings
+from bot.core.errors import SettingsError
+from bot.news.channels import check_channels
 from tests.test_settings import GOOD
 
 CONFIG = """

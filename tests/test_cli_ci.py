@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from bot.cli import cli
+from bot.cli.main import cli
 
 NOBODY: dict[str, str | None] = dict.fromkeys(
     ("NIGHTJAR_URL", "NIGHTJAR_REPOSITORY", "GITHUB_REPOSITORY", "GITHUB_TOKEN")

@@ -11,10 +11,10 @@ import aiohttp
 import pytest
 from click.testing import CliRunner
 
-from bot.cli_ci_images import TRIES, determined, docker_images
-from bot.errors import UserError
-from bot.reading import Reader
-from bot.registry import Registry
+from bot.cli.ci_images import TRIES, determined, docker_images
+from bot.core.errors import UserError
+from bot.core.web_json import Reader
+from handlers.docker_update.docker_hub import Registry
 from sandbox.registry import RegistrySandbox
 from tests.running import Finished, run
 

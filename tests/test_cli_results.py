@@ -14,8 +14,8 @@ import pytest
 from aiohttp import web
 from click.testing import CliRunner, Result
 
-from bot.cli import cli
-from bot.cli_results import results
+from bot.cli.main import cli
+from bot.cli.results import results
 from tests.bucket import Script, World
 from tests.running import run, start
 

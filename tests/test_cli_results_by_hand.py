@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.registration import EVENTS, PERMISSIONS
-from bot.results.store import ResultsStore
+from bot.app.registration import EVENTS, PERMISSIONS
+from bot.results.store.store import ResultsStore
 from sandbox import GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from tests.bucket import World

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bot.app.registration import EVENTS, PERMISSIONS
 from bot.engine.service import Engine
-from bot.registration import EVENTS, PERMISSIONS
 from sandbox import GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from tests.running import Finished, run

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from bot.command_budget import (
+from bot.commands.budget import (
     HOUR,
     MOST_COUNTED,
     MOST_TOLD,

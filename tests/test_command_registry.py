@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.command_registry import Arguments, CommandSpec, Registry
+from bot.commands.spec import Arguments, CommandSpec, Registry
 from bot.config.types import Role
 
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.command_registry import Registry
-from bot.commands import (
+from bot.commands.grammar import (
     A_SLIP,
     BAD_NAME,
     CHOICES_ONLY,
@@ -29,6 +28,7 @@ from bot.commands import (
     new_commands,
     parse,
 )
+from bot.commands.spec import Registry
 from bot.github.markdown import TEXT_LIMIT
 
 RUN_SLOW = CommandSpec(

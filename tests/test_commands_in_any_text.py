@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.commands import MOST_COMMANDS, Command, new_commands
+from bot.commands.grammar import MOST_COMMANDS, Command, new_commands
 from bot.github.markdown import code, escape
 from tests.test_commands import HELP, MENTIONS, REGISTRY, RERUN, RUN_SLOW, SHOW, SKIP_SLOW, read
 

@@ -6,7 +6,7 @@ import pytest
 
 from bot.config.ci_decisions import RebuildDocker, SkipCi
 from bot.config.model import RepositoryConfig
-from bot.decisions import (
+from handlers.ci_decisions.decide import (
     ON_COMMIT,
     SLOW_TESTS_NOT_ON,
     Files,

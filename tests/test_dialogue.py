@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from bot.core.errors import TryAgain
+from bot.core.events import Delivery, intent_key
+from bot.core.payload import Payload
 from bot.engine.processor import PlannedEffects
-from bot.errors import TryAgain
-from bot.events import Delivery, intent_key
-from bot.heads import head_key
-from bot.payload import Payload
+from bot.github.pull_heads import head_key
 from sandbox.webhooks import Delivery as Told
 from tests.handlers.driver import World, a_world
 

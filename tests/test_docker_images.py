@@ -6,8 +6,18 @@ from collections.abc import Mapping
 
 import pytest
 
-from bot.docker_images import MOST_IMAGES, Change, Place, Update, has_host, places, read_images, staged, updated
-from bot.errors import UserError
+from bot.core.errors import UserError
+from handlers.docker_update.images import (
+    MOST_IMAGES,
+    Change,
+    Place,
+    Update,
+    has_host,
+    places,
+    read_images,
+    staged,
+    updated,
+)
 
 OLD, NEW, NEWER = "20260101-060115-61c9742ea", "20260201-060115-7a2b3c4d", "20260202-060115-8b3c4d5e"
 EACH = f"""\

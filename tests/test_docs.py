@@ -1,6 +1,6 @@
 import pytest
 
-from bot.docs import replace_block, table
+from bot.core.docs import replace_block, table
 
 TEXT = "# Title\n<!-- generated: keys -->\nold\n<!-- end of generated: keys -->\nrest\n"
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bot.errors import PayloadError
-from bot.events import Delivery, PullRequestEvent, intent_key, lock_key, remark_of
-from bot.payload import Payload
+from bot.core.errors import PayloadError
+from bot.core.events import Delivery, PullRequestEvent, intent_key, lock_key, remark_of
+from bot.core.payload import Payload
 
 EXAMPLES = Path(__file__).parent / "data" / "webhook-examples.json.xz"
 

@@ -6,9 +6,19 @@ import json
 
 import pytest
 
-from bot.failures import GONE_AFTER, LONGEST_URL, LONGEST_WORDS, Change, Failure, Known, Look, decide, has_failed
 from bot.github.refs import Commit
-from bot.required import Signal, State
+from bot.github.required import Signal, State
+from handlers.main_failures.decide import (
+    GONE_AFTER,
+    LONGEST_URL,
+    LONGEST_WORDS,
+    Change,
+    Failure,
+    Known,
+    Look,
+    decide,
+    has_failed,
+)
 
 HOUR = 3600.0
 RESULTS = {

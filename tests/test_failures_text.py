@@ -7,10 +7,10 @@ import re
 import pytest
 
 from bot.effects.issues import BODY_LIMIT
-from bot.failures import Change, Failure, Known, Recovery
-from bot.failures_text import MOST_LISTED, news_of, standing_of
 from bot.github.refs import Commit
-from bot.news import Item
+from bot.news.message import Item
+from handlers.main_failures.decide import Change, Failure, Known, Recovery
+from handlers.main_failures.text import MOST_LISTED, news_of, standing_of
 from tests.gfm import rendered
 
 HOUR, DAY = 3600.0, 86400.0

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.errors import UserError
-from bot.folder import LocalFolder
-from bot.results.limits import TooMuch
-from bot.storage import Arrival, Bucket, Head, NotThere, Source
+from bot.aws.bucket import Arrival, Bucket, Head, NotThere, Source
+from bot.aws.folder import LocalFolder
+from bot.core.errors import UserError
+from bot.results.ingest.limits import TooMuch
 from tests.bucket import World
 
 RUN = "octocat/compiler/example-lab/adreno/run"

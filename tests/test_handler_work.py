@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from bot.ci.outcomes import Base, Outcomes, Suite
-from bot.ci.runtimes_text import describe_runtimes
-from bot.ci.skips import Required
-from bot.ci.skips_text import describe_skips
 from bot.config.faults import ConfigError
 from bot.config.repository_file import MOST_BYTES, parse_repository_file
 from bot.config.source import TOO_DEEP, TOO_LARGE
 from bot.results.model import Detail, Seen, Status
-from bot.results.regressions import Known, Regression, judge
-from bot.results.report import report
-from bot.teams import Opened, followers
+from bot.results.report.check_run import report
 from handlers import lint
+from handlers.ci_tests.outcomes import Base, Outcomes, Suite
+from handlers.ci_tests.runtimes_text import describe_runtimes
+from handlers.ci_tests.skips import Required
+from handlers.ci_tests.skips_text import describe_skips
+from handlers.hardware.regression_state import Known, Regression, judge
+from handlers.team_tags.topics import Opened, followers
 from tests.results.reported import BASE, SHA, a_suite, compared, findings
 from tests.steps import assert_linear
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from bot.core.errors import PayloadError
+from bot.core.events import Delivery, Repository
+from bot.core.payload import Payload
 from bot.engine.database import Database
 from bot.engine.records import Records
-from bot.errors import PayloadError
-from bot.events import Delivery, Repository
-from bot.heads import MOST_PULLS, confirmed_head, head_of, note_head, pulls_with_head, repository_id_of
-from bot.payload import Payload
+from bot.github.pull_heads import MOST_PULLS, confirmed_head, head_of, note_head, pulls_with_head, repository_id_of
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 A, B, C, D = ("a" * 40, "b" * 40, "c" * 40, "d" * 40)

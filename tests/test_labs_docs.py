@@ -17,16 +17,16 @@ from typing import Any
 import click
 import pytest
 
-from bot.cli import cli
+from bot.aws.bucket import Bucket
+from bot.cli.main import cli
 from bot.config import parse_config
-from bot.effects.nightly import FOR_LABS
-from bot.errors import UserError
-from bot.results import limits
+from bot.core.errors import UserError
 from bot.results.formats import FORMATS
 from bot.results.guide import documents, limits_table
-from bot.results.manifest import _Document, read_manifest
+from bot.results.ingest import limits
+from bot.results.ingest.manifest import _Document, read_manifest
 from bot.results.model import RunKey
-from bot.storage import Bucket
+from handlers.branches.nightly_effects import FOR_LABS
 from tests.bucket import World
 
 ROOT = Path(__file__).parents[1]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import structlog
 
-from bot import logs
+from bot.core import logs
 
 PASSWORD = "hunter2-hunter2"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEAx1\nabcdefghijklmnop==\n-----END RSA PRIVATE KEY-----\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.events import Person
-from bot.merge_message import Commit, co_authors, message, title, without_template
+from bot.core.events import Person
+from handlers.merge.message import Commit, co_authors, message, title, without_template
 
 AUTHOR = Person(1, "octocat", False)
 TEMPLATE = """\

@@ -14,14 +14,7 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from bot.engine.database import Database
-from bot.engine.records import Records
-from bot.errors import TryAgain
-from bot.github.app import GitHubApp
-from bot.github.client import GitHub
-from bot.github.limits import WRITE_BURST, WRITE_SPACING
-from bot.metrics import Metrics
-from bot.missed import (
+from bot.app.redelivery import (
     ATTEMPTS,
     FIRST_PAUSE,
     LONGEST_PAUSE,
@@ -35,6 +28,13 @@ from bot.missed import (
     Missing,
     still_missing,
 )
+from bot.core.errors import TryAgain
+from bot.core.metrics import Metrics
+from bot.engine.database import Database
+from bot.engine.records import Records
+from bot.github.app import GitHubApp
+from bot.github.client import GitHub
+from bot.github.limits import WRITE_BURST, WRITE_SPACING
 from sandbox.apps import App
 from sandbox.github import GitHubSandbox
 from tests.github.virtual import JumpingTime

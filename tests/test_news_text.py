@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.github.markdown import TEXT_LIMIT
-from bot.news import Item, News
-from bot.news_text import GREEN, MOST_ITEMS, RED, as_discord, as_markdown, as_slack
+from bot.news.message import Item, News
+from bot.news.render import GREEN, MOST_ITEMS, RED, as_discord, as_markdown, as_slack
 from sandbox.channel_rules import discord_faults, discord_text, slack_faults, slack_text
 from tests.gfm import Page, rendered
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.notifications import Garbage, arrivals
-from bot.storage import Arrival
+from bot.aws.bucket import Arrival
+from bot.aws.queue import Garbage, arrivals
 
 KEY = "results/octocat/compiler/example-lab/adreno/run/manifest.json"
 ETAG = "0123456789abcdef0123456789abcdef"

@@ -11,10 +11,10 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from bot.aws import Aws
-from bot.errors import TryAgain
-from bot.notifications import Deliver, Notifications
-from bot.storage import Arrival, Bucket, Place
+from bot.aws.bucket import Arrival, Bucket, Place
+from bot.aws.client import Aws
+from bot.aws.queue import Deliver, Notifications
+from bot.core.errors import TryAgain
 from tests.bucket import Script, World, fault
 from tests.test_notifications import ETAG, KEY, message, record
 from tests.waiting import until

@@ -1,4 +1,4 @@
-"""`bot.patterns` finds what `re` finds, whatever characters a text has, and refuses what RE2 cannot match in a line."""
+"""`bot.core.patterns` finds what `re` finds, whatever characters a text has, and refuses what RE2 cannot match."""
 
 import fnmatch
 import re
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bot.patterns import LETTER_OR_DIGIT, SPACE, Pattern, escape, glob, without_half_pairs
+from bot.core.patterns import LETTER_OR_DIGIT, SPACE, Pattern, escape, glob, without_half_pairs
 
 ANY = st.text(st.sampled_from("ab12 /-[]*?!\n\t\u00a0\u3000é😀\ud800\udc00\ufffd"), max_size=30)
 SOURCES = {

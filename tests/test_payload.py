@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from bot.errors import AnswerError, PayloadError
-from bot.payload import Payload, answered
+from bot.core.errors import AnswerError, PayloadError
+from bot.core.payload import Payload, answered
 
 READS: list[Callable[[Payload], object]] = [
     lambda payload: payload.string("title"),

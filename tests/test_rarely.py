@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.rarely import SECONDS, Rarely
+from bot.core.rarely import SECONDS, Rarely
 
 
 def test_the_first_line_is_written_and_the_next_one_after_a_second_with_what_was_held_back() -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from bot.config.merge import Merge
-from bot.events import Person, PullRequest
-from bot.readiness import (
+from bot.core.events import Person, PullRequest
+from bot.github.required import Expected, Signal, State
+from handlers.merge.readiness import (
     APPROVED,
     CHANGES_REQUESTED,
     DISMISSED,
@@ -25,7 +26,6 @@ from bot.readiness import (
     reasons,
     undecided,
 )
-from bot.required import Expected, Signal, State
 
 HEAD, OLD = "a" * 40, "b" * 40
 AUTHOR, HUBOT, MONA = Person(1, "octocat", False), Person(2, "hubot", False), Person(3, "mona", False)

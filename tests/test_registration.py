@@ -1,10 +1,10 @@
 from urllib.parse import parse_qsl, urlsplit
 
-from bot.dialogue import Dialogue
+from bot.app.processor import INSTALLATION_EVENTS
+from bot.app.registration import EVENTS, PERMISSIONS, registration_text, registration_url
+from bot.commands.dialogue import Dialogue
 from bot.github.permissions import Permissions
-from bot.pipeline import INSTALLATION_EVENTS
-from bot.plan import joined
-from bot.registration import EVENTS, PERMISSIONS, registration_text, registration_url
+from bot.plan.handler import joined
 from handlers import COMMANDS, ROUTER
 
 

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from bot.errors import TryAgain, UserError
-from bot.reading import LARGEST, Reader
-from bot.registry import MOST_PAGES, Registry
+from bot.core.errors import TryAgain, UserError
+from bot.core.web_json import LARGEST, Reader
+from handlers.docker_update.docker_hub import MOST_PAGES, Registry
 from sandbox.registry import RegistrySandbox
 
 NOW = 1_795_152_000.0

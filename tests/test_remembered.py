@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from bot.errors import TryAgain
-from bot.remembered import Remembered
+from bot.core.errors import TryAgain
+from bot.core.single_flight import Remembered
 from tests.waiting import until
 
 

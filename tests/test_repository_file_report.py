@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bot.config import ConfigError, Fault, RepositoryConfig
 from bot.config.repository_file import parse_repository_file
 from bot.config.shared import overlaid
-from bot.repository_file_report import Subject, report
+from handlers.repository_file.report import Subject, report
 from tests.gfm import rendered
 
 GIVEN = RepositoryConfig()

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from bot.config import parse_config
-from bot.errors import TryAgain
+from bot.config.in_force import kept_of
+from bot.core.errors import TryAgain
 from bot.github.client import GitHub
-from bot.repository_file import kept_of
-from bot.repository_file_sweep import PAUSE, RepositoryFileSweep
+from handlers.repository_file.sweep import PAUSE, RepositoryFileSweep
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 FILE = ".github/nightjar.yaml"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.required import SETTLED_SECONDS, Seen, Signal, State, blockers, stands_for
+from bot.github.required import SETTLED_SECONDS, Seen, Signal, State, blockers, stands_for
 
 GREEN, RED, PENDING, MISSING = State.GREEN, State.RED, State.PENDING, State.MISSING
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.schedule import Daily, Every, Schedule
+from bot.core.schedule import Daily, Every, Schedule
 
 LOS_ANGELES, BERLIN, LORD_HOWE = "America/Los_Angeles", "Europe/Berlin", "Australia/Lord_Howe"
 SANTIAGO, KATHMANDU, APIA = "America/Santiago", "Asia/Kathmandu", "Pacific/Apia"

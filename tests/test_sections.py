@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from bot.events import Delivery, Repository, lock_key
-from bot.github.sticky import with_section
-from bot.payload import Payload
-from bot.sections import (
+from bot.core.events import Delivery, Repository, lock_key
+from bot.core.payload import Payload
+from bot.effects.section_state import (
     SECTION_DUE,
     SECTION_TEXT,
     Due,
@@ -23,6 +22,7 @@ from bot.sections import (
     short,
     shown_key,
 )
+from bot.github.sticky import with_section
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 OF_A = "> **Out of date:** this is of `aaaaaaa`; the head is `bbbbbbb` now.\n\n"

@@ -11,9 +11,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from bot.errors import SettingsError
-from bot.settings import DatabaseSettings, Environment, Settings
-from bot.urls import NO_QUERY, NOT_ENCRYPTED
+from bot.config.environment import DatabaseSettings, Environment, Settings
+from bot.core.errors import SettingsError
+from bot.core.urls import NO_QUERY, NOT_ENCRYPTED
 
 RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 PEM = RSA.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.events import Person
-from bot.merge_message import Commit, message, title
-from bot.skip_directives import without_directives
+from bot.core.events import Person
+from handlers.merge.message import Commit, message, title
+from handlers.merge.skip_directives import without_directives
 
 AUTHOR = Person(7, "octocat", is_bot=False)
 BRACKETED = (

@@ -14,10 +14,10 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.aws import Aws
-from bot.errors import TryAgain, UserError
-from bot.results.limits import TooMuch
-from bot.storage import CHUNK, Arrival, Bucket, Head, NotThere, Place, Small, is_manifest, pause_after
+from bot.aws.bucket import CHUNK, Arrival, Bucket, Head, NotThere, Place, Small, is_manifest, pause_after
+from bot.aws.client import Aws
+from bot.core.errors import TryAgain, UserError
+from bot.results.ingest.limits import TooMuch
 from tests.bucket import Script, World, fault
 
 ODD = [

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.config.teams import Teams
+from bot.core.payload import Payload
 from bot.github.mentions import mentioned
-from bot.payload import Payload
-from bot.teams import MOST, Opened, TeamList, Told, followers, listed, read_lines, unreadable_text
-from bot.teams import given as configured
+from handlers.team_tags.topics import MOST, Opened, TeamList, Told, followers, listed, read_lines, unreadable_text
+from handlers.team_tags.topics import given as configured
 
 OWNER = "octo-org"
 TOPICS = {

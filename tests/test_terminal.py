@@ -1,4 +1,4 @@
-from bot.terminal import printable, table
+from bot.core.terminal import printable, table
 
 
 def test_columns_are_as_wide_as_their_widest_cell_on_the_screen() -> None:

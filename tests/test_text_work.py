@@ -9,21 +9,26 @@ from collections.abc import Callable
 
 import pytest
 
-from bot import commands, decisions, docker_images, merge_message, teams, titles, urls
 from bot.ci.addresses import parse_build
-from bot.command_registry import Registry
+from bot.commands import grammar as commands
+from bot.commands.spec import Registry
 from bot.config.types import matches
-from bot.errors import UserError
-from bot.events import Person
+from bot.core import titles, urls
+from bot.core.errors import UserError
+from bot.core.events import Person
+from bot.core.patterns import normalized
+from bot.core.redaction import Redactor
 from bot.github import markdown, mentions, sticky
-from bot.news import Item, News
-from bot.news_text import as_discord, as_slack
-from bot.patterns import normalized
-from bot.redaction import Redactor
+from bot.news.message import Item, News
+from bot.news.render import as_discord, as_slack
 from bot.results.formats import pytest_phases, values
-from bot.results.report_annotations import _last_frame
-from bot.skip_directives import without_directives
-from handlers import rerun
+from bot.results.report.annotations import _last_frame
+from handlers.ci_decisions import decide as decisions
+from handlers.docker_update import images as docker_images
+from handlers.merge import message as merge_message
+from handlers.merge.skip_directives import without_directives
+from handlers.rerun import commands as rerun
+from handlers.team_tags import topics as teams
 from tests.steps import assert_linear
 
 REGISTRY = Registry([rerun.RERUN])

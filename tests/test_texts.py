@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot import texts
-from bot.commands import BadCommand, Command, parse
+from bot.commands import texts
+from bot.commands.grammar import BadCommand, Command, parse
 from bot.config.types import Role
 from tests.gfm import rendered
 from tests.test_commands import MENTIONS, REGISTRY, RERUN, RUN_SLOW, SHOW, read

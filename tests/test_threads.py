@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.threads import MOST_THREADS, PATIENCE, ThreadProbe, bound_threads
+from bot.core.threads import MOST_THREADS, PATIENCE, ThreadProbe, bound_threads
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from bot.config import Config, parse_config
+from bot.core.errors import UserError
 from bot.engine.service import Engine, StorageError
-from bot.errors import UserError
 from bot.github.client import GitHub
-from bot.heads import repository_key
-from bot.timers import TIMER_DUE, Timers, repositories_with, timer_states
+from bot.github.pull_heads import repository_key
+from bot.timers.timers import TIMER_DUE, Timers, repositories_with, timer_states
 
 CONFIG = "repositories:\n  octocat/compiler:\n    nightly: {%s}\n  octocat/other:\n"
 EVENING = datetime(2026, 3, 6, 20, tzinfo=UTC).timestamp()

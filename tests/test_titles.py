@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.titles import folded, tags_of
+from bot.core.titles import folded, tags_of
 
 
 @pytest.mark.parametrize(

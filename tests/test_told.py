@@ -8,9 +8,9 @@ from http import HTTPStatus
 import pytest
 from gidgethub import BadRequest, InvalidField, QueryError
 
-from bot.errors import PayloadError, TryAgain, UserError
+from bot.core.errors import PayloadError, TryAgain, UserError
 from bot.github.errors import Answer, NotInstalled, error_of
-from bot.told import refusal, told
+from bot.plan.failure_text import refusal, told
 from tests.gfm import rendered
 
 GUID = "72d3162e-cc78-11e3-81ab-4c9367dc0958"

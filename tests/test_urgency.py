@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.urgency import is_urgent
+from bot.web.urgency import is_urgent
 
 MENTIONS = ["@ci", "@tvm-bot"]
 

@@ -1,6 +1,6 @@
 import pytest
 
-from bot.urls import (
+from bot.core.urls import (
     LONGEST_LINK,
     NO_CREDENTIALS,
     NO_QUERY,

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from bot.config import parse_config
-from bot.events import Delivery
+from bot.core.events import Delivery
+from bot.core.payload import Payload
 from bot.github.client import GitHub
-from bot.payload import Payload
-from bot.visibility import FRESH_SECONDS, PAUSE, Visibility
+from bot.github.visibility import FRESH_SECONDS, PAUSE, Visibility
 from tests.handlers.driver import FULL_NAME, World, a_world
 from tests.waiting import until
 

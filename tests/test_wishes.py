@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from bot.core.events import Delivery, Person, Repository
+from bot.core.payload import Payload
 from bot.engine.database import Database
 from bot.engine.records import Records
-from bot.events import Delivery, Person, Repository
-from bot.payload import Payload
-from bot.wishes import LOOK_DUE, Wish, next_look, note_look
+from handlers.merge.request import LOOK_DUE, Wish, next_look, note_look
 
 REPOSITORY = Repository(7, "octocat/compiler", 5)
 WISH = Wish("a" * 40, "main", Person(2, "hubot", False), "https://github.example/octocat/compiler/pull/1", "2026-11-20")

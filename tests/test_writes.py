@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bot.errors import UserError
-from bot.writes import LOOK_AFTER, LOOKS, LookAgain, UnclearWrite, Writes
+from bot.core.errors import UserError
+from bot.engine.writes import LOOK_AFTER, LOOKS, LookAgain, UnclearWrite, Writes
 
 WHAT = "POST /repos/octocat/compiler/issues/1/comments"
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from bot.ci.base import CiRun, Part, State, state_of
 from bot.ci.listing import Listing
+from bot.ci.rerun_actions import RerunJob, RerunWorkflow
 from bot.ci.restarts import Origin, why_not_own
-from bot.effects.actions import RerunJob, RerunWorkflow
-from bot.patterns import Pattern
-from bot.payload import Payload
+from bot.core.patterns import Pattern
+from bot.core.payload import Payload
 
 if TYPE_CHECKING:
-    from bot.effects.base import Effect
     from bot.github.client import GitHub
+    from bot.plan.effect import Effect
 
 TITLE = "GitHub Actions"
 ANOTHER_APP = "belongs to another App: *Re-run* on the pull request's Checks tab asks that App"

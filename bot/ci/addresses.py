@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from bot.patterns import Pattern
+from bot.core.patterns import Pattern
 
 _PORTS = {"http": 80, "https": 443}
 _SEGMENT = r"[A-Za-z0-9._~!$&'()*+,;=:@%-]+"

@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from bot.effects.base import Effect
     from bot.github.client import GitHub
+    from bot.plan.effect import Effect
 
 
 class State(StrEnum):

@@ -13,14 +13,14 @@ from urllib.parse import quote
 from bot.ci.addresses import Build, parse_build
 from bot.ci.base import FAILURES, CiRun, Part, State
 from bot.ci.listing import Listing
-from bot.effects.jenkins import JenkinsBuild
+from bot.ci.rerun_jenkins import JenkinsBuild
 
 if TYPE_CHECKING:
     from bot.ci.jenkins_builds import JenkinsBuilds
-    from bot.effects.base import Effect
+    from bot.core.payload import Payload
     from bot.github.client import GitHub
-    from bot.ours import Ours
-    from bot.payload import Payload
+    from bot.github.ours import Ours
+    from bot.plan.effect import Effect
 
 TITLE = "Jenkins"
 STATUSES = Listing("/repos/{+repo}/commits/{sha}/status", "statuses", "Commit statuses: read")

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import aiohttp
 import structlog
 
-from bot.errors import PayloadError, TryAgain, UserError
-from bot.payload import Payload
-from bot.reading import Reader
+from bot.core.errors import PayloadError, TryAgain, UserError
+from bot.core.payload import Payload
+from bot.core.web_json import Reader
 
 if TYPE_CHECKING:
-    from bot.settings import Settings
+    from bot.config.environment import Settings
 
 TIMEOUT = aiohttp.ClientTimeout(total=5)
 """Seconds for one build: somebody waits for the answer."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from gidgethub import BadRequest
 
-from bot.errors import UserError
+from bot.core.errors import UserError
+from bot.core.payload import Payload
 from bot.github.errors import is_forbidden, is_not_found
-from bot.payload import Payload
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub

@@ -11,13 +11,13 @@ from bot.ci.actions import Actions
 from bot.ci.base import CiRun, Part, Provider
 from bot.ci.jenkins import Jenkins
 from bot.ci.restarts import Origin
-from bot.errors import UserError
-from bot.ours import Ours
+from bot.core.errors import UserError
+from bot.github.ours import Ours
 
 if TYPE_CHECKING:
-    from bot.effects.base import Effect
-    from bot.events import PullRequest
-    from bot.plan import Context
+    from bot.core.events import PullRequest
+    from bot.plan.effect import Effect
+    from bot.plan.handler import Context
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from bot.github.markdown import code, truncate
 
 if TYPE_CHECKING:
-    from bot.events import PullRequest
-    from bot.payload import Payload
+    from bot.core.events import PullRequest
+    from bot.core.payload import Payload
 
 AWAITS_APPROVAL = "action_required"
 """The conclusion of a run that GitHub starts only after somebody with write access has approved it.

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from bot.config.keys import Keys
 from bot.config.types import BranchName, Duration, Interval, Pattern, Shared, seconds
-from bot.schedule import Every
+from bot.core.schedule import Every
 
 Place = Literal["discord", "slack", "issue"]
 """Where people are told: a Discord or Slack channel by its webhook, or an issue in the repository."""

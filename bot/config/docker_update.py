@@ -10,8 +10,8 @@ from bot.config.ci_tests import RepositoryPath
 from bot.config.keys import Keys
 from bot.config.nightly import TimeOfDay, TimeZone
 from bot.config.types import BranchName, EncryptedAddress, Says
-from bot.registry import HUB
-from bot.schedule import Daily
+from bot.core.schedule import Daily
+from handlers.docker_update.docker_hub import HUB
 
 ITSELF = "branch and base must be two branches: the one is moved by force, and deleted"
 

@@ -10,13 +10,13 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from bot.config.environment import Settings
 from bot.config.explain import words
 from bot.config.keys import key_types, model_of
 from bot.config.model import Config, RepositoryConfig
 from bot.config.schema import repository_file_schema_text, schema_text
 from bot.config.shared import RepositoryFile
-from bot.docs import replace_block, table
-from bot.settings import Settings
+from bot.core.docs import replace_block, table
 
 SCHEMA = Path("docs/app.schema.json")
 REPOSITORY_FILE_SCHEMA = Path("docs/nightjar.schema.json")

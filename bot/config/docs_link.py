@@ -8,8 +8,8 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from bot.config.keys import Keys
 from bot.config.types import Says, StatusContext
-from bot.patterns import Pattern
-from bot.urls import encrypted_link
+from bot.core.patterns import Pattern
+from bot.core.urls import encrypted_link
 
 PLACEHOLDERS = ("number", "build", "sha")
 """What a link may hold between braces: the pull request, the build that the status's address names, the head."""

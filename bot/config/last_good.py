@@ -6,7 +6,7 @@ from pydantic import Field
 
 from bot.config.nightly import Follows
 from bot.config.types import BranchName, Interval, Pattern, Shared, seconds
-from bot.schedule import Every
+from bot.core.schedule import Every
 
 
 class LastGood(Follows):

@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from bot.config.keys import Keys
 from bot.config.types import Pattern, Says
-from bot.schedule import Every
+from bot.core.schedule import Every
 
 LOOK_AGAIN_SECONDS = 15 * 60
 """How often it is looked whether a merge that waits can go on, in case that no event has told of it."""

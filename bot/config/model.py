@@ -38,7 +38,7 @@ from bot.config.types import (
     WebAddress,
 )
 from bot.config.welcome import Welcome
-from bot.schedule import Schedule
+from bot.core.schedule import Schedule
 
 NEEDS_LAB = "needs a lab {lab} with the target {target} below results.labs, as which CI uploads its results"
 SHARED_BRANCH = "branch must not be that of {other}, which moves it too"

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints, create_model, mod
 
 from bot.config.keys import Keys
 from bot.config.types import BranchName, Pattern, Says, Shared
-from bot.schedule import Daily
+from bot.core.schedule import Daily
 
 ITSELF = "branch and from must be two branches: the one follows the other"
 UNKNOWN_ZONE = "is no time zone that is known here; it must be one of IANA's, as in America/Los_Angeles"

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from bot.config.keys import Keys
 from bot.config.types import BranchName, Duration, Says, WebAddress, WholeNumber, seconds
-from bot.patterns import LETTER_OR_DIGIT, Pattern
+from bot.core.patterns import LETTER_OR_DIGIT, Pattern
 
 PLACEHOLDERS = ("test", "path", "name", "suite", "target", "sha")
 """What a lab's `reproduce` may hold between braces."""

@@ -19,7 +19,7 @@ from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.tokens import DirectiveToken
 
 from bot.config.faults import ConfigError, Fault
-from bot.patterns import Pattern
+from bot.core.patterns import Pattern
 
 MAX_BYTES = 256 * 1024
 """Room for more than a thousand repositories; it bounds the time that reading takes."""

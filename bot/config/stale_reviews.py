@@ -6,7 +6,7 @@ from pydantic import Field
 
 from bot.config.keys import Keys
 from bot.config.types import Interval, Shared, WholeNumber, seconds
-from bot.schedule import Every
+from bot.core.schedule import Every
 
 
 class StaleReviews(Keys):

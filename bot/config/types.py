@@ -17,8 +17,8 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from bot.patterns import glob
-from bot.urls import encrypted_url, http_url
+from bot.core.patterns import glob
+from bot.core.urls import encrypted_url, http_url
 
 HEADS = "refs/heads/"
 WHOLE_REF = "must be the name of a branch alone, without refs/heads/ before it"

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from bot.effects.base import Applied, EffectContext
+from bot.core.payload import Payload
 from bot.github.access import CHECKS, NO_PERMISSIONS, WritePermissions
 from bot.github.check_runs import Annotation, CheckContent
-from bot.payload import Payload
+from bot.plan.effect import Applied, EffectContext
 from bot.results.model import TargetKey
 
 FOR_COMMIT = "/repos/{+repo}/commits/{sha}/check-runs{?check_name,app_id,filter}"

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bot.effects.base import Applied, EffectContext
-from bot.errors import TryAgain
+from bot.core.errors import TryAgain
+from bot.core.payload import Payload
 from bot.github import sticky
 from bot.github.access import ISSUES, WritePermissions
 from bot.github.errors import is_not_found
-from bot.payload import Payload
+from bot.plan.effect import Applied, EffectContext
 
 REPLY_LIMIT = sticky.SIZE_LIMIT - 100
 """Characters of an answer; the rest is for its marker."""

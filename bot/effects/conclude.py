@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from bot.effects.base import Applied, EffectContext, Sibling
+from bot.core.events import PULL_REQUEST_BODY, REVIEW, Remark
 from bot.effects.comments import ANSWERED, REPLY_LIMIT, Reply
 from bot.effects.reactions import CONFUSED, DONE, React
-from bot.events import PULL_REQUEST_BODY, REVIEW, Remark
 from bot.github.access import ISSUES, PULL_REQUESTS, WritePermissions
+from bot.plan.effect import Applied, EffectContext, Sibling
 
 DONE_TEXT = "done."
 ABOUT = "About [{what}]({url}):"

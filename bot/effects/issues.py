@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bot.effects.base import Applied, EffectContext
+from bot.core.payload import Payload
 from bot.effects.comments import delete_comment, marked_comments
 from bot.github.access import ISSUES, WritePermissions
 from bot.github.errors import is_not_found
 from bot.github.markdown import TEXT_LIMIT, plain, truncate
-from bot.payload import Payload
+from bot.plan.effect import Applied, EffectContext
 
 if TYPE_CHECKING:
     from bot.engine.records import Records

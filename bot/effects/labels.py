@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bot.effects.base import Applied, EffectContext
+from bot.core.payload import Payload
 from bot.github.access import ISSUES, WritePermissions
 from bot.github.errors import is_not_found
-from bot.payload import Payload
+from bot.plan.effect import Applied, EffectContext
 
 LABELS = "/repos/{+repo}/issues/{number}/labels"
 ONE_LABEL = "/repos/{+repo}/issues/{number}/labels/{label}"

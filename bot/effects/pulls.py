@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from bot.effects.base import Applied, EffectContext
+from bot.core.errors import TryAgain, UserError
+from bot.core.patterns import Pattern
+from bot.core.payload import Payload
 from bot.effects.refs import ONE_REF, REFS
-from bot.errors import TryAgain, UserError
 from bot.github.access import CONTENTS, PULL_REQUESTS, WritePermissions
 from bot.github.contents import COMMIT, found_at
 from bot.github.errors import is_not_found, is_unprocessable
 from bot.github.markdown import TEXT_LIMIT, truncate
 from bot.github.refs import branch_head
-from bot.patterns import Pattern
-from bot.payload import Payload
+from bot.plan.effect import Applied, EffectContext
 
 PULLS = "/repos/{+repo}/pulls"
 OURS = PULLS + "{?head,base,state,sort,direction,per_page}"

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from gidgethub import GitHubException
 
-from bot.effects.base import Applied, EffectContext
-from bot.events import ISSUE_COMMENT, PULL_REQUEST_BODY, REVIEW, REVIEW_COMMENT, Remark
+from bot.core.events import ISSUE_COMMENT, PULL_REQUEST_BODY, REVIEW, REVIEW_COMMENT, Remark
+from bot.core.payload import Payload
 from bot.github.access import ISSUES, PULL_REQUESTS, WritePermissions
 from bot.github.errors import is_not_found, is_unprocessable
-from bot.payload import Payload
+from bot.plan.effect import Applied, EffectContext
 
 EYES = "eyes"
 DONE = "+1"

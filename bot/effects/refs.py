@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bot.effects.base import Applied, EffectContext
-from bot.errors import TryAgain, UserError
+from bot.core.errors import TryAgain, UserError
 from bot.github.access import CONTENTS, WORKFLOWS, WritePermissions
 from bot.github.errors import is_forbidden, is_unprocessable
 from bot.github.refs import AHEAD, DIVERGED, branch_head, compared
 from bot.github.workflow_files import may_lack_workflows, move_changes_workflows
-from bot.told import NEEDS_WORKFLOWS, refusal
+from bot.plan.effect import Applied, EffectContext
+from bot.plan.failure_text import NEEDS_WORKFLOWS, refusal
 
 REFS = "/repos/{+repo}/git/refs"
 ONE_REF = "/repos/{+repo}/git/refs/heads/{branch}"

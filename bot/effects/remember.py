@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from bot.effects.base import Applied, EffectContext
 from bot.github.access import NO_PERMISSIONS, WritePermissions
+from bot.plan.effect import Applied, EffectContext
 
 
 @dataclass(frozen=True, slots=True)

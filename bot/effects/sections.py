@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from bot.effects.base import Applied, EffectContext
 from bot.effects.comments import change_sections
+from bot.effects.section_state import Shown, Told, announce_due, announce_text, marked, shown_key
 from bot.github import sticky
 from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
-from bot.heads import confirmed_head, head_of
-from bot.sections import Shown, Told, announce_due, announce_text, marked, shown_key
+from bot.github.pull_heads import confirmed_head, head_of
+from bot.plan.effect import Applied, EffectContext
 
 ASKED = "section {section} of {sha} is asked for"
 HANDED_OVER = "section {section} of {sha} is to be written"

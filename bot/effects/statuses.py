@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from bot.effects.base import Applied, EffectContext
+from bot.core.payload import Payload
 from bot.github.access import STATUSES, WritePermissions
-from bot.payload import Payload
+from bot.plan.effect import Applied, EffectContext
 
 DESCRIPTION_LIMIT = 140
 """Characters that GitHub takes (https://docs.github.com/en/rest/commits/statuses)."""

@@ -14,6 +14,7 @@ from procrastinate.connector import BaseAsyncConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 
+from bot.core.errors import Away, PayloadError, Refusal, UserError
 from bot.engine.guard import Busy, Guard
 from bot.engine.notes import AWAY, FAILED, REFUSED, RETRYING, Note, read_note, write_note
 from bot.engine.outage import release_waiting
@@ -27,9 +28,8 @@ from bot.engine.retry import (
     Tries,
     next_try,
 )
-from bot.errors import Away, PayloadError, Refusal, UserError
+from bot.engine.writes import Writes
 from bot.github.errors import is_refusal
-from bot.writes import Writes
 
 SUSPECT = "it was in progress when processes ended, so it runs alone"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from bot.core.errors import OUTAGE_PATIENCE
 from bot.engine.journal import FAILED, DeliveryRecord, Journal
 from bot.engine.replay import POLL, replay
 from bot.engine.store import Store
-from bot.errors import OUTAGE_PATIENCE
 
 PAGE = 200
 """Deliveries that are read at once."""

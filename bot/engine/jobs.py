@@ -10,9 +10,9 @@ from typing import Any
 
 from procrastinate.types import JSONDict
 
+from bot.core.events import Repository
 from bot.engine.once import NewJob
 from bot.engine.processor import PlannedEffect, PlannedEffects
-from bot.events import Repository
 
 DELIVER, REPLAY, HANDLE, EFFECT = "deliver", "replay", "handle", "effect"
 TICK, TIMER = "tick", "timer"

@@ -43,7 +43,7 @@ class Note:
     tries: Tries = field(default_factory=Tries)
     about: Mapping[str, Any] = field(default_factory=dict)
     writes: Mapping[str, Any] = field(default_factory=dict)
-    """What the job has sent that must not be sent twice: `bot.writes.Writes.state`."""
+    """What the job has sent that must not be sent twice: `bot.engine.writes.Writes.state`."""
 
     @classmethod
     def read(cls, outcome: str | None, stored: str | None) -> Note:

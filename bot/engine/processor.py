@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from bot.effects.base import Sibling
-from bot.events import Delivery, Repository
-from bot.writes import Writes
+from bot.core.events import Delivery, Repository
+from bot.engine.writes import Writes
+from bot.plan.effect import Sibling
 
 JsonObject = Mapping[str, Any]
 

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, LiteralString
 
+from bot.core.errors import UserError
+from bot.core.events import Delivery, intent_key
 from bot.engine.jobs import replay_job
 from bot.engine.journal import FAILED, DeliveryRecord, Journal, PlanRecord
 from bot.engine.processor import PlannedEffect
 from bot.engine.store import Store
 from bot.engine.tasks import Tasks
-from bot.errors import UserError
-from bot.events import Delivery, intent_key
 
 POLL = 0.2
 """Seconds between two looks while waiting for a replay to end."""

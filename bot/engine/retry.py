@@ -17,9 +17,9 @@ from procrastinate.jobs import Job
 from procrastinate.types import JSONDict
 from sqlalchemy import exc as database
 
-from bot.errors import Away, PayloadError, Refusal, StorageError, TryAgain, UserError
+from bot.core.errors import Away, PayloadError, Refusal, StorageError, TryAgain, UserError
+from bot.engine.writes import LookAgain
 from bot.github.errors import is_not_found, is_refusal
-from bot.writes import LookAgain
 
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 600.0

@@ -12,7 +12,7 @@ from procrastinate.jobs import Job
 from bot.engine.attempt import Outcome, id_of
 from bot.engine.notes import WRITING, Note, read_note, write_note
 from bot.engine.retry import is_final
-from bot.writes import LookAgain, Writes
+from bot.engine.writes import LookAgain, Writes
 
 
 async def writes_of(connector: BaseAsyncConnector, job: Job, look_after: float) -> Writes:

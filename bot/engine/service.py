@@ -17,6 +17,8 @@ import structlog
 from procrastinate import App
 from procrastinate.exceptions import ConnectorException
 
+from bot.core.errors import StorageError
+from bot.core.events import Delivery
 from bot.engine.bulk import BulkProgress, replay_all
 from bot.engine.database import Database
 from bot.engine.guard import Guard
@@ -41,8 +43,6 @@ from bot.engine.tasks import Tasks
 from bot.engine.timers import Timers, TimerWork
 from bot.engine.upkeep import go_first, remove_old, requeue_all
 from bot.engine.worker import Pace, Supervisor
-from bot.errors import StorageError
-from bot.events import Delivery
 
 __all__ = [
     "AppliedEffect",
@@ -173,9 +173,9 @@ class Engine:
         """Store a delivery: durable when this returns True; False if its GUID was stored before.
 
         `body` is the raw text of a JSON object, `lock` the key of what it is handled in order with
-        (`bot.events.lock_key`). One of our own may have to wait: `not_before`, in seconds since 1970. An `urgent` one,
-        as each of our own is, goes before those that are not, with what waits under its lock. Raises `StorageError` if
-        it could not be stored in time.
+        (`bot.core.events.lock_key`). One of our own may have to wait: `not_before`, in seconds since 1970. An `urgent`
+        one, as each of our own is, goes before those that are not, with what waits under its lock. Raises
+        `StorageError` if it could not be stored in time.
         """
         urgent = urgent or OWN_EVENT in event
         job = delivery_job(guid, event, body, self._now(), lock, not_before, urgent=urgent)

@@ -8,7 +8,8 @@ from typing import Any, LiteralString, cast
 
 from procrastinate.connector import BaseAsyncConnector
 
-from bot.effects.base import Sibling
+from bot.core.errors import PayloadError
+from bot.core.events import Delivery
 from bot.engine.jobs import (
     CLOSING_PRIORITY,
     CLOSING_RETRY_PRIORITY,
@@ -19,8 +20,7 @@ from bot.engine.jobs import (
 )
 from bot.engine.notes import REFUSED, Note, forget_notes
 from bot.engine.once import FIND, ONCE, Deferred, NewJob, defer_once
-from bot.errors import PayloadError
-from bot.events import Delivery
+from bot.plan.effect import Sibling
 
 ENDED = ("succeeded", "failed", "cancelled", "aborted")
 ENDED_BADLY = ("failed", "cancelled", "aborted")

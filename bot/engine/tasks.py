@@ -15,7 +15,9 @@ import structlog
 from procrastinate import JobContext
 from procrastinate.jobs import Job
 
-from bot.effects.base import Sibling
+from bot.core.errors import PayloadError, UserError
+from bot.core.events import Delivery, Repository, intent_key
+from bot.core.payload import Payload
 from bot.engine import notes
 from bot.engine.attempt import Attempt, Outcome, id_of
 from bot.engine.guard import Guard
@@ -33,10 +35,8 @@ from bot.engine.processor import AppliedEffect, EffectJob, Observer, PlannedEffe
 from bot.engine.retry import Again
 from bot.engine.sent import apply_and_heal, writes_of
 from bot.engine.store import Store, subject_of
-from bot.errors import PayloadError, UserError
-from bot.events import Delivery, Repository, intent_key
-from bot.payload import Payload
-from bot.writes import LOOK_AFTER, Writes
+from bot.engine.writes import LOOK_AFTER, Writes
+from bot.plan.effect import Sibling
 
 FOR_HANDLERS = "for {handlers}"
 ALREADY_HANDLED = "{handlers}: already handled as {intent}"

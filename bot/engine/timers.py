@@ -13,12 +13,12 @@ from typing import Any, LiteralString, cast
 from procrastinate import App, JobContext
 from procrastinate.connector import BaseAsyncConnector
 
+from bot.core.errors import UserError
 from bot.engine.attempt import Attempt, Outcome
 from bot.engine.guard import Guard
 from bot.engine.jobs import TICK, TIMER, URGENT_PRIORITY, timer_job
 from bot.engine.once import defer_once
 from bot.engine.retry import EngineRetry
-from bot.errors import UserError
 
 RAN, SKIPPED = "ran", "skipped"
 GAVE_WAY = "a later run of it is waiting"

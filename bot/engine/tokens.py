@@ -16,7 +16,7 @@ from typing import Any, LiteralString
 
 from procrastinate.connector import BaseAsyncConnector
 
-from bot.patterns import Pattern
+from bot.core.patterns import Pattern
 
 API: LiteralString = "api"
 """The scope of tokens that read `/api/v1` of a repository; the subject is its `owner/name`."""

@@ -18,7 +18,7 @@ from bot.engine.guard import JOB_SECONDS
 from bot.engine.manager import EngineJobManager
 from bot.engine.retry import Failed
 from bot.engine.upkeep import TOLERATED, clock, count_anew, let_old_go_first, requeue_stalled
-from bot.writes import LOOK_AFTER
+from bot.engine.writes import LOOK_AFTER
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a worker that ended is started again: doubled each time, until one has held out."""
@@ -48,7 +48,7 @@ class Pace:
     graceful: float = 20.0
     job: float = JOB_SECONDS
     look_after: float = LOOK_AFTER
-    """Until a write of which nobody knows what became of it is looked for, and looked for again: `bot.writes`."""
+    """Until a write of which nobody knows what became of it is looked for once and again: `bot.engine.writes`."""
 
 
 class Supervisor:

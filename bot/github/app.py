@@ -11,6 +11,8 @@ import aiohttp
 from cachetools import TTLCache
 from gidgethub import BadRequest, sansio
 
+from bot.core.payload import Payload
+from bot.engine.writes import Writes
 from bot.github.access import IDENTITY, NO_PERMISSIONS, READING, Access, Place, WritePermissions
 from bot.github.auth import (
     AppCredentials,
@@ -29,8 +31,6 @@ from bot.github.governor import Governor, SharedBudget, Timing
 from bot.github.limits import Allowance
 from bot.github.observer import Observer, Unobserved
 from bot.github.seen import Seen
-from bot.payload import Payload
-from bot.writes import Writes
 
 MAX_REPOSITORIES = 10_000
 INSTALLATION_KEPT = 10 * 60  # seconds; an App that is taken away and installed again has a new number

@@ -12,10 +12,10 @@ from typing import Generic, Protocol, TypeVar
 import jwt
 from cachetools import TLRUCache
 
+from bot.config.private_key import pem_of, rsa_key
 from bot.github.access import Access
 from bot.github.clock import GitHubClock
 from bot.github.governor import Timing
-from bot.keys import pem_of, rsa_key
 
 JWT_BACKDATED = 60  # seconds, for clocks that differ
 JWT_LIFETIME = 9 * 60  # seconds from now; GitHub allows 10 minutes

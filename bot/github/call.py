@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from gidgethub import sansio
 from uritemplate.variable import VariableValue
 
+from bot.core.patterns import Pattern
 from bot.github.graphql import is_mutation
-from bot.patterns import Pattern
 
 ABSOLUTE = "(address from a payload)"
 

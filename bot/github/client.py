@@ -17,7 +17,9 @@ from gidgethub import RedirectionException, sansio
 from gidgethub.abc import ITERABLE_KEY, JSON_CONTENT_TYPE, JSON_UTF_8_CHARSET, GitHubAPI
 from uritemplate.variable import VariableValue
 
-from bot.errors import AnswerError
+from bot.core.errors import AnswerError
+from bot.core.payload import answered
+from bot.engine.writes import Writes
 from bot.github.auth import Credentials
 from bot.github.breaker import Breakers
 from bot.github.cache import AnswerCache, revalidated
@@ -46,8 +48,6 @@ from bot.github.observer import Observer, Unobserved
 from bot.github.pages import MAX_PAGES, items_of, with_few_links, with_page_size
 from bot.github.ranks import current_rank
 from bot.github.seen import Seen
-from bot.payload import answered
-from bot.writes import Writes
 
 USER_AGENT = "nightjar"
 API_VERSION = "2022-11-28"  # what github.com and every supported Enterprise Server know

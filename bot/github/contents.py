@@ -6,8 +6,8 @@ import base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bot.core.payload import Payload
 from bot.github.errors import is_not_found
-from bot.payload import Payload
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub

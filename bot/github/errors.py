@@ -23,9 +23,9 @@ from gidgethub import (
     sansio,
 )
 
-from bot.errors import OUTAGE_PATIENCE, Away, TryAgain
+from bot.core.errors import OUTAGE_PATIENCE, Away, TryAgain
+from bot.engine.writes import UnclearWrite
 from bot.github.forbidden import Cause, LockedForRest, cause_of
-from bot.writes import UnclearWrite
 
 MOVED = "what this writes to was renamed or moved: name it in app.yaml as it is called now"
 NOT_JSON = "the answer is not the JSON that it says it is"

@@ -1,7 +1,7 @@
 """What a pattern of `merge: required:` stands for: the names that it matched on the base branch's newest commits.
 
 A pattern such as `*/pr-head` is content with the first job that is green, while others have not begun. So those names
-are required as well; which of them count, `bot.required.stands_for` decides.
+are required as well; which of them count, `bot.github.required.stands_for` decides.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
+from bot.core.payload import Payload
 from bot.github.errors import is_not_found
 from bot.github.refs import first_parents
+from bot.github.required import Expected, Seen, stands_for
 from bot.github.signals import signals_of
-from bot.payload import Payload
-from bot.required import Expected, Seen, stands_for
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
-    from bot.ours import Ours
+    from bot.github.ours import Ours
 
 PULLS = "/repos/{+repo}/commits/{sha}/pulls"
 MOST_COMMITS = 5

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from gidgethub import BadRequest, QueryError
 
-from bot.errors import Refusal
+from bot.core.errors import Refusal
 
 
 class Cause(StrEnum):

@@ -7,8 +7,8 @@ from typing import Any
 
 from gidgethub import GraphQLException, QueryError
 
+from bot.core.patterns import Pattern
 from bot.github.forbidden import Cause, LockedForGraphQL, cause_of
-from bot.patterns import Pattern
 
 _MUTATION = Pattern(r"\bmutation\b")
 

@@ -12,7 +12,7 @@ from markdown_it.parser_inline import RuleFuncInlineType
 from markdown_it.rules_inline import StateInline, backtick, html_inline, image, link
 from markdown_it.token import Token
 
-from bot.patterns import LETTER_OR_DIGIT, SPACE, Pattern, PatternMatch
+from bot.core.patterns import LETTER_OR_DIGIT, SPACE, Pattern, PatternMatch
 
 TEXT_LIMIT = 65_536
 """Characters of a comment or a body that GitHub takes."""

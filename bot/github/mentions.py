@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from bot.core.patterns import SPACE, Pattern, PatternMatch
 from bot.github.markdown import outside_code, visible_lines
-from bot.patterns import SPACE, Pattern, PatternMatch
 
 _CC = Pattern(r"(?:^|[ (\[,;.:\x{2013}\x{2014}*-])/?cc(?: ?: ?| )@", ignore_case=True)
 _LOGIN = "[A-Za-z0-9][A-Za-z0-9-]{0,38}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bot.errors import AnswerError
+from bot.core.errors import AnswerError
 
 PER_PAGE = 100  # GitHub's largest; its default is 30
 MOST_LINKS = 16  # GitHub sends four: first, prev, next, last

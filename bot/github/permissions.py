@@ -5,9 +5,9 @@ from __future__ import annotations
 from cachetools import TTLCache
 from gidgethub import HTTPException
 
-from bot.events import Person
+from bot.core.events import Person
+from bot.core.payload import Payload
 from bot.github.client import GitHub
-from bot.payload import Payload
 
 ROLES = ("none", "read", "triage", "write", "maintain", "admin")
 """From least to most (https://docs.github.com/en/organizations/managing-user-access-to-your-organizations-repositories)."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bot.core.payload import Payload
 from bot.github.errors import is_not_found
-from bot.payload import Payload
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from cachetools import LRUCache
 
-from bot.patterns import Pattern
+from bot.core.patterns import Pattern
 
 DOUBTED_FOR = 30.0
 """Seconds for which a 404 is taken for a fault of GitHub's."""

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from bot.ours import app_of
-from bot.payload import Payload
-from bot.required import Signal, State
+from bot.core.payload import Payload
+from bot.github.ours import app_of
+from bot.github.required import Signal, State
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
-    from bot.ours import Ours
+    from bot.github.ours import Ours
 
 STATUSES = "/repos/{+repo}/commits/{sha}/status"
 CHECK_RUNS = "/repos/{+repo}/commits/{sha}/check-runs?filter=latest"

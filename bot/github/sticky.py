@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from bot.patterns import SPACE, Pattern
+from bot.core.patterns import SPACE, Pattern
 
 MARKER = "<!-- nightjar:sticky -->"
 SIZE_LIMIT = 65_536

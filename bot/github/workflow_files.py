@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bot.core.payload import Payload
 from bot.github.errors import is_forbidden, is_not_found, message_of
 from bot.github.forbidden import is_generic
-from bot.payload import Payload
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub

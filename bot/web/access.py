@@ -13,8 +13,8 @@ from typing import Protocol
 from aiohttp import web
 from procrastinate.exceptions import ConnectorException
 
+from bot.core.patterns import Pattern
 from bot.github.ranks import Rank, ranked
-from bot.patterns import Pattern
 from bot.web.openapi import Operation, problem
 from bot.web.problems import Problem
 from bot.web.repositories import RETRY_SECONDS, UNAVAILABLE, repository_of

@@ -10,15 +10,20 @@ from dataclasses import dataclass
 from aiohttp import web, web_response, web_urldispatcher
 from pydantic import BaseModel, ConfigDict
 
-from bot.health import HealthCheck
-from bot.metrics import Metrics
-from bot.web import api, following, health, help, last_good, nightly, results, timers
+from bot.core.health import HealthCheck
+from bot.core.metrics import Metrics
+from bot.web import health, help, timers
 from bot.web.access import ApiAccess, IsPublic
 from bot.web.bodies import Bodies, answer_without_the_body
 from bot.web.connections import IDLE_SECONDS, Connections, Malformed
 from bot.web.openapi import Answer, Operation, Parameter, document, problem
 from bot.web.problems import answer_problems
 from bot.web.webhook import EVENT_HEADER, GUID_HEADER, SIGNATURE_HEADER, Inbox, Webhook
+from handlers.branches import last_good_route as last_good
+from handlers.branches import nightly_route as nightly
+from handlers.branches import routes as following
+from handlers.ci_decisions import route as api
+from handlers.hardware import route as results
 
 OPENAPI_PATH = "/api/v1/openapi.json"
 GRACE_SECONDS = 20.0

@@ -23,7 +23,7 @@ from aiohttp import StreamReader, web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Middleware
 
-from bot.rarely import Rarely
+from bot.core.rarely import Rarely
 from bot.web.problems import Answer
 
 MOST = 256

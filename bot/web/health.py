@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from aiohttp import web
 from pydantic import BaseModel
 
+from bot.core.health import HealthCheck, health_of
+from bot.core.metrics import Metrics
 from bot.github.auth import SingleFlight
-from bot.health import HealthCheck, health_of
-from bot.metrics import Metrics
 from bot.web.openapi import Answer, Operation
 
 PAUSE_SHARE = 9

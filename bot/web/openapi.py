@@ -10,7 +10,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
-from bot.patterns import Pattern
+from bot.core.patterns import Pattern
 from bot.web.problems import PROBLEM_TYPE
 
 SCHEMAS = "#/components/schemas/"

@@ -9,7 +9,7 @@ from aiohttp import web
 from procrastinate.exceptions import ConnectorException
 from pydantic import BaseModel
 
-from bot.patterns import Pattern
+from bot.core.patterns import Pattern
 from bot.web.openapi import Parameter
 from bot.web.problems import Problem
 

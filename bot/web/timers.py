@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.timers import TimerState
+from bot.timers.timers import TimerState
 from bot.web.openapi import Answer, Operation, problem
 from bot.web.repositories import PARAMETERS, answer, told_of
 

@@ -18,16 +18,16 @@ import structlog
 from aiohttp import web
 from pydantic_core import from_json
 
+from bot.core.events import lock_key
+from bot.core.patterns import Pattern
+from bot.core.rarely import Rarely
 from bot.engine.service import StorageError
-from bot.events import lock_key
-from bot.patterns import Pattern
-from bot.rarely import Rarely
-from bot.urgency import is_urgent
 from bot.web.bodies import Bodies
 from bot.web.problems import Problem
+from bot.web.urgency import is_urgent
 
 if TYPE_CHECKING:
-    from bot.metrics import Metrics
+    from bot.core.metrics import Metrics
 
 MAX_BODY = 25 * 1024 * 1024
 """GitHub sends no larger payload (https://docs.github.com/en/webhooks/webhook-events-and-payloads#payload-cap)."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import aiohttp
 
-from bot.registration import EVENTS, PERMISSIONS
+from bot.app.registration import EVENTS, PERMISSIONS
 from sandbox.bot_process import BotProcess
 from sandbox.bucket import BucketServer
 from sandbox.demo.lab import LAB, TARGET, Lab

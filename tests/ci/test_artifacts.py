@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from bot.ci import archives, artifacts
-from bot.ci.archives import Budget
-from bot.ci.artifacts import LEFT_OUT, MOST_ARTIFACTS, Artifacts, Reports, WorkflowRun
-from bot.ci.outcomes import Suite
-from bot.errors import TryAgain
+from bot.core.errors import TryAgain
+from bot.core.untrusted.limits import AllLimits, Limits
+from bot.core.untrusted.pool import Pool
 from bot.github.client import GitHub
-from bot.results.files import FileLists
-from bot.results.limits import Refused, TooMuch
+from bot.results.ingest.files import FileLists
+from bot.results.ingest.limits import Refused, TooMuch
 from bot.results.model import Status
-from bot.untrusted.limits import AllLimits, Limits
-from bot.untrusted.pool import Pool
+from handlers.ci_tests import archives, artifacts
+from handlers.ci_tests.archives import Budget
+from handlers.ci_tests.artifacts import LEFT_OUT, MOST_ARTIFACTS, Artifacts, Reports, WorkflowRun
+from handlers.ci_tests.outcomes import Suite
 from sandbox import workflows
 from sandbox.artifacts import zipped
 from tests.handlers.driver import FULL_NAME, World, a_world

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import pytest
 from aiohttp import web
 
-from bot.ci.ask_bot import PAUSES, TIMEOUT, CannotAsk, ask_bot, pull_request_path
-from bot.ci.decision_forms import as_json
-from bot.cli_ci_decide import DEADLINE
-from bot.decisions import Decision, run_everything
-from handlers.decision import PATIENCE
+from bot.cli.ci_decide import DEADLINE
+from handlers.ci_decisions.ask_bot import PAUSES, TIMEOUT, CannotAsk, ask_bot, pull_request_path
+from handlers.ci_decisions.decide import Decision, run_everything
+from handlers.ci_decisions.forms import as_json
+from handlers.ci_decisions.service import PATIENCE
 
 SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
 DECISION = run_everything("this is a test", SHA)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.ci.decision_forms import LACKING, as_env, as_github, as_json, comments, explained, of_answer
-from bot.decisions import Decision, Verdict, run_everything
+from handlers.ci_decisions.decide import Decision, Verdict, run_everything
+from handlers.ci_decisions.forms import LACKING, as_env, as_github, as_json, comments, explained, of_answer
 
 SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
 HOSTILE = "x\n$(touch broken) `touch broken` ; touch broken #' \" \\ * ? [ab] <(touch broken) && ${IFS} \u202e\u2028é"

@@ -6,9 +6,9 @@ import pytest
 
 from bot.ci.base import CiRun, State
 from bot.ci.jenkins import ANOTHER_JOB, NOT_OURS, Jenkins
-from bot.effects.jenkins import JenkinsBuild
-from bot.ours import Ours
-from bot.payload import Payload
+from bot.ci.rerun_jenkins import JenkinsBuild
+from bot.core.payload import Payload
+from bot.github.ours import Ours
 
 SERVER = "https://ci.example.org"
 ASKED_AT = "2026-11-20T05:10:00Z"

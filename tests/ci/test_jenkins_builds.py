@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from bot.ci.jenkins_builds import LARGEST, MOST, JenkinsBuilds
-from bot.reading import Reader
+from bot.core.web_json import Reader
 
 
 class Talker:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bot.ci.restarts import NO_FORK, UNAPPROVED, Origin, why_not_own, why_not_restart
-from bot.payload import Payload
+from bot.core.payload import Payload
 
 BASE, FORK, OTHER_FORK = 1, 2, 3
 FROM_FORK = Origin(12, BASE, "main", FORK, "fast")

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from bot.ci.outcomes import Base, Outcomes, Suite
-from bot.ci.skips import NotRun, Required, Skips, not_run, read_required, skips
-from bot.ci.skips_text import describe_skips
-from bot.errors import UserError
+from bot.core.errors import UserError
 from bot.results.model import Seen, Status
+from handlers.ci_tests.outcomes import Base, Outcomes, Suite
+from handlers.ci_tests.skips import NotRun, Required, Skips, not_run, read_required, skips
+from handlers.ci_tests.skips_text import describe_skips
 
 ADD, MUL, DIV = "tests/test_ops.py::test_add", "tests/test_ops.py::test_mul", "tests/test_ops.py::test_div"
 FILE = "tests/test_ops.py"
@@ -174,7 +174,7 @@ def test_a_search_for_renamed_tests_that_gives_up_is_told(monkeypatch: pytest.Mo
     tests = [{f"{FILE}::test_{name}_{number}": Seen(Status.PASSED) for number in range(12)} for name in ("old", "new")]
     base, here = map(Suite, tests)
     assert skips(here, base) == Skips()
-    monkeypatch.setattr("bot.results.renames.MAX_STEPS", 10)
+    monkeypatch.setattr("bot.results.compare.renames.MAX_STEPS", 10)
     assert skips(here, base) == Skips(gone=12, unsearched=True)
     tested = Outcomes("a" * 40, 0.0, {"ops": here}, {"ops": Base("b" * 40, "", base)})
     assert "`ops`: renamed tests were not searched for, as " in describe_skips(tested, Required(), "", "main")

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.config import ConfigError, parse_config
-from bot.schedule import Daily
+from bot.core.schedule import Daily
 
 NIGHTLY = "repositories:\n  octocat/a:\n    nightly: %s\n"
 

@@ -7,7 +7,7 @@ import pytest
 from bot.config import Config, ConfigError, parse_config
 from bot.config.ci_tests import LEADS_ELSEWHERE, NO_SOURCE, TWO_SOURCES
 from bot.config.model import NEEDS_LAB
-from bot.urls import NO_CREDENTIALS, NOT_AN_ADDRESS, NOT_HTTPS
+from bot.core.urls import NO_CREDENTIALS, NOT_AN_ADDRESS, NOT_HTTPS
 
 DOCS, SKIPPED, RUNTIME = ("repositories.octocat/compiler." + key for key in ("docs", "skipped_tests", "runtime"))
 FILLED_IN = "what is filled in: {number}, {build}, {sha}"

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from bot.app.serve import Bot, running
 from bot.config import parse_config
-from bot.effects.look import LOOK_DUE
 from bot.engine.journal import DeliveryRecord
-from bot.serve import Bot, running
+from handlers.main_failures.effects import LOOK_DUE
 from sandbox.issues import Issue
 from tests.conversations.channels import Channels, channels
 from tests.conversations.lab import Moments

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from bot.core.schedule import Schedule
 from bot.engine.journal import DeliveryRecord
-from bot.schedule import Schedule
-from bot.timers import TIMER_DUE
+from bot.timers.timers import TIMER_DUE
 from sandbox.issues import Issue
 from tests.conversations.lab import Moments
 from tests.conversations.town import BOT, REPOSITORY, Town

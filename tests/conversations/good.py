@@ -11,7 +11,7 @@ from typing import Any
 
 import aiohttp
 
-from bot.schedule import Every
+from bot.core.schedule import Every
 from sandbox import App, Request
 from tests.conversations.branches import BranchTown
 from tests.conversations.lab import Moments

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from bot.app.serve import Bot, running
 from bot.config import parse_config
-from bot.schedule import Daily
-from bot.serve import Bot, running
-from bot.timers import ONCE_MORE
+from bot.core.schedule import Daily
+from bot.timers.timers import ONCE_MORE
 from tests.bucket import World
 from tests.conversations.branches import BranchTown
 from tests.conversations.lab import Moments

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from bot.schedule import Every
+from bot.core.schedule import Every
 from sandbox import PullRequest
 from tests.conversations.lab import Moments
 from tests.conversations.town import BOT, Town, town

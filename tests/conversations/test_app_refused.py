@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from bot.registration import PERMISSIONS
+from bot.app.registration import PERMISSIONS
 from sandbox.apps import new_private_key
 from tests.conversations.town import Town, town
 from tests.waiting import until

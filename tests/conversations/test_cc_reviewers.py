@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.registration import PERMISSIONS
+from bot.app.registration import PERMISSIONS
 from sandbox import PullRequest
 from tests.conversations.town import Town, town
 

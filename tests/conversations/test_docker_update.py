@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.registration import PERMISSIONS
-from bot.schedule import Daily
-from bot.timers import TIMER_DUE
+from bot.app.registration import PERMISSIONS
+from bot.core.schedule import Daily
+from bot.timers.timers import TIMER_DUE
 from sandbox import PullRequest
 from sandbox.registry import RegistrySandbox
 from tests.conversations.lab import Moments

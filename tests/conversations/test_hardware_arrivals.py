@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.storage import Arrival
+from bot.aws.bucket import Arrival
 from tests.bucket import World
 from tests.conversations.lab import LabTown, junit, lab_town
 

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bot.events import Repository as Known
-from bot.results.service import ResultsService
-from bot.results.store import ResultsStore
+from bot.core.events import Repository as Known
+from bot.results.store.store import ResultsStore
+from handlers.hardware.service import ResultsService
 from sandbox import Repository
 from tests.bucket import World
 from tests.conversations.lab import CHECK, FILES, LAB, TARGET, Moments, junit

@@ -9,7 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from bot.untrusted.limits import AllLimits
+from bot.core.untrusted.limits import AllLimits
 from tests.bucket import World
 from tests.conversations.lab import CHECK, TEST_FILE, LabTown, junit, lab_town
 

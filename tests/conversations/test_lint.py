@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.teams import list_key
+from handlers.team_tags.topics import list_key
 from sandbox import PullRequest
 from sandbox.checks import CheckRun
 from tests.conversations.town import REPOSITORY, Town, town

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.failures_text import ISSUE_END
-from handlers.main_failures import MOST_COMMITS
+from handlers.main_failures.handler import MOST_COMMITS
+from handlers.main_failures.text import ISSUE_END
 from sandbox import Repository
 from tests.conversations.alarms import HOUR, AlarmTown, alarm_town, replica_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from bot.effects.tell import NEWS_DUE
+from bot.news.effects import NEWS_DUE
 from tests.bucket import World
 from tests.conversations.channels import channels
 from tests.conversations.lab import LabTown, junit, lab_town

@@ -9,8 +9,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from bot.registration import PERMISSIONS
-from bot.timers import by_hand
+from bot.app.registration import PERMISSIONS
+from bot.timers.timers import by_hand
 from tests.conversations.branches import API
 from tests.conversations.nights import SCHEDULE, NightTown, night_town, replica_of
 from tests.conversations.town import REPOSITORY

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bot.results.events import CHECK_DUE
+from bot.results.deliveries import CHECK_DUE
 from bot.results.model import TargetKey
 from sandbox.issues import Issue
 from tests.bucket import World

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.errors import UserError
+from bot.core.errors import UserError
 from bot.github.client import GitHub
-from bot.results.byhand import ByHand, Found, Outcome, in_bucket, in_folder
+from handlers.hardware.admin import ByHand, Found, Outcome, in_bucket, in_folder
 from tests.bucket import World
 from tests.conversations.lab import CHECK, LAB, TARGET, LabTown, junit, lab_town
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.registration import PERMISSIONS
-from bot.timers import TIMER_DUE
+from bot.app.registration import PERMISSIONS
+from bot.timers.timers import TIMER_DUE
 from sandbox import PullRequest
 from tests.conversations.stale import StaleTown, stale_town
 

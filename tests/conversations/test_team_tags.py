@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bot.github import sticky
-from bot.teams import list_key
-from handlers.team_tags import READ_AGAIN_SECONDS
+from handlers.team_tags.handler import READ_AGAIN_SECONDS
+from handlers.team_tags.topics import list_key
 from sandbox.issues import Issue
 from tests.conversations.town import BOT, REPOSITORY, Town, town
 from tests.gfm import rendered

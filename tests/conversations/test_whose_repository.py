@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.doctor.findings import Check, Finding
+from bot.app.doctor.findings import Check, Finding
+from bot.app.registration import PERMISSIONS
 from bot.engine.tokens import API, TokenStore
-from bot.registration import PERMISSIONS
-from bot.timers import TimerState
+from bot.timers.timers import TimerState
 from tests.conversations.town import CONFIG, REPOSITORY, Town, town
 
 NIGHTLY = CONFIG.rstrip() + "\n    nightly: {at: '03:00', timezone: UTC, require: []}\n"

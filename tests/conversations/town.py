@@ -10,12 +10,12 @@ from typing import Any, LiteralString
 
 import aiohttp
 
+from bot.app.registration import EVENTS, PERMISSIONS
+from bot.app.serve import Address, Bot, running
 from bot.config import parse_config
+from bot.config.environment import Settings
 from bot.engine.service import Pace
 from bot.github.limits import Allowance
-from bot.registration import EVENTS, PERMISSIONS
-from bot.serve import Address, Bot, running
-from bot.settings import Settings
 from sandbox import App, GitHubSandbox, PullRequest, Repository
 from sandbox.jenkins import JenkinsJob, JenkinsSandbox
 from sandbox.users import Role

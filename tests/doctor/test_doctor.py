@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli_doctor import examine, line_of
+from bot.app.doctor.findings import Check
+from bot.app.registration import EVENTS, PERMISSIONS
+from bot.cli.doctor import examine, line_of
 from bot.config import load_config
-from bot.doctor.findings import Check
+from bot.config.environment import Settings
 from bot.engine.service import Engine
-from bot.registration import EVENTS, PERMISSIONS
-from bot.settings import Settings
 from sandbox import App, GitHubSandbox
 from sandbox.apps import Installation, new_private_key
 from sandbox.bucket import BucketServer

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from bot.ci.rerun_actions import RerunJob, RerunWorkflow, one_for_each_run
 from bot.ci.restarts import Origin
-from bot.effects.actions import RerunJob, RerunWorkflow, one_for_each_run
-from bot.effects.base import Effect
 from bot.effects.remember import Remember
+from bot.plan.effect import Effect
 
 ORIGIN = Origin(12, 1, "main", 1, "fast")
 WHOLE, FAILED = RerunWorkflow(7, 1, False, "CI", ORIGIN), RerunWorkflow(7, 1, True, "CI", ORIGIN)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from bot.core.errors import TryAgain
 from bot.effects.checks import PutCheckRun, check_key
-from bot.errors import TryAgain
 from bot.github.check_runs import Action, Annotation, CheckContent
 from sandbox.checks import CheckRun
 from tests.handlers.driver import World, a_world

@@ -7,42 +7,42 @@ from typing import get_type_hints
 
 import pytest
 
+from bot.ci.rerun_actions import ApproveRun, RerunJob, RerunWorkflow
+from bot.ci.rerun_jenkins import JenkinsBuild
 from bot.ci.restarts import Origin
-from bot.command_budget import Kind
-from bot.effects.actions import ApproveRun, RerunJob, RerunWorkflow
-from bot.effects.base import Effect
+from bot.commands.budget import Kind
+from bot.commands.effects import CountCommands
+from bot.core.events import Person
 from bot.effects.checks import AskForCheck, PutCheckRun
-from bot.effects.codec import KINDS, decode, encode
-from bot.effects.commands import CountCommands
 from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude, Item
 from bot.effects.issues import KeepIssue
-from bot.effects.jenkins import JenkinsBuild
 from bot.effects.labels import KeepLabel
-from bot.effects.last_good import ConcludeLastGood
-from bot.effects.look import AskForLook
-from bot.effects.merge import LeaveQueue, MergePull
-from bot.effects.nightly import ConcludeNightly, MarkNightly, PublishNightly
 from bot.effects.pulls import KeepPull
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import Remember
-from bot.effects.remind import Remind
-from bot.effects.repository_file import KeepRepositoryFile
-from bot.effects.reviewers import RequestReviewers, TellOfReviewers
-from bot.effects.runs import TakeRun
 from bot.effects.sections import AskForSection, HandOverSection, MarkOutOfDate, ShowSection
 from bot.effects.statuses import SetStatus
-from bot.effects.teams import KeepTeamList, MentionFollowers
-from bot.effects.tell import PostNews, Tell
-from bot.effects.update import UpdateBranch
-from bot.effects.wishes import EndWish, KeepWish, LookAtPull
-from bot.events import Person
-from bot.following.decide import Lag, Step
 from bot.github.check_runs import Action, Annotation, CheckContent
-from bot.news import Item as NewsItem
-from bot.news import News
-from bot.wishes import Wish
+from bot.news.effects import PostNews, Tell
+from bot.news.message import Item as NewsItem
+from bot.news.message import News
+from bot.plan.codec import KINDS, decode, encode
+from bot.plan.effect import Effect
+from handlers.branches.decide import Lag, Step
+from handlers.branches.last_good_effects import ConcludeLastGood
+from handlers.branches.nightly_effects import ConcludeNightly, MarkNightly, PublishNightly
+from handlers.cc_reviewers.effects import RequestReviewers, TellOfReviewers
+from handlers.hardware.effects import TakeRun
+from handlers.main_failures.effects import AskForLook
+from handlers.merge.effects import LeaveQueue, MergePull
+from handlers.merge.request import Wish
+from handlers.merge.request_effects import EndWish, KeepWish, LookAtPull
+from handlers.merge.update_effects import UpdateBranch
+from handlers.repository_file.effects import KeepRepositoryFile
+from handlers.stale_reviews.effects import Remind
+from handlers.team_tags.effects import KeepTeamList, MentionFollowers
 
 AT = "2026-11-20T05:10:00Z"
 CONTENT = CheckContent(

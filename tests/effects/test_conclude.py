@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from bot.effects.base import Sibling
 from bot.effects.comments import REPLY_LIMIT
 from bot.effects.conclude import CUT, Item, answer_text, verdict
+from bot.plan.effect import Sibling
 from tests.gfm import rendered
 
 SLOW = Item("`@ci run slow tests`", "", done=True, targets=("status:abc", "record:slow"))

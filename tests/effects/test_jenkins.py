@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.effects.jenkins import LARGEST, JenkinsBuild
-from bot.errors import TryAgain, UserError
+from bot.ci.rerun_jenkins import LARGEST, JenkinsBuild
+from bot.core.errors import TryAgain, UserError
 from sandbox.clock import iso
 from sandbox.jenkins import JenkinsJob, JenkinsSandbox
 from tests.handlers.driver import World, a_world

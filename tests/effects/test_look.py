@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bot.effects.base import Announce
-from bot.effects.look import LOOK_DUE, AskForLook, look_key
+from bot.plan.effect import Announce
+from handlers.main_failures.effects import LOOK_DUE, AskForLook, look_key
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 AT, WAIT = 1_772_859_600.0, 180.0

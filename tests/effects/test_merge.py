@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from bot.effects.base import Effect
+from bot.core.errors import TryAgain, UserError
+from bot.core.events import Person
 from bot.effects.labels import KeepLabel
-from bot.effects.merge import LeaveQueue, MergePull
-from bot.effects.wishes import EndWish, KeepWish
-from bot.errors import TryAgain, UserError
-from bot.events import Person
-from bot.wishes import Wish, record_after, waiting, wish_key
+from bot.plan.effect import Effect
+from handlers.merge.effects import LeaveQueue, MergePull
+from handlers.merge.request import Wish, record_after, waiting, wish_key
+from handlers.merge.request_effects import EndWish, KeepWish
 from sandbox import PullRequest
 from tests.handlers.driver import World, a_world
 

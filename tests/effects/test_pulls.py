@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bot.core.errors import TryAgain, UserError
 from bot.effects.pulls import MARKER, KeepPull, record_key
-from bot.errors import TryAgain, UserError
 from sandbox.issues import Issue
 from sandbox.pulls import PullRequest
 from tests.handlers.driver import World, a_world

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.effects.remind import MARKER, Remind, reminded_key
+from handlers.stale_reviews.effects import MARKER, Remind, reminded_key
 from sandbox.clock import iso
 from sandbox.github import GitHubSandbox
 from sandbox.pulls import PullRequest

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bot.effects.reviewers import Asked, refusal_text
+from handlers.cc_reviewers.effects import Asked, refusal_text
 from tests.gfm import rendered
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from bot.channels import Channel
+from bot.core.errors import TryAgain, UserError
+from bot.core.payload import Payload
 from bot.effects.issues import KeepIssue
-from bot.effects.tell import AGAIN, NEWS_DUE, PostNews, Standing, Tell, tellings
-from bot.errors import TryAgain, UserError
-from bot.news import Item, News
-from bot.payload import Payload
+from bot.news.channels import Channel
+from bot.news.effects import AGAIN, NEWS_DUE, PostNews, Standing, Tell, tellings
+from bot.news.message import Item, News
 from sandbox.channels import ChannelSandbox, DiscordSandbox
 from tests.conversations.channels import Channels, channels
 from tests.handlers.driver import World, a_world

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from gidgethub import BadRequest
 
-from bot.effects.update import UpdateBranch
-from bot.errors import UserError
+from bot.core.errors import UserError
 from bot.github.errors import Unavailable
-from bot.told import NEEDS_WORKFLOWS
+from bot.plan.failure_text import NEEDS_WORKFLOWS
+from handlers.merge.update_effects import UpdateBranch
 from sandbox import PullRequest
 from sandbox.apps import DEFAULT_PERMISSIONS
 from tests.handlers.driver import World, a_world

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bot import logs
+from bot.core import logs
 from bot.engine.service import Engine, Pace, StorageError
 from sandbox.processes import end_with_parent
 from tests.engine.toy import Toy, World

@@ -10,13 +10,13 @@ import pytest
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.jobs import Job
 
+from bot.core.errors import TryAgain
 from bot.engine.attempt import Attempt, Outcome
 from bot.engine.database import Database
 from bot.engine.guard import Guard
 from bot.engine.notes import APPLIED, AWAY, RETRYING, Note, read_note, write_note
 from bot.engine.once import NewJob, defer_once
 from bot.engine.retry import Again, Tries
-from bot.errors import TryAgain
 
 AFTER_AN_OUTAGE = Tries(away=3, away_since=1_700_000_000.0)
 POSTPONE = "UPDATE procrastinate_jobs SET scheduled_at = now() WHERE id = %(id)s"

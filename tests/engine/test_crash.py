@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from bot.core.events import Repository
 from bot.engine.jobs import Origin, effect_jobs
 from bot.engine.once import defer_once
 from bot.engine.processor import PlannedEffect, PlannedEffects
 from bot.engine.retry import MAX_ALONE, SUSPECT_AFTER
-from bot.events import Repository
 from tests.engine.replica import replica
 from tests.engine.running import LOCK, QUICK, opened, outcomes, running, settled, texts, twice
 from tests.engine.toy import SORRY, World, body, writes

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bot.core.errors import StorageError
 from bot.engine.service import ACCEPT_TIMEOUT, Engine
-from bot.errors import StorageError
 from tests.engine.running import LOCK
 from tests.engine.toy import body
 from tests.postgres import PostgresServer, running_server

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bot.core.events import Repository
 from bot.engine.jobs import LONGEST_KEY, Origin, delivery_job, effect_jobs, key_of, plan_job, replay_job
 from bot.engine.processor import PlannedEffect, PlannedEffects
-from bot.events import Repository
 
 ORIGIN = Origin("guid-1", "rerun", "issue_comment:created:5:2026", 3, 1.5, 0, "pr:1#7")
 REPOSITORY = Repository(id=1, full_name="octocat/compiler", installation_id=None)

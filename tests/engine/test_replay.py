@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bot.core.errors import UserError
 from bot.engine.journal import DeliveryRecord
-from bot.errors import UserError
 from tests.engine.running import LOCK, opened, outcomes, running, settled
 from tests.engine.toy import World, body, writes
 

@@ -11,6 +11,7 @@ from gidgethub import BadRequest, GitHubBroken, InvalidField, QueryError, Redire
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 
+from bot.core.errors import OUTAGE_PATIENCE, PayloadError, StorageError, TryAgain, UserError
 from bot.engine.retry import (
     JITTER,
     LONGEST_AWAY_WAIT,
@@ -26,9 +27,8 @@ from bot.engine.retry import (
     Tries,
     next_try,
 )
-from bot.errors import OUTAGE_PATIENCE, PayloadError, StorageError, TryAgain, UserError
+from bot.engine.writes import LookAgain
 from bot.github.errors import PARTIAL_PATIENCE, AppRefused, NotInstalled, Unavailable, UnclearAnswer
-from bot.writes import LookAgain
 
 NOW = 1_800_000_000.0
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from bot import logs
+from bot.core import logs
 from bot.engine.database import DatabaseError
 from bot.engine.once import NewJob, defer_once
 from bot.engine.service import Backlog, Engine, StorageError

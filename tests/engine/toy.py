@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bot.core.errors import PayloadError, RefusedToPerson, TryAgain, UserError
+from bot.core.events import Delivery
 from bot.engine.service import AppliedEffect, EffectJob, PlannedEffect, PlannedEffects, Routing
-from bot.errors import PayloadError, RefusedToPerson, TryAgain, UserError
-from bot.events import Delivery
 from tests.waiting import until
 
 REPOSITORY = {"id": 1, "full_name": "octocat/compiler"}

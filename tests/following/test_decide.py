@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import pytest
 
 from bot.config.nightly import Nightly
-from bot.following.decide import ALWAYS_ASKED, MOST_ASKED, MOST_KEPT, Look, Looked, due, step_of
 from bot.github.refs import Commit
-from bot.required import Signal, State
+from bot.github.required import Signal, State
+from handlers.branches.decide import ALWAYS_ASKED, MOST_ASKED, MOST_KEPT, Look, Looked, due, step_of
 
 AT = 1_772_859_600.0
 """21:00 on 6 March 2026 in Los Angeles, on the next day in UTC."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from bot.following.decide import Looked
-from bot.following.kept import behind_of, known_of, sole_blockers
 from bot.github.refs import Commit
-from bot.required import Signal, State
+from bot.github.required import Signal, State
+from handlers.branches.decide import Looked
+from handlers.branches.record import behind_of, known_of, sole_blockers
 
 RED, PENDING, MISSING = State.RED, State.PENDING, State.MISSING
 NOON, HOUR = 1_772_884_800.0, 3600.0

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from bot.errors import TryAgain
+from bot.core.errors import TryAgain
 from bot.github.access import NO_PERMISSIONS, READING
 from bot.github.app import GitHubApp
 from bot.github.auth import AppKey, InstallationTokens, Token, TokenKey

@@ -11,12 +11,12 @@ import pytest
 import structlog
 from gidgethub import BadRequest, RedirectionException
 
-from bot.errors import AnswerError
+from bot.core.errors import AnswerError
+from bot.core.payload import Payload
 from bot.github.access import NO_PERMISSIONS
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.errors import Unavailable, Vanished, WriteRefused, is_not_found, status_of
-from bot.payload import Payload
 from tests.github.scripted import TOKEN_PREFIX, Say, ScriptedGitHub
 from tests.github.support import INSTALLATION, Apps, Seen, client_of, pem, private_key, refused
 from tests.github.virtual import JumpingTime

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from gidgethub import BadRequest, GraphQLException, QueryError
 
-from bot.errors import Refusal
+from bot.core.errors import Refusal
 from bot.github.access import NO_PERMISSIONS
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub

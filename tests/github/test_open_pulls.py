@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from bot.events import Person
-from bot.github.open_pulls import MOST_PAGES, moment, open_pulls, pull_of
-from bot.payload import Payload
+from bot.core.events import Person
+from bot.core.payload import Payload
+from handlers.stale_reviews.open_pulls import MOST_PAGES, moment, open_pulls, pull_of
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import INSTALLATION, Apps, client_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from gidgethub import BadRequest
 
-from bot.errors import AnswerError
+from bot.core.errors import AnswerError
 from bot.github.client import GitHub
 from bot.github.errors import TooManyPages, Unavailable
 from bot.github.pages import MOST_LINKS, items_of, with_page_size

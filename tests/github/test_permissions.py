@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.events import Person
+from bot.core.events import Person
 from bot.github.client import GitHub
 from bot.github.permissions import Permissions
 from tests.github.scripted import Say, ScriptedGitHub

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bot.github.client import GitHub
+from bot.github.ours import Ours
+from bot.github.required import Signal, State
 from bot.github.signals import signals_of
-from bot.ours import Ours
-from bot.required import Signal, State
 from sandbox import App
 from tests.handlers.driver import FULL_NAME, World, a_world
 

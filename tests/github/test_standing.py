@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from bot.github.client import GitHub
-from bot.github.standing import MOST_REVIEWERS, rules_of, standing_of
-from bot.ours import Ours
-from bot.readiness import BranchRules, Required, Standing
+from bot.github.ours import Ours
+from handlers.merge.readiness import BranchRules, Required, Standing
+from handlers.merge.snapshot import MOST_REVIEWERS, rules_of, standing_of
 from sandbox import PullRequest
 from sandbox.rules import Rules
 from tests.handlers.driver import FULL_NAME, World, a_world

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bot.ci.outcomes import Base, Outcomes, Suite
 from bot.results.model import Seen, Status
+from handlers.ci_tests.outcomes import Base, Outcomes, Suite
 
 HEAD, BASE, OLDER = "a" * 40, "b" * 40, "c" * 40
 AT = 1_795_152_000.0  # 2026-11-20 05:20 UTC

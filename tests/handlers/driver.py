@@ -15,25 +15,25 @@ from typing import Any
 
 import aiohttp
 
+from bot.app.processor import Pipeline
+from bot.commands.dialogue import Dialogue
 from bot.config import parse_config
-from bot.dialogue import Dialogue
-from bot.effects.base import Effect, Sibling
-from bot.effects.codec import encode
+from bot.config.environment import Settings
+from bot.core.errors import TryAgain
+from bot.core.events import Delivery, Repository, intent_key
+from bot.core.payload import Payload
 from bot.engine.processor import AppliedEffect, EffectJob, PlannedEffect
 from bot.engine.records import Records
 from bot.engine.service import Engine
-from bot.errors import TryAgain
-from bot.events import Delivery, Repository, intent_key
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.permissions import Permissions
-from bot.payload import Payload
-from bot.pipeline import Pipeline
-from bot.plan import joined
-from bot.repositories import Repositories
-from bot.results.parts import open_results
-from bot.settings import Settings
+from bot.github.repositories import Repositories
+from bot.plan.codec import encode
+from bot.plan.effect import Effect, Sibling
+from bot.plan.handler import joined
 from handlers import COMMANDS, ROUTER
+from handlers.hardware.wiring import open_results
 from sandbox.apps import DEFAULT_PERMISSIONS
 from sandbox.github import GitHubSandbox
 from sandbox.jenkins import JenkinsSandbox

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from bot.config import Config, parse_config
-from bot.effects.codec import decode
-from bot.events import Delivery
-from bot.payload import Payload
-from bot.results.collect import collect
-from bot.results.events import CHECK_DUE
+from bot.core.events import Delivery
+from bot.core.payload import Payload
+from bot.plan.codec import decode
+from bot.results.deliveries import CHECK_DUE
+from bot.results.ingest.collect import collect
 from bot.results.model import Case, RunKey, Status
 from bot.results.state import Admission, Claims, Run, RunState
-from bot.results.store import ResultsStore
-from handlers import hardware_results
-from handlers.hardware_results import NAME
+from bot.results.store.store import ResultsStore
+from handlers.hardware import check_runs as hardware_results
+from handlers.hardware.check_runs import NAME
 from sandbox.checks import CheckRun
 from tests.handlers.driver import FULL_NAME, World, a_world
 from tests.results.reported import ABOUT, AT

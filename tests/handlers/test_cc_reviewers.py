@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.github.mentions import Ccs
-from handlers.cc_reviewers import MOST, Known, decide
+from handlers.cc_reviewers.handler import MOST, Known, decide
 
 NOBODY = Known(author="hubot", asked_before=(), reviewed=())
 

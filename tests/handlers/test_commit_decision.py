@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers.commit_decision import CommitDecisions, NoSuchCommit
+from handlers.ci_decisions.commit_service import CommitDecisions, NoSuchCommit
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 COMMIT = "/repos/{owner}/{repo}/git/commits/{commit_sha}"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from bot.core.errors import TryAgain
 from bot.engine.database import Database
 from bot.engine.records import Records
-from bot.errors import TryAgain
 from bot.github.client import GitHub
 from bot.github.ranks import Rank, ranked
-from handlers.decision import Decisions, NoSuchPullRequest
+from handlers.ci_decisions.service import Decisions, NoSuchPullRequest
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 NOT_ON = {

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bot.errors import TryAgain
+from bot.core.errors import TryAgain
 from bot.github.client import GitHub
-from handlers.decision import Decisions
+from handlers.ci_decisions.service import Decisions
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 PULL = "/repos/{owner}/{repo}/pulls/{pull_number}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bot.config.docker_update import DockerUpdate
-from bot.docker_images import Change, Place, Update
 from bot.effects.pulls import KeepPull
-from handlers.docker_update import decide
+from handlers.docker_update.handler import decide
+from handlers.docker_update.images import Change, Place, Update
 
 AT, SHA = "2026-11-20T00:00:00Z", "a" * 40
 CONFIG = DockerUpdate()

@@ -6,8 +6,8 @@ import pytest
 
 from bot.config.docs_link import DocsLink
 from bot.config.model import RepositoryConfig
-from bot.events import Delivery
-from bot.payload import Payload
+from bot.core.events import Delivery
+from bot.core.payload import Payload
 from handlers.docs_link import BUILT, Build, build_of, concerns, link
 from tests.gfm import rendered
 

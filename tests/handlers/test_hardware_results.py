@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from bot.effects.base import Effect
+from bot.core.events import Delivery, Person
+from bot.core.payload import Payload
 from bot.effects.checks import PutCheckRun
 from bot.effects.remember import Remember
-from bot.events import Delivery, Person
-from bot.payload import Payload
-from bot.results.findings import Findings, Ignored
+from bot.plan.effect import Effect
 from bot.results.model import Detail
-from bot.results.report_words import title
-from handlers.hardware_results import (
+from bot.results.report.findings import Findings, Ignored
+from bot.results.report.sentences import title
+from handlers.hardware.check_runs import (
     MOST_IGNORED,
     Asked,
     Press,

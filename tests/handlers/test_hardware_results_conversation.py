@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from bot.effects.checks import AskForCheck
-from bot.effects.codec import decode
 from bot.github.pages import PER_PAGE
-from bot.results.comparing import MOST_COMMITS
-from handlers.hardware_results import ALL_NAME
+from bot.plan.codec import decode
+from bot.results.compare.baseline import MOST_COMMITS
+from handlers.hardware.check_runs import ALL_NAME
 from tests.handlers.driver import FULL_NAME
 from tests.handlers.labs import CHECK, MATMUL, TILE, Labs, configured
 from tests.results.reported import ABOUT

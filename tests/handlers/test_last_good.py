@@ -1,14 +1,14 @@
-"""What is planned about the last good branch; which commit is taken is decided in `bot/following`."""
+"""What is planned about the last good branch; which commit is taken is decided in `handlers/branches`."""
 
 import pytest
 
 from bot.config.last_good import LastGood
-from bot.effects.last_good import ConcludeLastGood
 from bot.effects.refs import MoveBranch
-from bot.following.decide import UP_TO_DATE, Lag, Look, Looked
 from bot.github.refs import Commit
-from bot.required import Signal, State
-from handlers.last_good import decide
+from bot.github.required import Signal, State
+from handlers.branches.decide import UP_TO_DATE, Lag, Look, Looked
+from handlers.branches.last_good import decide
+from handlers.branches.last_good_effects import ConcludeLastGood
 
 AT = 1_772_884_800.0
 """12:00 UTC on 7 March 2026."""

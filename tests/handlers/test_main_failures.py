@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 from gidgethub import BadRequest
 
+from bot.app.processor import NO_CONCERN
 from bot.config.alarms import MainFailures
-from bot.effects.codec import decode
+from bot.core.errors import PayloadError
+from bot.core.events import Delivery
+from bot.core.payload import Payload
 from bot.effects.issues import KeepIssue
-from bot.effects.look import LOOK_DUE, AskForLook, is_due
 from bot.effects.remember import Remember
-from bot.effects.tell import Tell
-from bot.errors import PayloadError
-from bot.events import Delivery
-from bot.failures import Change, Failure, Known, Recovery
 from bot.github.refs import Commit
-from bot.payload import Payload
-from bot.pipeline import NO_CONCERN
-from bot.timers import TIMER_DUE
-from handlers.main_failures import NAME, Hint, branches_key, failures_key, hint_of, plan
+from bot.news.effects import Tell
+from bot.plan.codec import decode
+from bot.timers.timers import TIMER_DUE
+from handlers.main_failures.decide import Change, Failure, Known, Recovery
+from handlers.main_failures.effects import LOOK_DUE, AskForLook, is_due
+from handlers.main_failures.handler import NAME, Hint, branches_key, failures_key, hint_of, plan
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 WATCHED = MainFailures(branches=("main", "release"), contexts=("*/branch", "lint"))

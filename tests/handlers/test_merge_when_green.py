@@ -9,11 +9,11 @@ import pytest
 
 from bot.config import parse_config
 from bot.config.model import RepositoryConfig
-from bot.events import Delivery, Person, PullRequest
-from bot.payload import Payload
-from bot.readiness import Kind, Reason, Standing
-from bot.wishes import Wish
-from handlers.merge_when_green import Verdict, decide, is_a_hint, may_matter
+from bot.core.events import Delivery, Person, PullRequest
+from bot.core.payload import Payload
+from handlers.merge.readiness import Kind, Reason, Standing
+from handlers.merge.request import Wish
+from handlers.merge.waiting import Verdict, decide, is_a_hint, may_matter
 
 HEAD, OTHER = "a" * 40, "b" * 40
 HUBOT = Person(2, "hubot", False)

@@ -1,12 +1,12 @@
-"""What is planned for a night; which commit is taken is decided in `bot/following`."""
+"""What is planned for a night; which commit is taken is decided in `handlers/branches`."""
 
 from bot.config.nightly import Nightly
-from bot.effects.nightly import ConcludeNightly
 from bot.effects.refs import MoveBranch
-from bot.following.decide import Look, Looked
 from bot.github.refs import Commit
-from bot.required import Signal, State
-from handlers.nightly import decide
+from bot.github.required import Signal, State
+from handlers.branches.decide import Look, Looked
+from handlers.branches.nightly import decide
+from handlers.branches.nightly_effects import ConcludeNightly
 
 AT = 1_772_859_600.0
 """21:00 on 6 March 2026 in Los Angeles, on the next day in UTC."""

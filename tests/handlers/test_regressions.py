@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from bot.config import parse_config
-from bot.effects.base import Effect
+from bot.core.events import Delivery
+from bot.core.payload import Payload
 from bot.effects.issues import KeepIssue
 from bot.effects.remember import Remember
-from bot.effects.tell import Tell
 from bot.engine.processor import PlannedEffects
-from bot.events import Delivery
-from bot.payload import Payload
-from bot.results.events import CHECK_DUE
+from bot.news.effects import Tell
+from bot.plan.effect import Effect
+from bot.results.deliveries import CHECK_DUE
 from bot.results.model import Detail, Seen, Status
-from bot.results.regressions import Known, Regression, as_record, read_record
-from handlers import regressions
-from handlers.regressions import (
+from handlers.hardware import regressions
+from handlers.hardware.regression_state import Known, Regression, as_record, read_record
+from handlers.hardware.regressions import (
     LATER,
     NAME,
     NO_NEWS,

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from bot.ci.base import CiRun, Part, State
-from bot.commands import Command, Registry, parse
-from handlers.rerun import COMMANDS, Decision, Pick, decide, explain
+from bot.commands.grammar import Command, Registry, parse
+from handlers.rerun.commands import COMMANDS, Decision, Pick, decide, explain
 from tests.steps import assert_linear
 
 SHA = "0123456789abcdef0123456789abcdef01234567"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.errors import TryAgain
+from bot.core.errors import TryAgain
 from sandbox.apps import DEFAULT_PERMISSIONS
 from sandbox.jenkins import JenkinsJob
 from sandbox.pulls import PullRequest

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bot.ci.outcomes import Outcomes, Suite
-from bot.ci.runtimes_text import UNSEARCHED, Change, NewTest, changed, describe_runtimes, slow_new_tests
 from bot.config.ci_tests import Runtime
 from bot.config.types import seconds
 from bot.github.sticky import SIZE_LIMIT
 from bot.results.model import Seen, Status
+from handlers.ci_tests.outcomes import Outcomes, Suite
+from handlers.ci_tests.runtimes_text import UNSEARCHED, Change, NewTest, changed, describe_runtimes, slow_new_tests
 from tests.gfm import Page, rendered
 from tests.handlers.ci_outcomes import OF_HEAD, WHEN, base, id_of, link, outcomes, suite, suite_of
 
@@ -149,5 +149,5 @@ def test_where_renamed_tests_were_not_searched_for_that_is_said(monkeypatch: pyt
     old, new = ({f"{name}_{number}": "passed 5" for number in range(12)} for name in ("old", "new"))
     found = ops(suite_of(new), suite_of(old))
     assert describe_runtimes(found, 30, 1.0) == ""
-    monkeypatch.setattr("bot.results.renames.MAX_STEPS", 10)
+    monkeypatch.setattr("bot.results.compare.renames.MAX_STEPS", 10)
     assert describe_runtimes(found, 30, 1.0).endswith(UNSEARCHED.format(most=40_000_000))

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from bot.effects.codec import decode
+from bot.core.errors import TryAgain
+from bot.core.events import Delivery, Repository
+from bot.core.payload import Payload
+from bot.effects.section_state import OUT_OF_DATE, Told, announce_text
 from bot.effects.sections import MarkOutOfDate, ShowSection
-from bot.errors import TryAgain
-from bot.events import Delivery, Repository
 from bot.github import sticky
-from bot.payload import Payload
-from bot.sections import OUT_OF_DATE, Told, announce_text
+from bot.plan.codec import decode
 from handlers.sections import NAME, SECTIONS, SHOW_NAME
 from sandbox import PullRequest
 from tests.handlers.driver import FULL_NAME, World

@@ -10,10 +10,10 @@ import pytest
 
 from bot.config import RepositoryConfig
 from bot.config.ci_decisions import SkipCi
-from bot.decisions import Verdict
-from bot.events import Delivery
-from bot.payload import Payload
-from handlers.skip_ci import NAME, RUN_AGAIN, concerns, described
+from bot.core.events import Delivery
+from bot.core.payload import Payload
+from handlers.ci_decisions.decide import Verdict
+from handlers.ci_decisions.skip_ci import NAME, RUN_AGAIN, concerns, described
 from sandbox import PullRequest
 from tests.handlers.driver import World, a_world
 

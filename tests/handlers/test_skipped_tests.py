@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from bot.ci.outcomes import Base, Outcomes, Suite
-from bot.ci.skips import Required
-from bot.ci.skips_text import MOST_SUITES, describe_skips
 from bot.config import parse_config
 from bot.config.model import RepositoryConfig
-from bot.events import Delivery
+from bot.core.events import Delivery
+from bot.core.payload import Payload
 from bot.github.sticky import SIZE_LIMIT
-from bot.payload import Payload
 from bot.results.model import Seen, Status
-from handlers import runtime, skipped_tests
+from handlers.ci_tests import runtime, skipped_tests
+from handlers.ci_tests.outcomes import Base, Outcomes, Suite
+from handlers.ci_tests.skips import Required
+from handlers.ci_tests.skips_text import MOST_SUITES, describe_skips
 from tests.gfm import Page, rendered
 from tests.handlers.ci_outcomes import OF_HEAD, OLDER, WHEN, base, id_of, link, outcomes, suite, suite_of
 

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.ci.base import CiRun, State
-from bot.commands import BadCommand, Command, Registry, parse
+from bot.commands.grammar import BadCommand, Command, Registry, parse
 from bot.config import SlowTests
 from bot.effects.statuses import SetStatus
 from handlers.slow_tests import COMMANDS, Choice, Verdict, catch_up, decide, status

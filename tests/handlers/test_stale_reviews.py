@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from bot.config.stale_reviews import StaleReviews
-from bot.effects.remind import Remind
-from bot.events import Person
-from bot.github.open_pulls import OpenPull
-from handlers.stale_reviews import DRAFTS, MOST_NAMES, Quiet, decide, reviewers, text
+from bot.core.events import Person
+from handlers.stale_reviews.effects import Remind
+from handlers.stale_reviews.handler import DRAFTS, MOST_NAMES, Quiet, decide, reviewers, text
+from handlers.stale_reviews.open_pulls import OpenPull
 
 NOW = 1_795_152_000.0
 DAY = 86_400.0

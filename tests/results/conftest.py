@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bot.results.store import ResultsStore
+from bot.results.store.store import ResultsStore
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from bot.results.compare import Comparison, Counts
-from bot.results.findings import Baseline, Compared, Findings
+from bot.results.compare.diff import Comparison, Counts
 from bot.results.model import Detail, RunKey, Seen, Status, TargetKey
+from bot.results.report.findings import Baseline, Compared, Findings
 from bot.results.state import Claims, Run, RunState, SuiteState, TargetState
 
 SHA = "1" * 40

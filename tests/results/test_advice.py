@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.results.advice import NO_FILE, NO_MODULE, NO_TEST, Onlooker
+from bot.results.ingest.advice import NO_FILE, NO_MODULE, NO_TEST, Onlooker
 from bot.results.model import Case, Status, Trouble
 
 

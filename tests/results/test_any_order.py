@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.results.columns import status_byte
 from bot.results.model import Status, TargetKey
 from bot.results.state import RunState
-from bot.results.store import ResultsStore
+from bot.results.store.columns import status_byte
+from bot.results.store.store import ResultsStore
 from tests.results.uploads import LAB, SUITE, Upload, Verdict, changes, merged, series, sha
 
 # Each example has a repository of its own in the one database of the test.

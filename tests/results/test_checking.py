@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from bot.results.advice import NO_TEST
-from bot.results.checking import check_files, check_run, key_of
-from bot.results.compare import Counts
-from bot.results.limits import MAX_FILE_BYTES
+from bot.results.compare.diff import Counts
+from bot.results.ingest.advice import NO_TEST
+from bot.results.ingest.limits import MAX_FILE_BYTES
+from bot.results.ingest.offline_check import check_files, check_run, key_of
 from bot.results.model import RunKey
 
 SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"

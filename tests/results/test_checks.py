@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.results.state import RunState
-from bot.results.store import Infra, ResultsStore
+from bot.results.store.store import Infra, ResultsStore
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
 
 ADD, MUL = "te/test_ops.py::test_add", "te/test_ops.py::test_mul"

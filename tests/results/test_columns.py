@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.results.blobs import Reasons, names_blob, read_reasons, reasons_blob
-from bot.results.collect import Reason, read_names
-from bot.results.columns import (
+from bot.results.ingest.collect import Reason, read_names
+from bot.results.ingest.limits import MAX_SECONDS
+from bot.results.model import BAD, Status, Trouble
+from bot.results.store.blobs import Reasons, names_blob, read_reasons, reasons_blob
+from bot.results.store.columns import (
     FLAKY,
     STATUS_BYTES,
     at,
@@ -21,8 +23,6 @@ from bot.results.columns import (
     status_byte,
     status_of,
 )
-from bot.results.limits import MAX_SECONDS
-from bot.results.model import BAD, Status, Trouble
 
 LONGEST = 16_000.0
 

@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 
-from bot.results.compare import (
+from bot.results.compare.diff import (
     ALL_SKIPPED,
     CRASHED,
     MASS_COLLECTION,
@@ -211,7 +211,7 @@ def test_a_renamed_test_is_compared_with_its_old_self() -> None:
 def test_a_search_for_renamed_tests_that_gives_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     before, now = (run(*(f"{file}::test_{number}" for number in range(12))) for file in (A, B))
     assert told(now, before).unsearched is False
-    monkeypatch.setattr("bot.results.renames.MAX_STEPS", 10)
+    monkeypatch.setattr("bot.results.compare.renames.MAX_STEPS", 10)
     comparison = told(now, before)
     assert comparison.unsearched
     assert (comparison.renamed, len(comparison.new), len(comparison.gone)) == ((), 12, 12)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.results.compared import compared_with, exit_status, with_confirmed
+from bot.results.compare.compared import compared_with, exit_status, with_confirmed
 from bot.results.model import Seen, Status
 from bot.results.state import Run
 from tests.results.reported import BASE, a_run, a_suite

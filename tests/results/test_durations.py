@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.results.collect import collect
+from bot.results.ingest.collect import collect
 from bot.results.model import Case, RunKey, Status, TargetKey
 from bot.results.state import Admission, Claims, Run, RunState
-from bot.results.store import ResultsStore
+from bot.results.store.store import ResultsStore
 
 ABOUT = TargetKey("octocat/compiler", "ci", "linux")
 SHA, OTHER = "a" * 40, "b" * 40

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bot.config import parse_config
-from bot.results.listing import Asked, RunListing
 from bot.results.state import RunState
-from bot.results.store import ResultsStore
+from bot.results.store.store import ResultsStore
+from handlers.hardware.listing import Asked, RunListing
 from tests.results.uploads import LAB, REPOSITORY, TARGET, Upload
 
 CONFIG = """

@@ -9,12 +9,12 @@ from typing import BinaryIO, cast
 
 import pytest
 
-from bot.results.collect import Reason, collect, read_names, split
-from bot.results.columns import is_flaky, status_of
-from bot.results.compare import MASS_COLLECTION, Comparison, compare
+from bot.results.compare.diff import MASS_COLLECTION, Comparison, compare
 from bot.results.formats import junit
-from bot.results.identity import Resolver
+from bot.results.ingest.collect import Reason, collect, read_names, split
+from bot.results.ingest.identity import Resolver
 from bot.results.model import Seen
+from bot.results.store.columns import is_flaky, status_of
 
 DATA = Path(__file__).parent.parent / "data" / "results" / "tvm"
 SUITES = ("arith", "ir", "target", "te", "tirx-transform")

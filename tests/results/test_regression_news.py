@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.effects.issues import BODY_LIMIT
-from bot.news import Item
-from bot.results.findings import Findings
-from bot.results.regression_news import MOST_LISTED, issue_body, issue_title, news_of
-from bot.results.regressions import Changes, Regression
+from bot.news.message import Item
+from bot.results.report.findings import Findings
+from handlers.hardware.regression_state import Changes, Regression
+from handlers.hardware.regression_text import MOST_LISTED, issue_body, issue_title, news_of
 from tests.gfm import Page, rendered
 from tests.results.reported import SHA, a_suite, compared, findings
 from tests.results.test_report_safe import ACTIVE, OURS, TEXTS

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from bot.results.compared import compared_with, with_confirmed
-from bot.results.findings import Baseline, Compared, Findings
+from bot.results.compare.compared import compared_with, with_confirmed
 from bot.results.model import Seen, Status
-from bot.results.regressions import (
+from bot.results.report.findings import Baseline, Compared, Findings
+from bot.results.state import SuiteState, TargetState
+from handlers.hardware.regression_state import (
     MOST_TESTS,
     Changes,
     Known,
@@ -20,7 +21,6 @@ from bot.results.regressions import (
     judge,
     read_record,
 )
-from bot.results.state import SuiteState, TargetState
 from tests.results.reported import ABOUT, a_suite
 
 ENDED = {"P": Status.PASSED, "F": Status.FAILED, "E": Status.ERRORED, "S": Status.SKIPPED, "X": Status.XFAILED}

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from bot.github.check_runs import TEXT_LIMIT, size
-from bot.results.compare import Counts
-from bot.results.findings import Baseline, Compared, Findings, Ignored
-from bot.results.identity import Resolver
+from bot.results.compare.diff import Counts
+from bot.results.ingest.identity import Resolver
 from bot.results.model import Case, Detail, Seen, Status, Trouble
-from bot.results.report import report
+from bot.results.report.check_run import report
+from bot.results.report.findings import Baseline, Compared, Findings, Ignored
 from bot.results.state import RunState, SuiteState
 from tests.results.reported import BASE, SHA, a_run, a_suite, compared, findings, many
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.results.findings import Findings, Ignored
 from bot.results.model import Detail, Trouble
-from bot.results.report_annotations import annotations_of
+from bot.results.report.annotations import annotations_of
+from bot.results.report.findings import Findings, Ignored
 from tests.results.reported import a_suite, compared, findings
 
 PATH = "tests/python/test_tile.py"

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.github.check_runs import CheckContent
-from bot.results.findings import Findings, Ignored
 from bot.results.model import Detail, Trouble
-from bot.results.report import report
+from bot.results.report.check_run import report
+from bot.results.report.findings import Findings, Ignored
 from tests.gfm import Page, rendered
 from tests.results.reported import BASE, a_run, a_suite, compared, findings
 

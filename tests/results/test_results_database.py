@@ -19,9 +19,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bot.engine.database import Database, DatabaseError
-from bot.results import schema
-from bot.results.database import VERSION_TABLE, ResultsDatabase
-from bot.results.store import ResultsStore
+from bot.results.store import schema
+from bot.results.store.database import VERSION_TABLE, ResultsDatabase
+from bot.results.store.store import ResultsStore
 from tests.results.uploads import REPOSITORY, Upload
 
 ONE = Upload(1, {"te/a.py::test_add": "passed", "te/a.py::test_mul": "failed"})
@@ -121,7 +121,7 @@ def test_a_put_that_is_broken_off_anywhere_leaves_nothing(store: ResultsStore, s
 DYING = """
 import os, signal, sys
 import sqlalchemy as sa
-from bot.results.store import ResultsStore
+from bot.results.store.store import ResultsStore
 from tests.results.test_results_database import ONE, TWO
 store = ResultsStore(sys.argv[1])
 store.open()

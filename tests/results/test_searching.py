@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from bot.results.searching import FEW, FEW_CHARACTERS, Answers, SearchNeeded, written_apart
-from bot.results.store import ResultsStore
-from bot.untrusted.pool import Pool
-from bot.untrusted.queue import Owner
+from bot.core.untrusted.pool import Pool
+from bot.core.untrusted.queue import Owner
+from bot.results.compare.searching import FEW, FEW_CHARACTERS, Answers, SearchNeeded, written_apart
+from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload
 
 OWNER = Owner(REPOSITORY, "example-lab/adreno")

@@ -12,17 +12,17 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.results import names
-from bot.results.blobs import Reasons, Stored
-from bot.results.collect import Reason
-from bot.results.columns import status_byte
-from bot.results.compare import infra
-from bot.results.limits import MAX_SUITE_NAMES, TooMuch
-from bot.results.merge import evidently_tells
+from bot.results.compare.diff import infra
+from bot.results.compare.renames import renames
+from bot.results.ingest.collect import Reason
+from bot.results.ingest.limits import MAX_SUITE_NAMES, TooMuch
 from bot.results.model import Detail, Seen, Status, TargetKey, Trouble
-from bot.results.renames import renames
 from bot.results.state import RunState
-from bot.results.store import ResultsStore
+from bot.results.store import names
+from bot.results.store.blobs import Reasons, Stored
+from bot.results.store.columns import status_byte
+from bot.results.store.combine import evidently_tells
+from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, TARGET, Upload, sha
 
 ADD, MUL, DIV = "te/test_ops.py::test_add", "te/test_ops.py::test_mul", "te/test_ops.py::test_div"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.results.store import ResultsStore
+from bot.results.store.store import ResultsStore
 from tests.results.uploads import LAB, REPOSITORY, Upload
 
 

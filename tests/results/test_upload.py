@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from bot.errors import UserError
-from bot.results.limits import MAX_FILE_BYTES
-from bot.results.manifest import read_manifest
+from bot.aws.bucket import Bucket
+from bot.core.errors import UserError
+from bot.results.ingest.limits import MAX_FILE_BYTES
+from bot.results.ingest.manifest import read_manifest
+from bot.results.ingest.opening import GZIP
+from bot.results.ingest.upload import Parcel, Piece, named, pack, pieces, send
 from bot.results.model import RunKey
-from bot.results.opening import GZIP
 from bot.results.state import Claims
-from bot.results.upload import Parcel, Piece, named, pack, pieces, send
-from bot.storage import Bucket
 from tests.bucket import World
 
 KEY = RunKey("octocat/compiler", "example-lab", "adreno", "a" * 40, "run-1")

@@ -8,12 +8,12 @@ from io import BytesIO
 import pytest
 import zstandard
 
-from bot.results.compare import compare
-from bot.results.identity import Resolver
-from bot.results.limits import TooMuch
+from bot.results.compare.diff import compare
+from bot.results.compare.renames import renames
+from bot.results.ingest.identity import Resolver
+from bot.results.ingest.limits import TooMuch
+from bot.results.ingest.opening import inflated
 from bot.results.model import Case, Seen, Status, Trouble
-from bot.results.opening import inflated
-from bot.results.renames import renames
 from tests.steps import assert_linear
 
 PASSED, FAILED = Seen(Status.PASSED), Seen(Status.FAILED)

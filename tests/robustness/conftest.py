@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.aws import Aws
+from bot.aws.client import Aws
 from sandbox.bucket import BucketServer
 from tests.bucket import World
 from tests.once import made_once

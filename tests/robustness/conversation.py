@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from bot.config.shared import PATH
 from bot.effects.refs import CANNOT
-from bot.repository_file_report import NAME as CONFIG
+from handlers.repository_file.report import NAME as CONFIG
 from sandbox import PullRequest, Repository
 from sandbox.conversation import Comment
 from sandbox.issues import Issue

@@ -9,12 +9,12 @@ import argparse
 import asyncio
 from pathlib import Path
 
-from bot import logs
+from bot.app.serve import Address, run_until_stopped, start_logging
 from bot.config import load_config
+from bot.config.environment import Settings
+from bot.core import logs
 from bot.engine.service import Pace
 from bot.github.limits import Allowance
-from bot.serve import Address, run_until_stopped, start_logging
-from bot.settings import Settings
 
 LOOK_AFTER = 0.5
 """Seconds until a lost write is looked for; the bot's own 12 would be waited for at each of a hundred kills."""

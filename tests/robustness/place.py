@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from bot.engine.service import Engine
-from bot.heads import repository_key
-from bot.repository_file_sweep import LOOKED
-from bot.timers import TIMER_DUE
+from bot.github.pull_heads import repository_key
+from bot.timers.timers import TIMER_DUE
+from handlers.repository_file.sweep import LOOKED
 from sandbox import App, GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from sandbox.jenkins import JenkinsSandbox

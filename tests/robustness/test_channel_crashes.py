@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from bot.effects.tell import AGAIN
+from bot.news.effects import AGAIN
 from sandbox import Fault
 from tests.bucket import World
 from tests.conversations.channels import channels

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from bot.effects.codec import KINDS
+from bot.plan.codec import KINDS
 from tests.bucket import World
 from tests.robustness.conversation import Rerun, SlowTests
 from tests.robustness.crashes import Crash, Point, Undisturbed, spread

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.threads import MOST_THREADS, bound_threads
-from bot.untrusted.limits import Limits
-from bot.untrusted.queue import Owner
+from bot.core.threads import MOST_THREADS, bound_threads
+from bot.core.untrusted.limits import Limits
+from bot.core.untrusted.queue import Owner
 from tests.conversations.town import Town, town
 from tests.untrusted import hostile
 from tests.waiting import until

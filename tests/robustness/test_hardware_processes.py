@@ -74,5 +74,5 @@ async def test_without_labs_nothing_of_aws_is_needed_or_loaded(tmp_path: Path, s
         await here.start()
         assert await here.bot.stop() == 0
         loaded = {line.rpartition("|")[2].strip() for line in here.bot.output if line.startswith("import time:")}
-        assert "bot.results.watch" in loaded
+        assert "handlers.hardware.watch" in loaded
         assert not {name for name in loaded if name.partition(".")[0] in ("boto3", "botocore", "moto")}

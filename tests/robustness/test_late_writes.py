@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bot.config.shared import PATH
-from bot.repository_file_report import NAME as CONFIG
+from handlers.repository_file.report import NAME as CONFIG
 from sandbox import PullRequest
 from sandbox.faults import Fault
 from tests.conversations.town import BOT, Town, Works, works

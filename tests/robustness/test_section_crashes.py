@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from bot.effects.section_state import OUT_OF_DATE
 from bot.github import sticky
-from bot.sections import OUT_OF_DATE
 from sandbox.conversation import Comment
 from tests.ci.test_artifacts import junit
 from tests.robustness.conversation import Conversation

@@ -14,7 +14,7 @@ from typing import Any
 
 import aiohttp
 
-from bot.effects.look import LOOK_DUE
+from handlers.main_failures.effects import LOOK_DUE
 from sandbox import App, Delivery, Repository
 from sandbox.webhooks import headers_of
 from tests.robustness.place import Place, failures, place, tracebacks

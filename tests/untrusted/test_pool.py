@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from bot.errors import TryAgain
-from bot.results.limits import Refused
-from bot.untrusted.limits import COME_BACK, MOST_WAITING_OF_OWNER, AllLimits, Limits, OverLimit
-from bot.untrusted.pool import STUCK_AFTER, Pool
-from bot.untrusted.queue import Owner
-from bot.untrusted.slot import Fault
+from bot.core.errors import TryAgain
+from bot.core.untrusted.limits import COME_BACK, MOST_WAITING_OF_OWNER, AllLimits, Limits, OverLimit
+from bot.core.untrusted.pool import STUCK_AFTER, Pool
+from bot.core.untrusted.queue import Owner
+from bot.core.untrusted.slot import Fault
+from bot.results.ingest.limits import Refused
 from tests.untrusted import hostile
 from tests.waiting import until
 
@@ -184,7 +184,7 @@ async def test_a_question_is_turned_into_bytes_only_when_it_has_a_place() -> Non
 
 
 async def test_a_question_that_is_too_large_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bot.untrusted.pool.MAX_QUESTION_BYTES", 1000)
+    monkeypatch.setattr("bot.core.untrusted.pool.MAX_QUESTION_BYTES", 1000)
     pool = Pool(1)
     for _ in range(2):
         with pytest.raises(OverLimit, match="MiB"):
@@ -222,9 +222,9 @@ async def test_a_pool_in_which_nothing_ends_is_reported_and_a_busy_one_is_not() 
 
 SERVER = """
 import asyncio
-from bot.untrusted.limits import Limits
-from bot.untrusted.pool import Pool
-from bot.untrusted.queue import Owner
+from bot.core.untrusted.limits import Limits
+from bot.core.untrusted.pool import Pool
+from bot.core.untrusted.queue import Owner
 from tests.untrusted import hostile
 
 async def main():

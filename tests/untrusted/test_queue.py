@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from bot.errors import TryAgain
-from bot.untrusted.limits import MOST_WAITING_OF_OWNER
-from bot.untrusted.queue import Owner, Turns
+from bot.core.errors import TryAgain
+from bot.core.untrusted.limits import MOST_WAITING_OF_OWNER
+from bot.core.untrusted.queue import Owner, Turns
 
 ME, OTHER = Owner("octocat/compiler", "1"), Owner("octocat/compiler", "2")
 

@@ -15,16 +15,16 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from bot.core.health import HealthCheck
+from bot.core.metrics import Metrics
 from bot.engine.service import Engine
-from bot.health import HealthCheck
-from bot.metrics import Metrics
-from bot.results.listing import Asked
 from bot.results.state import Run
 from bot.web.access import ApiAccess
 from bot.web.app import Parts, create_app, create_runner
 from bot.web.bodies import IN_FLIGHT, Bodies
 from bot.web.connections import Connections, Door
 from bot.web.webhook import MAX_BODY
+from handlers.hardware.listing import Asked
 from tests.waiting import until
 
 SECRET, NEXT_SECRET = b"the secret that is in use", b"the secret that comes next"

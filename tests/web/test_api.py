@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from bot.errors import TryAgain
+from bot.core.errors import TryAgain
 from tests.web.conftest import DECISION, Site
 
 DECISION_PATH = "/api/v1/repos/octocat/compiler/pulls/42/decision"

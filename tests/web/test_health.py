@@ -7,7 +7,7 @@ import math
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from bot.health import HealthCheck, health_of
+from bot.core.health import HealthCheck, health_of
 from tests.web.conftest import Site
 
 

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from procrastinate.exceptions import ConnectorException
 
-from bot.metrics import Metrics
+from bot.core.metrics import Metrics
 from bot.web.health import PAUSE_SHARE, PublicPart, SparingRefresh
 from sandbox.bot_process import BotProcess
 from tests.waiting import until

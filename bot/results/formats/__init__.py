@@ -7,9 +7,9 @@ from typing import BinaryIO, TypeAlias
 
 from bot.results.formats import ctrf, executorch, json_report, junit, reportlog
 from bot.results.formats.json_stream import UTF8_BOM, first_keys
-from bot.results.limits import MAX_CASES, Refused, TooMuch
+from bot.results.ingest.limits import MAX_CASES, Refused, TooMuch
+from bot.results.ingest.opening import inflated
 from bot.results.model import Case
-from bot.results.opening import inflated
 
 Reader: TypeAlias = Callable[[BinaryIO], Iterator[Case]]
 

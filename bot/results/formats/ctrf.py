@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from bot.results.formats import values
 from bot.results.formats.json_stream import ITEMS, SCALAR, JsonReader, Shape
 from bot.results.formats.pytest_phases import GOOD, split
-from bot.results.limits import Refused
+from bot.results.ingest.limits import Refused
 from bot.results.model import Case, Status, Trouble
 
 WHAT = "ctrf"

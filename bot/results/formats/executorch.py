@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 from bot.results.formats import values
-from bot.results.limits import MAX_ROW_BYTES, Refused, TooMuch
+from bot.results.ingest.limits import MAX_ROW_BYTES, Refused, TooMuch
 from bot.results.model import BAD, Case, Status, Trouble
 
 WHAT = "executorch-csv"

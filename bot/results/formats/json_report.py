@@ -25,7 +25,7 @@ from bot.results.formats.pytest_phases import (
     reason,
     verdict_of,
 )
-from bot.results.limits import Refused
+from bot.results.ingest.limits import Refused
 from bot.results.model import BAD, Case, Status, Trouble
 
 WHAT = "pytest-json-report"

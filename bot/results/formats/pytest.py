@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.patterns import Pattern
+from bot.core.patterns import Pattern
 from bot.results.formats.fields import one_line
 from bot.results.formats.outcomes import PASSED, Outcome, build, of, outcome, place, skip, told
 from bot.results.formats.xml import Part, Suite

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from bot.patterns import Pattern
+from bot.core.patterns import Pattern
 from bot.results.formats.values import message
 from bot.results.model import Case, Status, Trouble
 

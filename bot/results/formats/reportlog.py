@@ -31,7 +31,7 @@ from bot.results.formats.pytest_phases import (
     last_line,
     verdict_of,
 )
-from bot.results.limits import MAX_OPEN_TESTS, Refused, TooMuch
+from bot.results.ingest.limits import MAX_OPEN_TESTS, Refused, TooMuch
 from bot.results.model import BAD, Case, Trouble
 
 WHAT = "pytest-reportlog"

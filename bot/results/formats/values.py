@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from bot.patterns import Pattern
+from bot.core.patterns import Pattern
 from bot.results.formats import fields
-from bot.results.limits import MAX_RAW_NAME, TooMuch
+from bot.results.ingest.limits import MAX_RAW_NAME, TooMuch
 
 MAX_LINE = 10_000_000
 LONG_NAME = "A test's name has {length:,} characters; {limit:,} are taken (pytest: ids=). It begins with {start!r}"

@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple, NoReturn
 from xml.parsers import expat
 
 from bot.results.formats.fields import Clip
-from bot.results.limits import (
+from bot.results.ingest.limits import (
     MAX_ATTRIBUTES,
     MAX_DEPTH,
     MAX_ELEMENTS,

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO, cast
 
 from bot.results.formats import junit
-from bot.results.limits import Refused
+from bot.results.ingest.limits import Refused
 
 MB = 1 << 20
 BLOCK = 1 << 14

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import strategies as st
 
 from bot.results.formats import read
-from bot.results.limits import Refused
+from bot.results.ingest.limits import Refused
+from bot.results.ingest.opening import inflated
 from bot.results.model import Case
-from bot.results.opening import inflated
 
 DATA = Path(__file__).parents[2] / "data" / "results"
 
@@ -87,7 +87,7 @@ def cost_of(path: Path, form: str = "") -> Cost:
 ALONE = """
 import pathlib, re, sys, time
 from bot.results.formats import read
-from bot.results.limits import Refused
+from bot.results.ingest.limits import Refused
 path, form = sys.argv[1:]
 before = time.process_time()
 with open(path, "rb") as file:

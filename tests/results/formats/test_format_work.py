@@ -11,11 +11,11 @@ from contextlib import suppress
 
 import pytest
 
-from bot.ci.zips import read_zip
 from bot.results.formats import read
-from bot.results.limits import Refused
-from bot.results.manifest import read_manifest
+from bot.results.ingest.limits import Refused
+from bot.results.ingest.manifest import read_manifest
 from bot.results.model import RunKey
+from handlers.ci_tests.zips import read_zip
 from tests.results.uploads import ABOUT, sha
 from tests.steps import assert_linear
 

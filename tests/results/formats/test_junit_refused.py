@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bot.results.formats import junit
-from bot.results.limits import (
+from bot.results.ingest.limits import (
     MAX_ATTRIBUTES,
     MAX_DEPTH,
     MAX_RAW_NAME,

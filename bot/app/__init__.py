@@ -1,0 +1,1 @@
+"""Where everything is joined: the server, the processor of deliveries, redelivery, registration, the doctor."""

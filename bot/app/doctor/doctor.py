@@ -1,0 +1,118 @@
+"""All checks, and the loop that repeats them in a server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import structlog
+
+from bot.app.doctor.findings import Check, Finding
+from bot.app.doctor.github import check_github
+from bot.app.doctor.places import check_buckets, check_jenkins
+from bot.core.health import HealthCheck
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from bot.aws.client import Aws
+    from bot.config import Config
+    from bot.config.environment import Settings
+    from bot.github.app import GitHubApp
+    from bot.github.repositories import Repositories
+
+EVERY = 600.0
+"""Seconds between two rounds of all checks: five requests to GitHub, and one more for each repository."""
+WHILE_REFUSED = 15.0
+"""Seconds between two rounds while GitHub refuses the App, so that the process is ready soon after it does no more."""
+NOT_CHECKED = "it could not be checked: {kind}"
+SEE_LOG = "this is a fault of the bot; its log has more"
+SHOWN = "the check of {what} fails; `nightjar doctor` and the log say why"
+"""`/readyz` is open to everybody, so it names no repository, bucket or server."""
+BY_ITSELF = frozenset({Check.DATABASE, Check.CLOCK, Check.APP, Check.KEY})
+"""What `/readyz` knows without these rounds, and sooner."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Doctor:
+    """The checks of one process."""
+
+    config: Config
+    settings: Settings
+    app: GitHubApp
+    http: aiohttp.ClientSession
+    aws: Aws
+    repositories: Repositories | None = None
+
+    async def examine(self) -> list[Finding]:
+        """Run all checks but that of the database, at the same time; none raises an error."""
+        rounds = await asyncio.gather(
+            _guarded(Check.APP, lambda: check_github(self.app, self.config, self.repositories)),
+            _guarded(Check.BUCKET, lambda: _listed(check_buckets(self.config, self.aws))),
+            _guarded(Check.JENKINS, lambda: _listed(check_jenkins(self.config, self.settings, self.http))),
+        )
+        order = list(Check)
+        return sorted((one for found in rounds for one in found), key=lambda one: order.index(one.check))
+
+
+@dataclass(slots=True)
+class HealthWatch:
+    """Repeats the checks in a server. `findings` are those of the last round; `checked` is set after each."""
+
+    doctor: Doctor
+    findings: dict[Check, Finding] = field(default_factory=dict)
+    checked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def checks(self) -> list[HealthCheck]:
+        """Return the checks for `/readyz` and the metrics. They only warn: see docs/decisions."""
+        return [
+            HealthCheck(check.value, lambda check=check: self._shown(check), fatal=False)  # type: ignore[misc]
+            for check in Check
+            if check not in BY_ITSELF
+        ]
+
+    async def run(self) -> None:
+        """Check now and from time to time, until cancelled; log what has changed."""
+        while True:
+            found = {one.check: one for one in await self.doctor.examine()}
+            for one in found.values():
+                before = self.findings.get(one.check)
+                if not one.ok and one != before:
+                    log.warning("check failed", check=one.check.value, reason=one.text, remedy=one.remedy)
+                elif one.ok and before is not None and not before.ok:
+                    log.info("check passes again", check=one.check.value)
+            self.findings = {**self.findings, **found}
+            self.checked.set()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._refused(), EVERY)
+            self.checked.clear()
+
+    async def _refused(self) -> None:
+        """Return while GitHub refuses the App, after a pause."""
+        while True:
+            await asyncio.sleep(WHILE_REFUSED)
+            if self.doctor.app.refused is not None:
+                return
+
+    def _shown(self, check: Check) -> str | None:
+        found = self.findings.get(check)
+        return None if found is None or found.ok else SHOWN.format(what=check.value)
+
+
+async def _listed(finding: Awaitable[Finding]) -> list[Finding]:
+    return [await finding]
+
+
+async def _guarded(check: Check, examine: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:
+    """Run checks; a fault of ours in them is a finding, and ends neither the server nor the other checks."""
+    try:
+        return await examine()
+    except Exception as error:
+        log.exception("a check could not be made", check=check.value)
+        return [Finding(check, NOT_CHECKED.format(kind=type(error).__name__), SEE_LOG)]

@@ -1,0 +1,210 @@
+"""What the engine calls: the one place that knows handlers, effects and GitHub together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+from bot.ci.jenkins_builds import JenkinsBuilds
+from bot.config.in_force import config_in_force
+from bot.config.shared import SWITCHES
+from bot.core.errors import PayloadError, UserError
+from bot.core.events import Delivery, Repository
+from bot.core.web_json import Reader
+from bot.engine.processor import AppliedEffect, EffectJob, PlannedEffect, PlannedEffects, Routing
+from bot.github.access import Place
+from bot.github.errors import RateLimited
+from bot.github.pull_heads import note_head
+from bot.github.ranks import Rank, ranked
+from bot.github.repositories import Repositories
+from bot.plan.codec import decode, encode
+from bot.plan.effect import Announce, Effect, EffectContext
+from bot.plan.failure_text import told
+from bot.plan.handler import Context, Handler, Plan, Router
+from handlers.merge.request import note_look
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from bot.config import Config, RepositoryConfig
+    from bot.config.environment import Settings
+    from bot.engine.records import Records
+    from bot.github.app import GitHubApp
+    from handlers.hardware.service import ResultsService
+
+RANK = "rank"
+"""Where an effect's data has the rank of its plan, if that is not the usual one."""
+NOT_WORTH_WAITING = "left out: GitHub's limits leave nothing for people who may not run what they ask for"
+NOBODY = "no handler wants {event}"
+NO_REPOSITORY = "it concerns no repository"
+NOT_CONFIGURED = "{repository} is not in app.yaml"
+SWITCHED_OFF = "what wants it is switched off for this repository"
+NO_CONCERN = "it is about nothing that is looked at here"
+
+INSTALLATION_EVENTS = frozenset({"installation", "installation_repositories", "repository"})
+"""After these, tokens may have other permissions or repositories. GitHub sends the first two to every App."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """The engine's `Processor`."""
+
+    config: Config
+    settings: Settings
+    app: GitHubApp
+    records: Records
+    results: ResultsService
+    http: aiohttp.ClientSession
+    router: Router
+    announce: Announce
+    repositories: Repositories
+
+    async def handlers_for(self, delivery: Delivery) -> Routing:
+        """Name the handlers that want a delivery, or say why nobody does."""
+        wanting = self.router.wanting(delivery.event, delivery.action)
+        if not wanting:
+            event = f"{delivery.event}.{delivery.action}" if delivery.action else delivery.event
+            return Routing(reason=NOBODY.format(event=event))
+        if not delivery.repository:
+            return Routing(reason=NO_REPOSITORY)
+        name = await self._name_of(delivery)
+        config = self.config.repository(name) if name is not None else None
+        if name is None or config is None:
+            return Routing(reason=NOT_CONFIGURED.format(repository=delivery.repository))
+        asking = {handler.feature for handler in wanting if handler.concerns is not None}
+        if asking & config.features or any(handler.feature in SWITCHES for handler in wanting):
+            config = await config_in_force(self.config, self.records, name) or config
+        on = [handler for handler in wanting if not handler.feature or handler.feature in config.features]
+        names = tuple(handler.name for handler in on if _concerned(handler, delivery, config))
+        return Routing(handlers=names, reason="" if names else NO_CONCERN if on else SWITCHED_OFF)
+
+    async def _name_of(self, delivery: Delivery) -> str | None:
+        try:
+            return await self.repositories.name_of(Repository.of(delivery.payload))
+        except PayloadError:
+            return delivery.repository  # its plans will miss the id, and say so
+
+    async def note(self, delivery: Delivery) -> None:
+        """Remember what the payload tells: of repositories, of a pull request's head, and which looks have begun."""
+        try:
+            if delivery.event in INSTALLATION_EVENTS and delivery.payload.has("installation", "id"):
+                self.app.forget(delivery.payload.integer("installation", "id"))
+            await self.repositories.note(delivery)
+            if await self._is_ours(delivery):
+                await note_head(self.records, delivery)
+            await note_look(self.records, delivery)
+        except PayloadError as error:
+            log.warning("the payload does not tell what is to be remembered", path=error.path, problem=str(error))
+
+    async def _is_ours(self, delivery: Delivery) -> bool:
+        """Say whether app.yaml names the repository: another one may have got its name on GitHub."""
+        if not delivery.payload.has("repository", "id"):
+            return True  # what needs it will miss it, and say so
+        return await self.repositories.name_of(Repository.of(delivery.payload)) is not None
+
+    async def plan(self, delivery: Delivery, handler: str, intent: str) -> PlannedEffects:
+        """Let one handler decide."""
+        context, found = await self._context(delivery, intent), self._handler(handler)
+        if found.feature and found.feature not in context.config.features:
+            # Since the delivery was routed.
+            return PlannedEffects(why=SWITCHED_OFF)
+        return _as_data(await found.plan(context))
+
+    async def plan_failure(self, delivery: Delivery, handler: str, intent: str, told: str) -> PlannedEffects:
+        """Let a handler that failed for good tell people so, where it has somebody to tell."""
+        on_failure = self._handler(handler).on_failure
+        if on_failure is None:
+            return PlannedEffects()
+        return _as_data(await on_failure(await self._context(delivery, intent), told))
+
+    async def apply(self, job: EffectJob) -> AppliedEffect:
+        """Apply one effect."""
+        rank = Rank(job.effect.get(RANK, Rank.EVENT))
+        effect = decode({key: value for key, value in job.effect.items() if key != RANK})
+        repository = await self.repositories.current(job.repository)
+        place = await self._place_of(repository)
+        context = EffectContext(
+            intent=job.intent,
+            repository=repository,
+            config=await self._config_of(repository),
+            settings=self.settings,
+            github=self.app.client(place, effect.permissions, writes=job.writes),
+            me=await self.app.identity(place.installation),
+            records=self.records,
+            results=self.results,
+            http=self.http,
+            announce=self.announce,
+            siblings=job.siblings,
+            writes=job.writes,
+        )
+        try:
+            with ranked(rank):
+                applied = await effect.apply(context)
+        except RateLimited:
+            if rank is not Rank.STRANGER:
+                raise
+            # To wait would hold up everybody's commands on this pull request.
+            return AppliedEffect(NOT_WORTH_WAITING, changed=False)
+        return AppliedEffect(applied.text, applied.changed, then=tuple(_effect_as_data(e, rank) for e in applied.then))
+
+    def told(self, error: Exception, guid: str) -> str:
+        """Put a failure into words that may be shown to people."""
+        return told(error, guid)
+
+    def _handler(self, name: str) -> Handler:
+        return next(handler for handler in self.router.handlers if handler.name == name)
+
+    async def _config_of(self, repository: Repository) -> RepositoryConfig:
+        name = await self.repositories.name_of(repository)
+        config = await config_in_force(self.config, self.records, name) if name is not None else None
+        if config is None:
+            raise UserError(NOT_CONFIGURED.format(repository=repository.full_name))
+        return config
+
+    async def _context(self, delivery: Delivery, intent: str) -> Context:
+        repository = await self.repositories.current(Repository.of(delivery.payload))
+        place = await self._place_of(repository)
+        return Context(
+            delivery=delivery,
+            intent=intent,
+            repository=repository,
+            config=await self._config_of(repository),
+            app_config=self.config,
+            # Handlers decide and effects write: a handler that tried to write would be refused here.
+            github=self.app.client(place),
+            me=await self.app.identity(place.installation),
+            records=self.records,
+            results=self.results,
+            reader=Reader(self.http),
+            jenkins=JenkinsBuilds.of(self.http, self.settings),
+        )
+
+    async def _place_of(self, repository: Repository) -> Place:
+        installation = repository.installation_id
+        if installation is None:
+            installation = await self.app.installation_for(repository.full_name)
+        return Place(installation, repository.id)
+
+
+def _concerned(handler: Handler, delivery: Delivery, config: RepositoryConfig) -> bool:
+    try:
+        return handler.concerns is None or handler.concerns(delivery, config)
+    except PayloadError:
+        return True  # its plan will miss the same, and say so without keeping anybody else from theirs
+
+
+def _as_data(plan: Plan) -> PlannedEffects:
+    return PlannedEffects(
+        effects=tuple(_effect_as_data(effect, plan.rank) for effect in plan.effects),
+        why=plan.why,
+        closing=_effect_as_data(plan.closing, plan.rank) if plan.closing else None,
+    )
+
+
+def _effect_as_data(effect: Effect, rank: Rank) -> PlannedEffect:
+    data = encode(effect)
+    return PlannedEffect(target=effect.target, effect=data if rank is Rank.EVENT else {**data, RANK: int(rank)})

@@ -1,0 +1,391 @@
+"""The composition root: builds every part from its settings, runs them, and takes them down again in order."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+
+import aiohttp
+import structlog
+from aiohttp import web
+from procrastinate.exceptions import ConnectorException
+from sqlalchemy.exc import OperationalError
+
+from bot.app.doctor.doctor import Doctor, HealthWatch
+from bot.app.processor import Pipeline
+from bot.app.redelivery import CRON, MissedDeliveries
+from bot.commands.dialogue import Dialogue
+from bot.commands.grammar import Registry
+from bot.commands.texts import help_text
+from bot.config import Config
+from bot.config.environment import DatabaseSettings, Settings
+from bot.config.in_force import file_faults
+from bot.core import logs
+from bot.core.aside import give_way_sooner
+from bot.core.errors import StartError
+from bot.core.health import HealthCheck
+from bot.core.memory import return_freed_memory
+from bot.core.metrics import Metrics
+from bot.core.redaction import AWS_SECRETS
+from bot.core.threads import ThreadProbe, bound_threads
+from bot.engine.budget import Budget
+from bot.engine.service import Engine, Pace
+from bot.engine.tokens import API, TokenStore
+from bot.github.app import GitHubApp
+from bot.github.client import GitHub
+from bot.github.limits import Allowance
+from bot.github.permissions import Permissions
+from bot.github.repositories import Repositories
+from bot.github.visibility import Visibility
+from bot.news.channels import check_channels
+from bot.plan.handler import joined
+from bot.timers.timers import MINUTELY, Timers, TimerState, timer_states
+from bot.web.access import ApiAccess
+from bot.web.app import Parts, create_app, create_metrics_app, create_runner
+from bot.web.bodies import Bodies
+from bot.web.connections import Connections, Door, connections_allowed
+from bot.web.webhook import MAX_BODY
+from handlers import COMMANDS, ROUTER
+from handlers.branches.last_good import LastGoods
+from handlers.branches.record import NIGHTLY, Kept
+from handlers.ci_decisions.commit_service import CommitDecisions
+from handlers.ci_decisions.service import Decisions
+from handlers.hardware.listing import RunListing
+from handlers.hardware.watch import TICK
+from handlers.hardware.wiring import ResultsParts, open_results
+from handlers.repository_file.sweep import HALF_HOURLY, RepositoryFileSweep
+
+VERSION = version("nightjar-ci")
+MEGABYTE = 1024 * 1024
+STOPPING = (signal.SIGTERM, signal.SIGINT)
+
+CANNOT_LISTEN = "{host}:{port} cannot be listened on: {reason}; choose another with --host and --port"
+ENDED = "the worker has ended by itself; the log says why"
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen; port 0 takes any that is free."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bot:
+    """The parts of one process, open and joined."""
+
+    config: Config
+    settings: Settings
+    metrics: Metrics
+    engine: Engine
+    github: GitHubApp
+    missed: MissedDeliveries
+    results: ResultsParts
+    timers: Timers
+    commands: Registry
+    watch: HealthWatch
+    threads: ThreadProbe
+    now: Callable[[], float]
+
+
+def start_logging(settings: DatabaseSettings, environ: Mapping[str, str] = os.environ) -> None:
+    """Begin to log, without any of the secrets that this process was given."""
+    aws = [environ[name] for name in AWS_SECRETS if environ.get(name)]
+    logs.configure([*settings.secrets(), *aws])
+
+
+@asynccontextmanager
+async def open_bot(
+    config: Config,
+    settings: Settings,
+    allowance: Allowance | None = None,
+    now: Callable[[], float] = time.time,
+    pace: Pace | None = None,
+) -> AsyncIterator[Bot]:
+    """Build the parts of a process and close them in the end.
+
+    `allowance` is for a GitHub that has other limits than github.com, `now` what timers and results go by, `pace` for
+    tests that cannot wait.
+    Raises DatabaseError, `SettingsError` for `AWS_*` variables that results cannot be read with and webhooks that
+    app.yaml asks for, or `StartError` for a key that the GitHub client cannot use.
+    """
+    check_channels(config, settings)
+    # What people ask in a text comes first: what it changes is then known to the handlers of the same delivery.
+    dialogue = Dialogue(COMMANDS, Permissions())
+    router = joined([dialogue.router, ROUTER])
+    metrics = Metrics(VERSION, {event for handler in router.handlers for event, _ in handler.wants})
+    async with (
+        Engine(settings.database_url.get_secret_value(), observer=metrics, pace=pace) as engine,
+        aiohttp.ClientSession() as session,
+    ):
+        try:
+            github = GitHubApp(
+                session,
+                app_id=settings.app_id,
+                private_key=settings.private_key.get_secret_value(),
+                api_url=settings.api_url,
+                observer=metrics,
+                allowance=replace(allowance or Allowance(), anonymous_share=config.http.anonymous_percent / 100),
+                budget=Budget(engine.database.connector),
+            )
+        except ValueError as error:
+            raise StartError(str(error)) from None
+        spacing = (allowance or Allowance()).write_spacing
+        missed = MissedDeliveries(github.as_app(), engine.records, engine.journal.known, metrics, pace=spacing)
+        engine.every("missed-deliveries", CRON, missed.sweep, at_start=True)
+
+        async def reading(repository: str) -> GitHub:
+            return await github.reader(repository)
+
+        async with open_results(config, settings.database_url.get_secret_value(), engine, reading, now) as results:
+            repositories = Repositories(config, engine.records)
+            engine.use(
+                Pipeline(
+                    config=config,
+                    settings=settings,
+                    app=github,
+                    records=engine.records,
+                    results=results.service,
+                    http=session,
+                    router=router,
+                    announce=engine.accept,
+                    repositories=repositories,
+                )
+            )
+            if results.watch.repositories:
+                engine.every("hardware-results", TICK, results.watch.tick, at_start=True)
+            timers = Timers(config, engine.records, engine.journal, accept=engine.accept, github_for=reading, now=now)
+            if timers.repositories:
+                engine.every("timers", MINUTELY, timers.tick, at_start=True)
+            files = RepositoryFileSweep(config, engine.records, accept=engine.accept, github_for=reading, now=now)
+            if files.repositories:
+                engine.every("repository-files", HALF_HOURLY, files.sweep, at_start=True)
+            watch = HealthWatch(Doctor(config, settings, github, session, results.aws, repositories))
+            threads = ThreadProbe()
+            registry = dialogue.registry
+            yield Bot(config, settings, metrics, engine, github, missed, results, timers, registry, watch, threads, now)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A bot at work. A port is 0 where nothing is served; `worker` ends only when it is stopped or broken."""
+
+    bot: Bot
+    port: int
+    metrics_port: int
+    worker: asyncio.Task[None]
+
+
+@asynccontextmanager
+async def running(
+    config: Config,
+    settings: Settings,
+    address: Address | None,
+    allowance: Allowance | None = None,
+    now: Callable[[], float] = time.time,
+    pace: Pace | None = None,
+    metrics: Address | None = None,
+) -> AsyncIterator[Running]:
+    """Work, and serve webhooks where an address is given, while the block runs; `metrics` is where /metrics is then.
+
+    In the order of a stop: no new requests, those in flight answered, no new jobs, those in progress ended or left to
+    be done again, everything closed. Raises DatabaseError and `StartError`.
+    """
+    async with open_bot(config, settings, allowance, now, pace) as bot:
+        await bot.engine.recover()
+        doors = await _open_doors(bot, address, metrics)
+        worker = asyncio.create_task(bot.engine.run(), name="engine")
+        listening = [asyncio.create_task(queue.run(bot.results.watch.heard)) for queue in bot.results.queues]
+        listening.append(asyncio.create_task(bot.watch.run(), name="doctor"))
+        listening.append(asyncio.create_task(bot.threads.run(), name="threads"))
+        if address is None:
+            log.info("working", version=VERSION, database=bot.engine.database.name)
+        try:
+            port, metrics_port = (door.addresses[0][1] if door else 0 for door in doors)
+            yield Running(bot, port, metrics_port, worker)
+        finally:
+            log.info("stopping")
+            await _close(doors)
+            for task in listening:
+                task.cancel()
+            await asyncio.gather(*listening, return_exceptions=True)
+            await end(bot.engine, worker)
+
+
+async def run_until_stopped(
+    config: Config,
+    settings: Settings,
+    address: Address | None,
+    pace: Pace | None = None,
+    metrics: Address | None = None,
+    allowance: Allowance | None = None,
+) -> None:
+    """Work until SIGTERM or SIGINT; a second signal ends at once. Raises DatabaseError and `StartError`."""
+    bound_threads()
+    give_way_sooner()
+    return_freed_memory()
+    with _stop_signals() as stop:
+        async with running(config, settings, address, allowance, pace=pace, metrics=metrics) as at_work:
+            await _first(stop.wait(), at_work.worker)
+    log.info("stopped")
+
+
+async def end(engine: Engine, worker: asyncio.Task[None]) -> None:
+    """Let the jobs in progress end, and the worker after them; raise what the worker itself ended with."""
+    while not worker.done():
+        # Asked more than once, for a worker that has not started yet does not hear it.
+        await engine.stop()
+        await asyncio.wait({worker}, timeout=0.1)
+    await worker
+
+
+async def _first(stop: Coroutine[None, None, object], worker: asyncio.Task[None]) -> None:
+    """Wait for the signal to stop; raise `StartError` if the worker ends before."""
+    stopping = asyncio.create_task(stop)
+    await asyncio.wait({worker, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    if not stopping.done():
+        stopping.cancel()
+        await worker
+        raise StartError(ENDED)
+
+
+Doors = tuple[web.AppRunner | None, web.AppRunner | None]
+"""What serves webhooks and the API, and what serves /metrics on a port of its own."""
+
+
+async def _open_doors(bot: Bot, address: Address | None, metrics: Address | None) -> Doors:
+    """Open the ports and say so in the log: those lines are how a chosen port is learnt."""
+    most = connections_allowed(bot.config.http.connections)
+    main, other = Connections(most), Connections(most)
+    parts = replace(_parts(bot, main), metrics_here=metrics is None)
+    serving = await _listen(create_app(parts), address, main) if address else None
+    try:
+        measuring = await _listen(create_metrics_app(parts, other), metrics, other) if metrics else None
+    except StartError:
+        await _close((serving, None))
+        raise
+    for event, runner in (("serving metrics", measuring), ("serving", serving)):
+        if runner is not None:
+            host, port = runner.addresses[0][:2]
+            log.info(event, version=VERSION, host=host, port=port, database=bot.engine.database.name)
+    return serving, measuring
+
+
+async def _close(doors: Doors) -> None:
+    for runner in doors:
+        if runner is not None:
+            await runner.cleanup()
+
+
+async def _listen(app: web.Application, address: Address, connections: Connections) -> web.AppRunner:
+    """Open a port. Raises `StartError`."""
+    runner = create_runner(app)
+    await runner.setup()
+    try:
+        await Door(runner, address.host, address.port, connections).start()
+    except (OSError, OverflowError) as error:
+        await runner.cleanup()
+        # The texts of asyncio name the address once more; those of a failed look-up have negative numbers.
+        number = getattr(error, "errno", None) or 0
+        reason = (os.strerror(number) if number > 0 else getattr(error, "strerror", None) or str(error)).lower()
+        raise StartError(CANNOT_LISTEN.format(host=address.host, port=address.port, reason=reason)) from None
+    return runner
+
+
+def _parts(bot: Bot, connections: Connections) -> Parts:
+    async def github_for(repository: str) -> GitHub:
+        return await bot.github.reader(repository)
+
+    is_public = Visibility(bot.config, github_for, bot.engine.records).is_public
+    began, last_good = time.time(), LastGoods(bot.config, bot.engine.records, bot.now)
+
+    async def refresh() -> None:
+        queues, now = bot.results.queues, time.time()
+        heard = {queue.queue_url: now - (queue.heard or began) for queue in queues}
+        try:
+            backlog, missing = await bot.engine.backlog(), await bot.missed.missing()
+            health = await bot.results.watch.health()
+            timers = await timer_states(bot.config, bot.engine.records, bot.engine.journal, bot.now())
+            behind = await last_good.behind()
+            faults = await file_faults(bot.config, bot.engine.records)
+        except (ConnectorException, OperationalError):
+            # The rest of the measurements are wanted most when the database is away.
+            bot.metrics.queue({}, math.nan, math.nan)
+            bot.metrics.results({}, heard, {}, {})
+            bot.metrics.timers([], bot.now())
+            bot.metrics.last_good([])
+            bot.metrics.repository_files({})
+        else:
+            bot.metrics.queue(backlog.waiting, backlog.oldest_seconds, missing)
+            bot.metrics.results(health.listed, heard, health.waiting, health.newest)
+            bot.metrics.timers(timers, bot.now())
+            bot.metrics.last_good(behind)
+            bot.metrics.repository_files(faults)
+
+    async def timers_of(repository: str) -> list[TimerState]:
+        if bot.config.repository(repository) is None:
+            raise LookupError(repository)
+        return await timer_states(bot.config, bot.engine.records, bot.engine.journal, bot.now(), repository)
+
+    return Parts(
+        inbox=bot.engine,
+        connections=connections,
+        access=ApiAccess(TokenStore(bot.engine.database.connector, API).verify, is_public),
+        repositories=list(bot.config.repositories),
+        is_public=is_public,
+        bodies=Bodies(bot.config.http.megabytes_in_flight * MEGABYTE, MAX_BODY),
+        secrets=[secret.get_secret_value().encode() for secret in bot.settings.webhook_secrets],
+        checks=[
+            HealthCheck("engine", bot.engine.ready),
+            HealthCheck("database file", bot.engine.database.problem),
+            HealthCheck("app", lambda: bot.github.refused),
+            HealthCheck("threads", bot.threads.problem),
+            HealthCheck("processes", bot.results.service.pool.problem),
+            HealthCheck("clock", lambda: bot.github.clock.problem, fatal=False),
+            *bot.watch.checks,
+        ],
+        refresh=refresh,
+        decide=Decisions(bot.config, bot.engine.records, github_for),
+        decide_commit=CommitDecisions(bot.config, bot.engine.records, github_for),
+        runs=RunListing(bot.config, bot.results.store),
+        timers=timers_of,
+        nightly=Kept(bot.config, bot.engine.records, NIGHTLY).of,
+        last_good=last_good,
+        metrics=bot.metrics,
+        version=VERSION,
+        mentions=bot.config.mentions,
+        commands=help_text(bot.commands, {spec.feature for spec in bot.commands}, bot.config.mentions),
+    )
+
+
+@contextmanager
+def _stop_signals() -> Iterator[asyncio.Event]:
+    """Turn the first signal to stop into an event; the second one does what it does to any program."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+
+    def heard() -> None:
+        stop.set()
+        _forget()
+
+    def _forget() -> None:
+        for number in STOPPING:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in STOPPING:
+        loop.add_signal_handler(number, heard)
+    try:
+        yield stop
+    finally:
+        _forget()

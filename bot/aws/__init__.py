@@ -1,0 +1,1 @@
+"""AWS and what stands in for it: the client, a bucket, a queue, a local folder."""

@@ -1,0 +1,331 @@
+"""The object store that labs upload to: what lies there is listed, read within limits, and written once.
+
+One kind of object is ours and is written over: what labs read. Each such write names the version that it replaces.
+
+An object that appeared is known by bucket, key and ETag, however it was heard of. The version ID would not do: a
+notification tells it and a listing does not, while both tell the ETag. It differs whenever the content does, and the
+same content once more is nothing new: https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import threading
+from collections.abc import AsyncIterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
+from typing import Any, BinaryIO, NamedTuple, Protocol
+
+from bot.aws.client import AWAY, Aws, code_of, explained, in_thread
+from bot.core.errors import TryAgain, UserError
+from bot.results.ingest.limits import TooMuch
+
+MANIFEST = "manifest.json"
+CHUNK = 1 << 20
+LARGEST_OBJECT = 5 << 40
+COMPARED = 1 << 16
+"""Bytes up to which what is to be written over is read first; what is larger is something else in any case."""
+LONGEST_KEY = 1024
+"""Bytes, by S3's own rule: https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html"""
+SECONDS_PER_PAGE = 3.0
+"""A request lists 1000 objects and costs $0.000005, so that no bucket, however large, costs more than $0.15 a day."""
+
+NOT_THERE = "{key} is not in the bucket"
+TOO_LARGE = "{key} has {size:,} bytes; at most {limit:,} are read"
+TOO_LONG = "{key} has more than {limit:,} bytes; no more are read"
+OTHER_CONTENT = (
+    "{key} is in the bucket already, with other content, and what was uploaded is never overwritten; "
+    "upload under another run ID"
+)
+UNKNOWN_CONTENT = (
+    "{key} is in the bucket already, and these credentials may not read it, to see whether it is the same; "
+    "if you did not just upload it, upload under another run ID"
+)
+WRITTEN_MEANWHILE = "{key} was written by somebody else at this very moment"
+CHANGED = "{key}: the file changed while it was uploaded; upload it again when nothing writes to it any more"
+
+
+class NotThere(Exception):
+    """There is no object under the key: not yet, or not any more."""
+
+
+class AlreadyThere(UserError):
+    """There is an object under the key, and these credentials may not see whether it is the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where runs lie: a bucket, and the folder in it below which they are, with its slash at the end or empty."""
+
+    bucket: str
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """An object that appeared, the same value however it was heard of. `version` is its ETag, without quotes."""
+
+    bucket: str
+    key: str
+    version: str
+
+    def lies_in(self, place: Place) -> bool:
+        """Tell whether it is below the place."""
+        return self.bucket == place.bucket and self.key.startswith(place.prefix)
+
+
+class Head(NamedTuple):
+    """What is known of an object before it is read."""
+
+    bytes: int
+    version: str
+
+
+class Small(NamedTuple):
+    """A small object's content, and which version of it that is: it may be another one than was listed."""
+
+    body: bytes
+    version: str
+
+
+class Downloaded(NamedTuple):
+    """What was read of an object; `sha256` in hexadecimal digits."""
+
+    bytes: int
+    sha256: str
+    version: str
+
+
+class Writable(Protocol):
+    """A file to copy into."""
+
+    def write(self, piece: bytes, /) -> object:
+        """Take some more bytes."""
+        ...
+
+
+class Source(Protocol):
+    """What runs are read from: a bucket, or a folder that is laid out as one.
+
+    Raises `NotThere` for a key without an object, `TooMuch` beyond a limit, and, of a bucket, `TryAgain` and
+    `UserError`.
+    """
+
+    name: str
+
+    def manifests(self, prefix: str) -> AsyncIterator[list[Arrival]]:
+        """Yield the manifests whose keys begin so, page by page; a page may be empty."""
+        ...
+
+    async def folders(self, prefix: str) -> list[str]:
+        """Return the folders whose keys begin so and have one part more, with their slashes."""
+        ...
+
+    async def head(self, key: str) -> Head:
+        """Return an object's size and version."""
+        ...
+
+    async def read_small(self, key: str, limit: int) -> Small:
+        """Return the content of an object of at most `limit` bytes."""
+        ...
+
+    async def download(self, key: str, into: Writable, *, limit: int) -> Downloaded:
+        """Copy an object of at most `limit` bytes into a file; of a larger one nothing is read."""
+        ...
+
+
+def is_manifest(key: str) -> bool:
+    """Tell whether a key may be that of a run's manifest. One with control characters no database has to keep."""
+    try:
+        fits = len(key.encode()) <= LONGEST_KEY
+    except UnicodeEncodeError:
+        return False
+    return fits and key.endswith(f"/{MANIFEST}") and key.isprintable()
+
+
+def pause_after(pages: int, poll: float) -> float:
+    """Return how many seconds to wait after a listing of so many pages: `poll`, or longer after a long one.
+
+    A run may come under any commit at any time, so that only a listing of everything finds it: the keys are in order
+    of commits, which is no order of time. At 500 objects a night, kept for 400 nights, that is 200 requests, then made
+    every ten minutes. A queue costs as little and tells within seconds.
+    """
+    return max(poll, pages * SECONDS_PER_PAGE)
+
+
+class _Nowhere:
+    def write(self, piece: bytes, /) -> None:
+        """Forget what is only to be hashed."""
+
+
+class Bucket:
+    """A bucket of S3, as a source of runs."""
+
+    def __init__(self, aws: Aws, name: str) -> None:
+        self._aws = aws
+        self.name = name
+
+    async def manifests(self, prefix: str) -> AsyncIterator[list[Arrival]]:
+        """Yield the manifests whose keys begin so, a list for each answer of S3 of up to 1000 objects."""
+        more: str | None = ""
+        while more is not None:
+            page, more = await in_thread(partial(self._page, prefix, more))
+            yield page
+
+    def _page(self, prefix: str, after: str) -> tuple[list[Arrival], str | None]:
+        answer = self._list(prefix, after)
+        found = [
+            Arrival(self.name, item["Key"], item["ETag"].strip('"'))
+            for item in answer.get("Contents", ())
+            if is_manifest(item["Key"])
+        ]
+        return found, answer.get("NextContinuationToken")
+
+    async def check(self, prefix: str) -> None:
+        """Ask for one key below a prefix: raises `UserError` where the bucket cannot be listed, `TryAgain` for now."""
+        await in_thread(partial(self._list, prefix, "", MaxKeys=1))
+
+    def _list(self, prefix: str, after: str, **how: Any) -> Any:
+        where = how | ({"ContinuationToken": after} if after else {})
+        with explained(self._place):
+            return self._aws.s3().list_objects_v2(Bucket=self.name, Prefix=prefix, **where)
+
+    async def folders(self, prefix: str) -> list[str]:
+        """Return the folders whose keys begin so and have one part more, with their slashes."""
+        found: list[str] = []
+        more: str | None = ""
+        while more is not None:
+            answer = await in_thread(partial(self._list, prefix, more, Delimiter="/"))
+            found += [item["Prefix"] for item in answer.get("CommonPrefixes", ())]
+            more = answer.get("NextContinuationToken")
+        return found
+
+    async def head(self, key: str) -> Head:
+        """Return an object's size and version. Raises `NotThere`."""
+
+        def ask() -> Head:
+            with explained(self._place):
+                answer = self._call(key, "head_object")
+            return Head(answer["ContentLength"], answer["ETag"].strip('"'))
+
+        return await in_thread(ask)
+
+    async def read_small(self, key: str, limit: int) -> Small:
+        """Return the content of an object of at most `limit` bytes. Raises `NotThere` and `TooMuch`."""
+        into = BytesIO()
+        read = await self.download(key, into, limit=limit)
+        return Small(into.getvalue(), read.version)
+
+    async def download(self, key: str, into: Writable, *, limit: int) -> Downloaded:
+        """Copy an object of at most `limit` bytes into a file. Raises `NotThere` and `TooMuch`.
+
+        When cancelled, it stops with the piece it is at, and may still write that.
+        """
+        stop = threading.Event()
+        try:
+            return await in_thread(lambda: self._copy(key, into, limit, stop))
+        finally:
+            stop.set()
+
+    def _copy(self, key: str, into: Writable, limit: int, stop: threading.Event) -> Downloaded:
+        with explained(self._place):
+            answer = self._call(key, "get_object")
+            with closing(answer["Body"]) as body:
+                size = answer.get("ContentLength", 0)
+                if size > limit:
+                    raise TooMuch(TOO_LARGE.format(key=key, size=size, limit=limit))
+                count, digest = 0, hashlib.sha256()
+                while not stop.is_set() and (piece := body.read(CHUNK)):
+                    count += len(piece)
+                    if count > limit:
+                        raise TooMuch(TOO_LONG.format(key=key, limit=limit))
+                    digest.update(piece)
+                    into.write(piece)
+        return Downloaded(count, digest.hexdigest(), answer["ETag"].strip('"'))
+
+    def _call(self, key: str, operation: str) -> Any:
+        from botocore.exceptions import ClientError
+
+        try:
+            return getattr(self._aws.s3(), operation)(Bucket=self.name, Key=key)
+        except ClientError as error:
+            if code_of(error)[0] in ("NoSuchKey", "404"):
+                raise NotThere(NOT_THERE.format(key=key)) from None
+            raise
+
+    async def write_over(self, key: str, body: bytes, *, content_type: str) -> bool:
+        """Have an object hold this, whatever it held before; return whether it was written now.
+
+        Whoever has it in a cache is told to ask each time whether it is still the newest. Raises `TryAgain` where
+        somebody else wrote it after we looked.
+        https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+        """
+        try:
+            there = await self.read_small(key, max(len(body), COMPARED))
+        except NotThere:
+            replaces = {"IfNoneMatch": "*"}
+        except TooMuch:
+            replaces = {"IfMatch": f'"{(await self.head(key)).version}"'}
+        else:
+            if there.body == body:
+                return False
+            replaces = {"IfMatch": f'"{there.version}"'}
+        await in_thread(partial(self._replace, key, body, content_type, replaces))
+        return True
+
+    def _replace(self, key: str, body: bytes, content_type: str, replaces: Mapping[str, str]) -> None:
+        from botocore.exceptions import ClientError
+
+        how = {"ContentType": content_type, "CacheControl": "no-cache", **replaces}
+        with explained(self._place):
+            try:
+                self._aws.s3().put_object(Bucket=self.name, Key=key, Body=body, **how)
+            except ClientError as error:
+                # 404: the one that was to be replaced is gone.
+                if code_of(error)[0] not in ("PreconditionFailed", "412", "NoSuchKey", "404"):
+                    raise
+                raise TryAgain(WRITTEN_MEANWHILE.format(key=key)) from None
+
+    def put_once(self, key: str, source: BinaryIO, *, sha256: str) -> bool:
+        """Write an object that nobody may write twice; return whether it was written now. Blocks.
+
+        The same content there already is as good, and False. Raises `UserError` for other content, `AlreadyThere` where
+        the credentials may not read what is there. S3 compares `sha256` (in hexadecimal digits) with what it got.
+        https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+        """
+        from botocore.exceptions import ClientError
+
+        checksum = base64.b64encode(bytes.fromhex(sha256)).decode()
+        with explained(self._place):
+            try:
+                self._aws.s3().put_object(
+                    Bucket=self.name, Key=key, Body=source, IfNoneMatch="*", ChecksumSHA256=checksum
+                )
+            except ClientError as error:
+                code, _ = code_of(error)
+                if code in ("BadDigest", "XAmzContentChecksumMismatch"):
+                    raise UserError(CHANGED.format(key=key)) from None
+                if code not in ("PreconditionFailed", "412"):
+                    raise
+            else:
+                return True
+        self._compare(key, sha256)
+        return False
+
+    def _compare(self, key: str, sha256: str) -> None:
+        """Raise `UserError` unless the object's content has that hash."""
+        try:
+            there = self._copy(key, _Nowhere(), LARGEST_OBJECT, threading.Event())
+        except NotThere:
+            raise TryAgain(AWAY.format(place=self._place, reason=f"{key} came and went")) from None
+        except UserError:
+            raise AlreadyThere(UNKNOWN_CONTENT.format(key=key)) from None
+        if there.sha256 != sha256:
+            raise UserError(OTHER_CONTENT.format(key=key))
+
+    @property
+    def _place(self) -> str:
+        return f"bucket {self.name}"

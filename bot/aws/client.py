@@ -1,0 +1,246 @@
+"""Reach S3 and SQS: one client of each in a process, calls beside the event loop, errors in our own words.
+
+Where the services are and who we are there, boto3 reads from its own `AWS_*` variables and files:
+https://docs.aws.amazon.com/boto3/latest/guide/configuration.html. No text of this module repeats a value of theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+from bot.core.errors import SettingsError, TryAgain, UserError
+from bot.core.patterns import Pattern
+from bot.core.urls import http_url
+
+CONNECT_TIMEOUT, READ_TIMEOUT = 5, 30
+"""Seconds; the second bounds a silence, not the whole answer, and is longer than a long poll of SQS (20 s)."""
+CONNECTIONS = 32
+ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL_SQS")
+KEY_ID, SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
+
+AWAY = "{place} cannot be reached now: {reason}"
+DENIED = "{place}: {action} is denied to these AWS credentials; allow it to them (docs/labs.md holds the policies)"
+DENIED_UPLOAD = (
+    "{place}: {action} is denied, by the bucket's policy or because no policy allows it to these credentials; "
+    "docs/labs.md holds the policies. The bucket policy for AWS shuts out every upload on Ceph and other stores, which "
+    "do not know s3:if-none-match: put the one for those stores in its place"
+)
+NOWHERE = "{place} does not exist where AWS_* points; create it, or correct its name"
+NO_CREDENTIALS = f"no AWS credentials were found; set {KEY_ID} and {SECRET_KEY}, or give this machine a role"
+BAD_CREDENTIALS = f"{{place}}: AWS does not accept these credentials ({{reason}}); renew {KEY_ID} and {SECRET_KEY}"
+NO_REGION = "AWS_DEFAULT_REGION is not set; it is needed: the region of {place}, as in us-west-2"
+BAD_REGION = "AWS_DEFAULT_REGION is not the name of a region, as in us-west-2; correct it"
+OTHER_REGION = "{place} is in another region; set AWS_DEFAULT_REGION to it"
+WRONG_CLOCK = "{place}: AWS does not accept our signature, for this machine's clock is wrong; correct it"
+REFUSED = "{place}: {action} was refused ({reason}); correct the AWS_* variables or the names in app.yaml"
+
+HALF_A_KEY = "{missing} is not set, but {given} is; set both or neither"
+NO_PROFILE = "AWS_PROFILE names a profile that is in none of AWS's configuration files"
+BAD_ENDPOINT = "{name} {problem}"
+
+_ACTIONS = {
+    "ListObjectsV2": "s3:ListBucket",
+    "HeadObject": "s3:GetObject",
+    "ReceiveMessage": "sqs:ReceiveMessage",
+    "DeleteMessageBatch": "sqs:DeleteMessage",
+}
+"""What a policy calls an operation, where that is not `s3:` and its name."""
+# https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html; a HEAD has the status alone.
+_DENIED = {"AccessDenied", "AccessDeniedException", "AllAccessDisabled", "Forbidden", "403"}
+_NOWHERE = {"NoSuchBucket", "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "InvalidAddress"}
+_BAD_CREDENTIALS = {
+    "ExpiredToken",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "InvalidToken",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+}
+_OTHER_REGION = {"301", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "PermanentRedirect"}
+_WRONG_CLOCK = {"RequestTimeTooSkewed", "RequestExpired"}
+_PASSING = Pattern(
+    r"Throttl|SlowDown|TooManyRequests|RequestLimitExceeded|OverLimit|RequestTimeout$|ConditionalRequestConflict"
+    r"|OperationAborted|InternalError|ServiceUnavailable"
+)
+"""Codes of what is over by itself, whatever their status; besides 408, 429 and every 5xx."""
+
+_QUEUE_REGION = Pattern(r"https?://sqs\.([a-z0-9-]+)\.(?:amazonaws\.com(?:\.cn)?|api\.aws)/")
+
+Result = TypeVar("Result")
+
+
+class Aws:
+    """The clients of one process, each made when it is first used; safe in any thread.
+
+    `attempts` is how often a call is tried before its error shows: few, where the caller tries again itself.
+    """
+
+    def __init__(self, *, attempts: int = 2) -> None:
+        self._attempts = attempts
+        self._lock = threading.Lock()
+        self._clients: dict[tuple[str, str | None], Any] = {}
+
+    def s3(self) -> Any:
+        """Return the client of S3. Blocks, and raises botocore's errors: call it inside `explained`."""
+        return self._client("s3", None, self._attempts)
+
+    def sqs(self, queue_url: str) -> Any:
+        """Return the client for a queue, with one attempt a call; blocks likewise."""
+        return self._client("sqs", region_of(queue_url), 1)
+
+    def close(self) -> None:
+        """Close every connection that is not in use; a client that is asked for later is a new one."""
+        with self._lock:
+            clients, self._clients = self._clients, {}
+        for client in clients.values():
+            client.close()
+
+    def _client(self, service: str, region: str | None, attempts: int) -> Any:
+        import boto3  # takes 0.15 s, which commands that need no bucket are spared
+        from botocore.config import Config
+
+        with self._lock:  # for making clients is not safe in threads; using them is
+            client = self._clients.get((service, region))
+            if client is None:
+                session = boto3.Session()
+                make: Any = session.client  # typed for every service of AWS, by packages that are not installed
+                client = make(
+                    service,
+                    region_name=region or session.region_name or os.environ.get("AWS_REGION"),
+                    config=Config(
+                        connect_timeout=CONNECT_TIMEOUT,
+                        read_timeout=READ_TIMEOUT,
+                        retries={"mode": "standard", "total_max_attempts": attempts},
+                        max_pool_connections=CONNECTIONS,
+                        user_agent_extra="nightjar",
+                    ),
+                )
+                self._clients[service, region] = client
+        return client
+
+
+def region_of(queue_url: str) -> str | None:
+    """Return the region that a queue's address names, if it does."""
+    found = _QUEUE_REGION.match(queue_url)
+    return found[1] if found else None
+
+
+def check_environment(queue_urls: Iterable[str] = ()) -> None:
+    """Raise `SettingsError`, with a line for each variable that is missing or malformed; asks nothing of the network.
+
+    That there are no credentials at all only the first use can tell: the machine itself may have a role.
+    """
+    import boto3
+    from botocore.exceptions import ProfileNotFound
+
+    problems = []
+    for name in ENDPOINTS:
+        try:
+            http_url(os.environ.get(name) or "https://localhost")
+        except ValueError as error:
+            problems.append(BAD_ENDPOINT.format(name=name, problem=error))
+    for missing, given in ((KEY_ID, SECRET_KEY), (SECRET_KEY, KEY_ID)):
+        if os.environ.get(given) and not os.environ.get(missing):
+            problems.append(HALF_A_KEY.format(missing=missing, given=given))
+    try:
+        region = boto3.Session().region_name or os.environ.get("AWS_REGION")
+    except ProfileNotFound:
+        problems.append(NO_PROFILE)
+    else:
+        unknown = next((url for url in queue_urls if not (region or region_of(url))), None)
+        if unknown is not None:
+            problems.append(NO_REGION.format(place=f"the queue {unknown}"))
+    if problems:
+        raise SettingsError(problems)
+
+
+async def in_thread(call: Callable[[], Result]) -> Result:
+    """Return what a blocking call returns, from a thread of its own that nobody waits for once we are cancelled.
+
+    Not asyncio's pool: six threads on a small machine, which others need, and the process does not end before theirs
+    are done; a long poll takes 20 s.
+    """
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[Result] = loop.create_future()
+
+    def settle(settled: Callable[[Any], None], value: object) -> None:
+        if not outcome.done():
+            settled(value)
+
+    def run() -> None:
+        settled: Callable[[Any], None] = outcome.set_result
+        value: object
+        try:
+            value = call()
+        except BaseException as error:
+            settled, value = outcome.set_exception, error
+        with suppress(RuntimeError):  # the loop is closed: nobody is there to hear it
+            loop.call_soon_threadsafe(settle, settled, value)
+
+    threading.Thread(target=run, name="aws", daemon=True).start()
+    return await outcome
+
+
+@contextmanager
+def explained(place: str) -> Iterator[None]:
+    """Raise botocore's errors as ours: `TryAgain` for what passes, `UserError` with a remedy for what does not.
+
+    `place` is what the texts name, as in `bucket device-results`. Other errors pass through.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except ClientError as error:
+        raise _answered(place, error) from None
+    except BotoCoreError as error:
+        raise _unanswered(place, error) from None
+
+
+def code_of(error: Any) -> tuple[str, int]:
+    """Return the code and the status of botocore's `ClientError`."""
+    code = str(error.response.get("Error", {}).get("Code", ""))
+    return code, int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def _answered(place: str, error: Any) -> Exception:
+    """Return our error for one that the service answered with (a `ClientError`)."""
+    code, status = code_of(error)
+    reason = code or str(status)
+    action = _ACTIONS.get(error.operation_name, f"s3:{error.operation_name}")
+    if status >= 500 or status in (408, 429) or _PASSING.search(code):
+        return TryAgain(AWAY.format(place=place, reason=reason))
+    texts = (
+        (_DENIED, DENIED),
+        (_NOWHERE, NOWHERE),
+        (_BAD_CREDENTIALS, BAD_CREDENTIALS),
+        (_OTHER_REGION, OTHER_REGION),
+        (_WRONG_CLOCK, WRONG_CLOCK),
+    )
+    text = next((text for codes, text in texts if code in codes), REFUSED)
+    if text is DENIED and error.operation_name == "PutObject":
+        text = DENIED_UPLOAD
+    return UserError(text.format(place=place, action=action, reason=reason))
+
+
+def _unanswered(place: str, error: Exception) -> Exception:
+    """Return our error for one without an answer; its own text may hold an address, so only its kind is told."""
+    from botocore import exceptions as of
+
+    kind = type(error).__name__
+    if isinstance(error, of.NoRegionError):
+        return UserError(NO_REGION.format(place=place))
+    if isinstance(error, of.InvalidRegionError):
+        return UserError(BAD_REGION)
+    if isinstance(error, of.NoCredentialsError | of.PartialCredentialsError):
+        return UserError(f"{place}: {NO_CREDENTIALS}")
+    if isinstance(error, of.ProfileNotFound):
+        return UserError(NO_PROFILE)
+    if isinstance(error, of.ParamValidationError | of.ConfigParseError):
+        return UserError(REFUSED.format(place=place, action="the request", reason=kind))
+    return TryAgain(AWAY.format(place=place, reason=kind))

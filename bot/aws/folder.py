@@ -1,0 +1,148 @@
+"""A folder of this machine that is laid out as a bucket, as a source of runs: for `nightjar results ingest PATH`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import AsyncIterator, Iterator
+from io import BufferedReader, BytesIO
+from itertools import islice
+from pathlib import Path, PurePosixPath
+
+import structlog
+
+from bot.aws.bucket import (
+    CHUNK,
+    NOT_THERE,
+    TOO_LARGE,
+    TOO_LONG,
+    Arrival,
+    Downloaded,
+    Head,
+    NotThere,
+    Small,
+    Writable,
+    is_manifest,
+)
+from bot.aws.client import in_thread
+from bot.core.errors import UserError
+from bot.results.ingest.limits import TooMuch
+
+PAGE = 1000
+NO_FOLDER = "{path} is no folder; name one that is laid out as the bucket is"
+OUTSIDE = "{key} leads out of {root}; only what lies in the folder itself is read"
+NO_FILE = "{key} is no file"
+UNREADABLE = "{key} cannot be read: {reason}"
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class LocalFolder:
+    """A folder, as a source of runs; keys are paths in it, with `/` whatever the system.
+
+    A version is the MD5 of the content: the ETag that S3 gives to most objects of that content.
+    """
+
+    def __init__(self, root: Path) -> None:
+        if not root.is_dir():
+            raise UserError(NO_FOLDER.format(path=root))
+        self._root = root.resolve()
+        self.name = self._root.as_uri()
+
+    async def manifests(self, prefix: str) -> AsyncIterator[list[Arrival]]:
+        """Yield the manifests whose keys begin so, in lists of up to 1000.
+
+        Links to folders are not followed. Raises `UserError` for a folder that may not be read.
+        """
+        found = self._found(prefix)
+        while page := await in_thread(lambda: list(islice(found, PAGE))):
+            yield page
+
+    def _found(self, prefix: str) -> Iterator[Arrival]:
+        for key in self._keys(prefix):
+            try:
+                arrival = Arrival(self.name, key, self._head(key).version)
+            except (NotThere, UserError) as error:  # one bad link does not hide the other runs
+                log.warning("manifest is left out", key=key, reason=str(error))
+            else:
+                yield arrival
+
+    def _keys(self, prefix: str) -> Iterator[str]:
+        for folder, folders, files in os.walk(self._root, onerror=_unreadable_folder):
+            folders.sort()
+            for name in sorted(files):
+                key = (Path(folder) / name).relative_to(self._root).as_posix()
+                if key.startswith(prefix) and is_manifest(key):
+                    yield key
+
+    async def folders(self, prefix: str) -> list[str]:
+        """Return the folders whose keys begin so and have one part more, with their slashes."""
+        above = self._root / PurePosixPath(prefix)
+        found = await in_thread(
+            lambda: [path.name for path in above.iterdir() if path.is_dir()] if above.is_dir() else []
+        )
+        return sorted(f"{prefix}{name}/" for name in found)
+
+    async def head(self, key: str) -> Head:
+        """Return a file's size and version. Raises `NotThere`, and `UserError` for what may not be read."""
+        return await in_thread(lambda: self._head(key))
+
+    def _head(self, key: str) -> Head:
+        with self._open(key) as file:
+            return Head(_size(file), hashlib.file_digest(file, _md5).hexdigest())
+
+    async def read_small(self, key: str, limit: int) -> Small:
+        """Return the content of a file of at most `limit` bytes. Raises `NotThere`, `TooMuch` and `UserError`."""
+        into = BytesIO()
+        read = await self.download(key, into, limit=limit)
+        return Small(into.getvalue(), read.version)
+
+    async def download(self, key: str, into: Writable, *, limit: int) -> Downloaded:
+        """Copy a file of at most `limit` bytes into another. Raises `NotThere`, `TooMuch` and `UserError`."""
+        return await in_thread(lambda: self._copy(key, into, limit))
+
+    def _copy(self, key: str, into: Writable, limit: int) -> Downloaded:
+        with self._open(key) as file:
+            if (size := _size(file)) > limit:
+                raise TooMuch(TOO_LARGE.format(key=key, size=size, limit=limit))
+            count, digest, version = 0, hashlib.sha256(), _md5()
+            while piece := file.read(CHUNK):
+                count += len(piece)
+                if count > limit:
+                    raise TooMuch(TOO_LONG.format(key=key, limit=limit))
+                digest.update(piece)
+                version.update(piece)
+                into.write(piece)
+        return Downloaded(count, digest.hexdigest(), version.hexdigest())
+
+    def _open(self, key: str) -> BufferedReader:
+        """Open a file; refuse a key that leads elsewhere by `..`, by its root or by a link."""
+        path = self._root / PurePosixPath(key)
+        try:
+            if not path.resolve().is_relative_to(self._root):
+                raise UserError(OUTSIDE.format(key=key, root=self._root))
+            # What is no file is not opened: a named pipe would wait for its writer.
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise UserError(NO_FILE.format(key=key))
+            return path.open("rb")
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotThere(NOT_THERE.format(key=key)) from None
+        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
+            raise UserError(UNREADABLE.format(key=key, reason=_reason(error))) from None
+
+
+def _size(file: BufferedReader) -> int:
+    return os.fstat(file.fileno()).st_size
+
+
+def _reason(error: Exception) -> str:
+    return (getattr(error, "strerror", None) or "no such path").lower()
+
+
+def _unreadable_folder(error: OSError) -> None:
+    raise UserError(UNREADABLE.format(key=error.filename, reason=_reason(error))) from None
+
+
+def _md5() -> hashlib._Hash:
+    return hashlib.md5(usedforsecurity=False)

@@ -1,0 +1,183 @@
+"""What S3 tells a queue about: objects that appeared, heard by long polls.
+
+Messages come at least once and in any order, and one may be lost: what hears of an arrival twice has to know it again,
+and a listing finds what was never told. A message only says where to look; what counts is what lies there.
+https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
+from typing import Any
+from urllib.parse import unquote_plus
+
+import structlog
+
+from bot.aws.bucket import Arrival, Place, is_manifest
+from bot.aws.client import Aws, explained, in_thread
+from bot.core.errors import PayloadError, TryAgain, UserError
+from bot.core.payload import Payload
+
+WAIT, BATCH = 20, 10
+"""Seconds that SQS keeps a poll waiting, and messages that it hands out at once: the most that it offers."""
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds before the next poll after a failure, doubled each time; the first also after a poll that brought nothing."""
+MAJOR_VERSION = "2"
+CREATED = ("ObjectCreated:", "s3:ObjectCreated:")
+
+NOT_JSON = "it is not JSON"
+NOT_AN_EVENT = "it is no notification of S3"
+OTHER_VERSION = "it is of version {version}; only 2.x is read"
+UNDELIVERED = "an arrival could not be noted: {reason}"
+
+Deliver = Callable[[Arrival], Awaitable[object]]
+"""Makes an arrival durable before it returns; one that is known already is fine."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Garbage(Exception):
+    """A message that says nothing that we could read, now or later; the text is why."""
+
+
+def arrivals(body: str) -> list[Arrival]:
+    """Return the objects whose creation a message tells of, whichever they are; of other events, none.
+
+    Read are S3's own messages, those that SNS has wrapped, and EventBridge's. Raises `Garbage`.
+    https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html
+    """
+    try:
+        message = Payload(json.loads(body), "message")
+        if message.text("Type") == "Notification":
+            message = Payload(json.loads(message.string("Message")), "message")
+        if message.text("Event") == "s3:TestEvent":
+            return []
+        if message.text("source") == "aws.s3":
+            return _of_event_bridge(message)
+        if not message.has("Records"):
+            raise Garbage(NOT_AN_EVENT)
+        return [arrival for record in message.items("Records") for arrival in _of_record(record)]
+    except (ValueError, RecursionError):
+        raise Garbage(NOT_JSON) from None
+    except PayloadError as error:
+        raise Garbage(str(error)) from None
+
+
+def _of_record(record: Payload) -> list[Arrival]:
+    if record.string("eventSource") != "aws:s3":
+        raise Garbage(NOT_AN_EVENT)
+    version = record.string("eventVersion")
+    if version.partition(".")[0] != MAJOR_VERSION:
+        raise Garbage(OTHER_VERSION.format(version=version[:20]))
+    if not record.string("eventName").startswith(CREATED):
+        return []
+    key = unquote_plus(record.string("s3", "object", "key"), errors="strict")
+    return [_arrival(record.string("s3", "bucket", "name"), key, record.string("s3", "object", "eTag"))]
+
+
+def _of_event_bridge(message: Payload) -> list[Arrival]:
+    # Its keys are not encoded: https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html
+    if message.string("detail-type") != "Object Created":
+        return []
+    detail = message.at("detail")
+    return [_arrival(detail.string("bucket", "name"), detail.string("object", "key"), detail.string("object", "etag"))]
+
+
+def _arrival(bucket: str, key: str, etag: str) -> Arrival:
+    return Arrival(bucket, key, etag.strip('"'))
+
+
+class Notifications:
+    """Listens to a queue. `heard` is when SQS last answered, in seconds since the epoch; None before the first time.
+
+    `places` are where runs may lie: what a message tells of any other is not ours. `pause` is in seconds.
+    """
+
+    def __init__(self, aws: Aws, queue_url: str, places: Collection[Place], *, pause: float = FIRST_PAUSE) -> None:
+        self.queue_url = queue_url
+        self.heard: float | None = None
+        self._aws = aws
+        self._places = tuple(places)
+        self._pause = pause
+        self._trouble = ""
+
+    async def run(self, deliver: Deliver) -> None:
+        """Deliver the manifests that appear, until cancelled; a message is deleted after that, and not before.
+
+        What cannot be delivered comes again, after the queue's visibility timeout; a dead-letter queue would take it
+        away from us while the database is gone. What cannot be read, or is not ours, is deleted: it would come again
+        for ever.
+        """
+        pause = 0.0
+        while True:
+            try:
+                await self._once(deliver)
+            except Exception as error:  # whatever it is: without us the bot would be deaf, and nobody would know
+                pause = min(max(2 * pause, self._pause), LONGEST_PAUSE)
+                self._tell(error)
+                await asyncio.sleep(pause)
+            else:
+                pause = 0.0
+                self._tell(None)
+
+    async def _once(self, deliver: Deliver) -> None:
+        """Take what the queue holds, up to ten messages; raise `TryAgain` where one of them was not delivered."""
+        messages = await in_thread(self._receive)
+        self.heard = time.time()
+        if not messages:  # also for services that know no long polls, or are no queue at all
+            await asyncio.sleep(self._pause)
+        outcomes = await asyncio.gather(
+            *(self._deliver(message["Body"], deliver) for message in messages), return_exceptions=True
+        )
+        done = [message for message, outcome in zip(messages, outcomes, strict=True) if outcome is None]
+        if done:
+            await in_thread(partial(self._delete, done))
+        failed = [outcome for outcome in outcomes if outcome is not None]
+        if failed:
+            raise TryAgain(UNDELIVERED.format(reason=type(failed[0]).__name__)) from failed[0]
+
+    async def _deliver(self, body: str, deliver: Deliver) -> None:
+        try:
+            told = arrivals(body)
+        except Garbage as garbage:
+            log.warning("message is not understood", queue=self.queue_url, reason=str(garbage), body=body[:200])
+            return
+        for arrival in told:
+            if not any(arrival.lies_in(place) for place in self._places):
+                log.info("message is of another place", queue=self.queue_url, bucket=arrival.bucket, key=arrival.key)
+            elif is_manifest(arrival.key):
+                await deliver(arrival)
+
+    def _receive(self) -> Sequence[Any]:
+        with explained(self._place):
+            answer = self._aws.sqs(self.queue_url).receive_message(
+                QueueUrl=self.queue_url, WaitTimeSeconds=WAIT, MaxNumberOfMessages=BATCH
+            )
+        messages: Sequence[Any] = answer.get("Messages", ())
+        return messages
+
+    def _delete(self, messages: Sequence[Any]) -> None:
+        entries = [{"Id": str(i), "ReceiptHandle": message["ReceiptHandle"]} for i, message in enumerate(messages)]
+        with explained(self._place):
+            answer = self._aws.sqs(self.queue_url).delete_message_batch(QueueUrl=self.queue_url, Entries=entries)
+        if answer.get("Failed"):  # they come again
+            log.warning("messages were not deleted", queue=self.queue_url, count=len(answer["Failed"]))
+
+    def _tell(self, error: Exception | None) -> None:
+        """Log the state of the queue where it changes."""
+        known = isinstance(error, TryAgain | UserError)
+        trouble = "" if error is None else str(error) if known else type(error).__name__
+        if error is not None and trouble != self._trouble:
+            cause = error.__cause__ if known else error
+            log.warning("queue is not heard", queue=self.queue_url, reason=trouble, exc_info=cause)
+        elif self._trouble and not trouble:
+            log.info("queue is heard again", queue=self.queue_url)
+        self._trouble = trouble
+
+    @property
+    def _place(self) -> str:
+        return f"queue {self.queue_url}"

@@ -1,0 +1,248 @@
+"""The effects that have GitHub Actions run something again.
+
+GitHub gives a run that runs again the next attempt number, so whether it happened can be looked up: a crash after the
+request, or a second request for the same, finds the higher number and leaves it at that.
+https://docs.github.com/en/rest/actions/workflow-runs#re-run-a-workflow
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, ClassVar
+
+from bot.ci.restarts import AWAITS_APPROVAL, Origin, why_not_own, why_not_restart
+from bot.core.errors import RefusedToPerson, UserError
+from bot.core.payload import Payload
+from bot.github.access import ACTIONS, WritePermissions
+from bot.github.errors import is_conflict, is_forbidden, is_not_found, is_unprocessable
+from bot.github.markdown import code
+from bot.plan.effect import Applied, Effect, EffectContext
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+RUN = "/repos/{+repo}/actions/runs/{run_id}"
+JOB = "/repos/{+repo}/actions/jobs/{job_id}"
+OLDEST_DAYS = 30
+"""https://docs.github.com/en/actions/how-tos/manage-workflow-runs/re-run-workflows-and-jobs"""
+
+GONE = "{name} is gone: somebody deleted that workflow run."
+TOO_OLD = (
+    "GitHub did not run {name} again: it does that for {days} days after a run began. A new push starts a new one."
+)
+NOT_STARTED = "{name} was not run again: {reason}."
+OTHER_RUN = "{name} was not run again: that job belongs to another workflow run."
+NOT_APPROVED = "{name} was not approved: {reason}."
+OTHER_HEAD = "it ran on another commit"
+APPROVAL_REFUSED = (
+    "GitHub did not approve {name} (403). The App needs the permission *Actions: write*. If it has that, approve the "
+    "run on its page: {url}"
+)
+REFUSED = (
+    "GitHub did not run {name} again (403). The App needs the permission *Actions: write*: whoever owns the App grants "
+    "it in its settings, and an owner of the repository accepts it. Where it has that, the run itself says why: {url}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RerunWorkflow:
+    """Run a workflow again, or what failed of it; `attempt` is the one that was looked at when this was decided."""
+
+    permissions: ClassVar[WritePermissions] = frozenset({ACTIONS})
+
+    run_id: int
+    attempt: int
+    failed_only: bool
+    name: str
+    origin: Origin
+
+    @property
+    def target(self) -> str:
+        """The workflow run."""
+        return f"actions-run:{self.run_id}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Run it again unless it runs, or ran, again already.
+
+        A run that ended before any job of it failed (cancelled, never started, never approved) has no failed jobs
+        to run, and GitHub refuses; then the whole of it is run again.
+        """
+        where = {"repo": context.repository.full_name, "run_id": str(self.run_id)}
+        if already := _already(await _startable(context, where, self.name, self.origin), self.attempt, self.name):
+            return already
+        for how in ("rerun-failed-jobs", "rerun") if self.failed_only else ("rerun",):
+            if await _asked(context, f"{RUN}/{how}", where):
+                return Applied(f"{self.name}: {'its failed jobs run' if how != 'rerun' else 'runs'} again")
+            run = await _look(context, where, self.name)
+            if already := _already(run, self.attempt, self.name):
+                return already
+        raise refusal(run, self.name, time.time())
+
+
+@dataclass(frozen=True, slots=True)
+class RerunJob:
+    """Run one job of a workflow, and the jobs that depend on it, again; `failed` is how it ended."""
+
+    permissions: ClassVar[WritePermissions] = frozenset({ACTIONS})
+
+    job_id: int
+    run_id: int
+    attempt: int
+    name: str
+    origin: Origin
+    failed: bool = False
+
+    @property
+    def target(self) -> str:
+        """The job."""
+        return f"actions-job:{self.job_id}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Run it again unless its workflow runs, or ran, again already."""
+        repository = context.repository.full_name
+        where = {"repo": repository, "run_id": str(self.run_id)}
+        if already := _already(await _startable(context, where, self.name, self.origin), self.attempt, self.name):
+            return already
+        await self._check_job(context, repository)
+        if await _asked(context, f"{JOB}/rerun", {"repo": repository, "job_id": str(self.job_id)}):
+            return Applied(f"{self.name} runs again")
+        run = await _look(context, where, self.name)
+        if already := _already(run, self.attempt, self.name):
+            return already
+        raise refusal(run, self.name, time.time())
+
+    async def _check_job(self, context: EffectContext, repository: str) -> None:
+        """Raise `RefusedToPerson` unless the job is of the run that was checked.
+
+        The job's ID comes from the link of a check run, and a workflow can create check runs with any link.
+        """
+        url_vars = {"repo": repository, "job_id": str(self.job_id)}
+        try:
+            job = Payload(await context.github.getitem(JOB, url_vars=url_vars), "job")
+        except Exception as error:
+            if is_not_found(error):
+                raise UserError(GONE.format(name=code(self.name))) from error
+            raise
+        if job.integer("run_id") != self.run_id:
+            raise RefusedToPerson(OTHER_RUN.format(name=code(self.name)))
+
+
+@dataclass(frozen=True, slots=True)
+class ApproveRun:
+    """Approve a workflow run that waits for a maintainer, if it is the pull request's own and ran on this commit.
+
+    https://docs.github.com/en/rest/actions/workflow-runs#approve-a-workflow-run-for-a-fork-pull-request
+    """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ACTIONS})
+
+    run_id: int
+    sha: str
+    name: str
+    origin: Origin
+
+    @property
+    def target(self) -> str:
+        """The workflow run's approval."""
+        return f"actions-approval:{self.run_id}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Approve it unless it waits no longer. Raises `UserError` where it may not be."""
+        where = {"repo": context.repository.full_name, "run_id": str(self.run_id)}
+        run = await _look(context, where, self.name)
+        reason = why_not_own(run, self.origin) or (OTHER_HEAD if run.text("head_sha") != self.sha else "")
+        if reason:
+            raise RefusedToPerson(NOT_APPROVED.format(name=code(self.name), reason=reason))
+        if run.text("conclusion") != AWAITS_APPROVAL:
+            return Applied(f"{self.name} waits for no approval", changed=False)
+        if not await _asked(context, f"{RUN}/approve", where):
+            run = await _look(context, where, self.name)
+            if run.text("conclusion") == AWAITS_APPROVAL:
+                raise UserError(APPROVAL_REFUSED.format(name=code(self.name), url=run.text("html_url")))
+        return Applied(f"{self.name} is approved")
+
+
+Rerun = RerunWorkflow | RerunJob
+
+
+def one_for_each_run(effects: Sequence[Effect]) -> tuple[list[Effect], dict[str, str]]:
+    """Make one effect of all that have one workflow run run again: GitHub begins one attempt, and refuses a second.
+
+    Returns the effects, and for the targets of those that were taken together the target of the one that stands for
+    them.
+    """
+    groups: dict[int, list[Rerun]] = {}
+    for effect in effects:
+        if isinstance(effect, RerunWorkflow | RerunJob):
+            groups.setdefault(effect.run_id, []).append(effect)
+    joined = {run_id: _joined(reruns) for run_id, reruns in groups.items()}
+    moved = {rerun.target: joined[rerun.run_id].target for reruns in groups.values() for rerun in reruns}
+    standing: dict[int, Effect] = dict(joined)
+    kept: list[Effect] = []
+    for effect in effects:
+        if not isinstance(effect, RerunWorkflow | RerunJob):
+            kept.append(effect)
+        elif (one := standing.pop(effect.run_id, None)) is not None:
+            kept.append(one)
+    return kept, moved
+
+
+def _joined(reruns: Sequence[Rerun]) -> Rerun:
+    """Return the smallest rerun that covers all of one workflow run: one job, all failed ones, or everything."""
+    if len(set(reruns)) == 1:
+        return reruns[0]
+    wholes = [rerun for rerun in reruns if isinstance(rerun, RerunWorkflow)]
+    failed_only = all(r.failed_only if isinstance(r, RerunWorkflow) else r.failed for r in reruns)
+    name = wholes[-1].name if wholes else ", ".join(dict.fromkeys(rerun.name for rerun in reruns))
+    return RerunWorkflow(reruns[0].run_id, reruns[-1].attempt, failed_only, name, reruns[0].origin)
+
+
+async def _startable(context: EffectContext, where: Mapping[str, str], name: str, origin: Origin) -> Payload:
+    """Return the run as it is now. Raises `RefusedToPerson` where a command of this pull request must not start it."""
+    run = await _look(context, where, name)
+    if reason := why_not_restart(run, origin):
+        raise RefusedToPerson(NOT_STARTED.format(name=code(name), reason=reason))
+    return run
+
+
+async def _look(context: EffectContext, where: Mapping[str, str], name: str) -> Payload:
+    try:
+        return Payload(await context.github.getitem(RUN, url_vars=where), "workflow run")
+    except Exception as error:
+        if is_not_found(error):
+            raise RefusedToPerson(GONE.format(name=code(name))) from error
+        raise
+
+
+def _already(run: Payload, attempt: int, name: str) -> Applied | None:
+    """Say that there is nothing to do where a later attempt exists or the run is on its way."""
+    if run.has("run_attempt") and run.integer("run_attempt") > attempt:
+        return Applied(f"{name} was run again already: attempt {run.integer('run_attempt')}", changed=False)
+    if run.text("status") != "completed":
+        return Applied(f"{name} is running already", changed=False)
+    return None
+
+
+async def _asked(context: EffectContext, url: str, where: Mapping[str, str]) -> bool:
+    """Ask GitHub; false where it refuses, whatever words it finds for that."""
+    try:
+        await context.github.post(url, url_vars=where, data={})
+    except Exception as error:
+        if is_forbidden(error) or is_conflict(error) or is_unprocessable(error) or is_not_found(error):
+            return False
+        raise
+    return True
+
+
+def refusal(run: Payload, name: str, now: float) -> UserError:
+    """Return why GitHub refuses to run something again, as far as the run shows; `now` is in seconds since 1970.
+
+    What the run does not explain is most likely a permission that the App lacks: a failure, for an operator to see.
+    """
+    shown = code(name)
+    began = run.text("created_at")
+    if began and now - datetime.fromisoformat(began).timestamp() > OLDEST_DAYS * 86_400:
+        return RefusedToPerson(TOO_OLD.format(name=shown, days=OLDEST_DAYS))
+    return UserError(REFUSED.format(name=shown, url=run.text("html_url")))

@@ -1,0 +1,222 @@
+"""The effect that has a Jenkins build a job again.
+
+https://www.jenkins.io/doc/book/using/remote-access-api/, https://www.jenkins.io/doc/book/security/csrf-protection/
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import aiohttp
+from yarl import URL
+
+from bot.ci.addresses import server_of
+from bot.core.errors import RefusedToPerson, TryAgain, UserError
+from bot.core.payload import Payload
+from bot.core.web_json import read_body
+from bot.engine.writes import UnclearWrite
+from bot.github.access import NO_PERMISSIONS, WritePermissions
+from bot.github.markdown import code
+from bot.plan.effect import Applied, EffectContext
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)
+"""Seconds for one request."""
+LARGEST = 64 * 1024
+"""Bytes of an answer that are read."""
+LOOK = "?tree=inQueue,buildable,lastBuild%5Bnumber,building,timestamp%5D"
+
+NOT_ALLOWED = "I did not start {name}: its server is not named under `rerun: jenkins:` in app.yaml."
+NO_CREDENTIALS = (
+    "I cannot start {name}: whoever operates this bot must set `JENKINS_USER` and `JENKINS_TOKEN`, a Jenkins user that "
+    "may build the job and an API token of theirs."
+)
+GONE = (
+    "Jenkins has no job for {name} any more (404), or hides it from the user of `JENKINS_USER`; the job may have been "
+    "renamed or removed since it ran."
+)
+NOT_SCANNED = (
+    "Jenkins has no job for this pull request in {name} (404), so nothing was started. It has not scanned the pull "
+    "request yet, or hides the job from the user of `JENKINS_USER`. Push again, or have somebody start a scan of "
+    "{name} in Jenkins (*Scan Repository Now*)."
+)
+REFUSED = (
+    "Jenkins refused to start {name} ({status}): the user of `JENKINS_USER` needs the permissions *Job/Read* and "
+    "*Job/Build* on it, and `JENKINS_TOKEN` must be a valid API token of theirs. Whoever operates this bot can tell."
+)
+DISABLED = "Jenkins has the job for {name} disabled, so it was not started."
+ANSWERED = "Jenkins answered {status} for {name}"
+NO_ANSWER = "Jenkins did not answer for {name} ({problem})"
+ODD = "Jenkins answered {status} when asked to start {name}: is its address in app.yaml the one that it calls its own?"
+NOT_JSON = (
+    "Jenkins did not answer with JSON for {name}, so it was not started: is its address in app.yaml the one that it "
+    "calls its own?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JenkinsBuild:
+    """Build a job again, unless it is being built or was built again since it was asked for.
+
+    `build` is the number of the build that was looked at, 0 where no status on the head links to one; `asked_at`
+    (ISO 8601) is when the person asked.
+    """
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
+
+    job_url: str
+    build: int
+    name: str
+    asked_at: str
+
+    @property
+    def target(self) -> str:
+        """The job."""
+        return f"jenkins:{self.job_url}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Look whether it is queued or building, then start it with its parameters' defaults.
+
+        Raises `TryAgain` where Jenkins is away or broken: whether a lost request was heard is seen by looking again.
+        """
+        name = code(self.name)
+        rerun = context.config.rerun
+        server = server_of(self.job_url, [entry.url for entry in rerun.jenkins] if rerun else [])
+        if server is None:
+            raise RefusedToPerson(NOT_ALLOWED.format(name=name))
+        user, token = context.settings.jenkins_user, context.settings.jenkins_token
+        if not user or token is None:
+            raise UserError(NO_CREDENTIALS.format(name=name))
+        authorization = aiohttp.encode_basic_auth(user, token.get_secret_value())
+        jenkins = _Jenkins(context.http, server, {"Authorization": authorization}, name)
+        jobs = await self._jobs(jenkins)
+        if not jobs:
+            raise RefusedToPerson((GONE if self.build else NOT_SCANNED).format(name=name))
+        applied = [await self._start(context, jenkins, url, job) for url, job in jobs]
+        return Applied("; ".join(one.text for one in applied), changed=any(one.changed for one in applied))
+
+    async def _jobs(self, jenkins: _Jenkins) -> list[tuple[str, Payload]]:
+        """Return what Jenkins tells of the job; of those for the head and for the merge, where no link named the job.
+
+        https://plugins.jenkins.io/github-branch-source/: a project that builds both has no `PR-12`.
+        """
+        if (job := await jenkins.look(self.job_url)) is not None:
+            return [(self.job_url, job)]
+        others = () if self.build else (f"{self.job_url}-head", f"{self.job_url}-merge")
+        return [(url, job) for url in others if (job := await jenkins.look(url)) is not None]
+
+    async def _start(self, context: EffectContext, jenkins: _Jenkins, url: str, job: Payload) -> Applied:
+        if already := self.already(job):
+            return Applied(already, changed=False)
+        if job.has("buildable") and not job.flag("buildable"):
+            raise RefusedToPerson(DISABLED.format(name=code(self.name)))
+        async with context.writes.once(f"POST {url}", context.github.now):
+            await jenkins.start(url)
+        return Applied(f"{self.name}: Jenkins builds it again")
+
+    def already(self, job: Payload) -> str:
+        """Say, of what Jenkins tells of the job, why it need not be started; empty where it must be."""
+        if job.flag("inQueue"):
+            return f"{self.name} waits in Jenkins' queue already"
+        if not job.has("lastBuild"):
+            return ""
+        last = job.at("lastBuild")
+        asked = datetime.fromisoformat(self.asked_at).timestamp() * 1000  # Jenkins counts milliseconds
+        is_newer = last.integer("timestamp") >= asked
+        # An older build without a status on this head is of another head: a build of this one would have posted it.
+        if last.flag("building") and (self.build or is_newer):
+            return f"{self.name} is being built already: build {last.integer('number')}"
+        if last.integer("number") > self.build and is_newer:
+            return f"{self.name} was built again already: build {last.integer('number')}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Jenkins:
+    """Requests to one server. Redirects are never followed: they would carry the credentials elsewhere."""
+
+    http: aiohttp.ClientSession
+    server: str
+    headers: Mapping[str, str]
+    name: str
+
+    def __repr__(self) -> str:
+        return f"_Jenkins({self.server})"
+
+    async def look(self, job_url: str) -> Payload | None:
+        """Return what Jenkins tells of a job, None where it knows none (404)."""
+        async with self._request("GET", f"{job_url}/api/json{LOOK}") as response:
+            if response.status == 404:
+                return None
+            self._check(response.status)
+            return Payload(await _json(response, self.name), "Jenkins job")
+
+    async def start(self, job_url: str) -> None:
+        crumb, cookies = await self._crumb()
+        # A job without parameters refuses buildWithParameters (400), one with parameters refuses build.
+        for how in ("buildWithParameters", "build"):
+            async with self._request("POST", f"{job_url}/{how}", crumb, cookies) as response:
+                if response.status == 400 and how == "buildWithParameters":
+                    continue
+                if response.status >= 500:
+                    raise UnclearWrite(ANSWERED.format(status=response.status, name=self.name))
+                self._check(response.status)
+                return
+
+    async def _crumb(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the header that proves this is no forged request, and the session it belongs to; 404: not wanted."""
+        async with self._request("GET", f"{self.server}/crumbIssuer/api/json") as response:
+            if response.status == 404:
+                return {}, {}
+            self._check(response.status)
+            crumb = Payload(await _json(response, self.name), "Jenkins crumb")
+            cookies = {key: morsel.value for key, morsel in response.cookies.items()}
+            return {crumb.string("crumbRequestField"): crumb.string("crumb")}, cookies
+
+    def _check(self, status: int) -> None:
+        if status >= 500:
+            raise TryAgain(ANSWERED.format(status=status, name=self.name))
+        if status == 404:
+            raise RefusedToPerson(GONE.format(name=self.name))
+        if status in (401, 403):
+            raise UserError(REFUSED.format(name=self.name, status=status))
+        if status not in (200, 201):
+            raise UserError(ODD.format(name=self.name, status=status))
+
+    @asynccontextmanager
+    async def _request(
+        self, method: str, url: str, extra: Mapping[str, str] | None = None, cookies: Mapping[str, str] | None = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        problem, sent = None, False
+        try:
+            async with self.http.request(
+                method,
+                URL(url, encoded=True),
+                headers={**self.headers, **(extra or {})},
+                cookies=cookies,
+                allow_redirects=False,
+                timeout=TIMEOUT,
+            ) as response:
+                yield response
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            problem, sent = type(error).__name__, not isinstance(error, aiohttp.ClientConnectorError)
+        # Out of the `except`: aiohttp's errors hold the request's headers, and with them the token.
+        if problem is not None:
+            kind = UnclearWrite if sent and method == "POST" else TryAgain
+            raise kind(NO_ANSWER.format(name=self.name, problem=problem))
+
+
+async def _json(response: aiohttp.ClientResponse, name: str) -> Any:
+    body = await read_body(response, LARGEST)
+    with contextlib.suppress(ValueError, RecursionError):
+        if len(body) <= LARGEST and isinstance(data := json.loads(body), dict):
+            return data
+    raise UserError(NOT_JSON.format(name=name))

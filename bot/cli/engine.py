@@ -1,0 +1,36 @@
+"""The engine as commands use it: to read beside a server, or to do the work where no server runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bot.app.serve import end, open_bot, start_logging
+from bot.config import load_config
+from bot.config.environment import DatabaseSettings, Settings
+from bot.engine.service import Engine
+
+
+def reading_engine() -> Engine:
+    """Return an engine that reads the database of DATABASE_URL. Raises DatabaseError where there is none."""
+    settings = DatabaseSettings.from_environment()
+    start_logging(settings)
+    engine = Engine(settings.database_url.get_secret_value())
+    engine.database.must_exist()
+    return engine
+
+
+@asynccontextmanager
+async def working_engine(config_path: Path) -> AsyncIterator[Engine]:
+    """Give an engine that works in this process while the block runs, and let its jobs end after it."""
+    config, settings = load_config(config_path), Settings.from_environment()
+    start_logging(settings)
+    async with open_bot(config, settings) as bot:
+        await bot.engine.recover()
+        worker = asyncio.create_task(bot.engine.run(), name="engine")
+        try:
+            yield bot.engine
+        finally:
+            await end(bot.engine, worker)

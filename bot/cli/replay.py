@@ -1,0 +1,127 @@
+"""`nightjar replay --failed`: do again, in bulk, what has failed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bot.cli.engine import reading_engine, working_engine
+from bot.cli.support import Matching, is_free
+from bot.core.terminal import printable, table
+from bot.engine.bulk import failed_since
+from bot.engine.journal import FAILED, DeliveryRecord
+from bot.engine.service import Engine
+
+NOTHING = "nothing has failed in that time"
+HEADERS = ("DELIVERY", "EVENT", "ABOUT", "WHY IT FAILED")
+WOULD = "{count} to replay; leave out --dry-run to do so"
+PROGRESS = "{queued} of {count} put to the queue, {ended} done"
+SUMMARY = "{count} replayed: {done} done, {failed} failed again, {waiting} not done yet"
+TIME_SPAN = Matching(r"[1-9][0-9]{0,4}[smhd]", "a time such as 45m, 2h or 3d")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be replayed: failures of the last `since` seconds, perhaps of one repository, so many a minute."""
+
+    since: float
+    repository: str
+    per_minute: float
+    patience: float
+
+    async def failed(self, engine: Engine) -> list[DeliveryRecord]:
+        """Return the deliveries, the oldest first."""
+        return await failed_since(engine.journal, time.time() - self.since, self.repository)
+
+    async def replay(self, engine: Engine, records: Sequence[DeliveryRecord]) -> list[DeliveryRecord]:
+        """Replay them, and return how they stand in the end."""
+        return await engine.replay_all(
+            [record.guid for record in records],
+            interval=60 / self.per_minute,
+            patience=self.patience,
+            progress=_show,
+        )
+
+
+def replay_failed(wanted: Wanted, config_path: Path, *, dry_run: bool, as_json: bool) -> int:
+    """Carry out the command; return its exit status. Raises what keeps it from beginning."""
+    if dry_run:
+        records = asyncio.run(_listed(wanted))
+        _print_selection(records, as_json=as_json)
+        return 0
+    records = asyncio.run(_replayed(wanted, config_path))
+    states = Counter(_state(record) for record in records)
+    if as_json:
+        counts = {name: states[name] for name in ("done", "failed", "waiting")}
+        click.echo(json.dumps({"count": len(records), **counts, "deliveries": list(map(_as_json, records))}, indent=2))
+    elif records:
+        for record in records:
+            if _state(record) != "done":
+                click.echo(printable(f"{record.guid}: {_state(record)}: {record.reason}"))
+        click.echo(SUMMARY.format(count=len(records), **{n: states[n] for n in ("done", "failed", "waiting")}))
+    else:
+        click.echo(NOTHING)
+    return 0 if states["done"] == len(records) else 1
+
+
+async def _listed(wanted: Wanted) -> list[DeliveryRecord]:
+    async with reading_engine() as engine:
+        return await wanted.failed(engine)
+
+
+async def _replayed(wanted: Wanted, config_path: Path) -> list[DeliveryRecord]:
+    """Let a server do the work if there is one, else this process."""
+    async with reading_engine() as engine:
+        records = await wanted.failed(engine)
+        if not records or not is_free(engine.database):
+            return await wanted.replay(engine, records) if records else []
+    async with working_engine(config_path) as engine:
+        return await wanted.replay(engine, records)
+
+
+def _show(queued: int, ended: int, count: int) -> None:
+    click.echo(PROGRESS.format(queued=queued, ended=ended, count=count), err=True)
+
+
+def _print_selection(records: Sequence[DeliveryRecord], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"count": len(records), "deliveries": list(map(_as_json, records))}, indent=2))
+    elif records:
+        click.echo(table(HEADERS, [(r.guid, _event(r), _about(r), r.reason) for r in records]))
+        click.echo(WOULD.format(count=len(records)), err=True)
+    else:
+        click.echo(NOTHING)
+
+
+def _state(record: DeliveryRecord) -> str:
+    if not record.settled:
+        return "waiting"
+    return "failed" if record.state == FAILED else "done"
+
+
+def _event(record: DeliveryRecord) -> str:
+    return f"{record.event}.{record.action}" if record.action else record.event
+
+
+def _about(record: DeliveryRecord) -> str:
+    return f"{record.repository}#{record.number}" if record.number else record.repository
+
+
+def _as_json(record: DeliveryRecord) -> dict[str, Any]:
+    return {
+        "guid": record.guid,
+        "event": record.event,
+        "action": record.action,
+        "repository": record.repository,
+        "number": record.number,
+        "state": _state(record),
+        "reason": record.reason,
+    }

@@ -1,0 +1,244 @@
+"""`nightjar results ingest`, `rebuild` and `runs`: what operators do with results by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bot.app.serve import Bot, open_bot, start_logging
+from bot.cli.support import AS_WRITTEN, config_option, is_free, json_option, stopping_at_faults
+from bot.cli.upload import SHA
+from bot.config import Config, load_config
+from bot.config.environment import DatabaseSettings, Settings
+from bot.core.errors import TryAgain, UserError
+from bot.core.patterns import Pattern
+from bot.core.terminal import printable, table
+from bot.engine.database import Database
+from bot.github.client import GitHub
+from bot.results.state import Run, RunState
+from bot.results.store.store import ResultsStore
+from handlers.hardware.admin import GOOD, ByHand, Found, Outcome, in_bucket, in_folder
+
+PATIENCE = 60.0
+"""Seconds that are waited for check runs unless told otherwise."""
+NO_RUNS = "no runs"
+NOT_AN_S3_URL = "{url} is no place in S3; write it as s3://BUCKET/PREFIX"
+UNKNOWN_REPOSITORY = "app.yaml has no results for {repository}"
+NO_REPOSITORIES = "app.yaml has no repository with results"
+NOTHING_THERE = "there is no run in {place}: no manifest.json was found"
+PUBLISHED = "the check runs are written"
+WITH_A_SERVER = "the check runs are written when a server runs on this database"
+STILL_GOING_ON = "not all check runs are written after {seconds:g} s; it goes on where a server runs"
+GONE = "stored, and not in the bucket any more; it stays stored"
+HEADERS = ("RECEIVED", "REPOSITORY", "LAB", "TARGET", "COMMIT", "RUN", "SUITE", "STATE", "REASON")
+
+_S3_URL = Pattern(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?", dot_is_any=True)
+
+Take = Callable[[Found], Awaitable[Outcome]]
+
+timeout_option = click.option(
+    "--timeout", type=click.FloatRange(0), default=PATIENCE, show_default=True, help="Seconds to wait for check runs."
+)
+
+
+@click.command(
+    epilog=f"""{AS_WRITTEN}
+    Examples:
+      nightjar results ingest uploads/
+      nightjar results ingest s3://device-results/results/octocat/compiler/example-lab/
+    """,
+)
+@click.argument("places", metavar="PATH_OR_S3_URL...", nargs=-1, required=True)
+@timeout_option
+@config_option
+@json_option
+def ingest(places: tuple[str, ...], timeout: float, config_path: Path, as_json: bool) -> None:
+    """Take in runs by hand: those of a folder that is laid out as the bucket is, or of a key prefix in S3.
+
+    Everything is looked at as the server does it, but for the lab's quota; a run that was refused is looked at again.
+    Works beside a running server, which writes the check runs. The exit status is 1 if a run was not stored.
+    """
+    with stopping_at_faults():
+        outcomes = asyncio.run(_ingested(places, timeout, config_path, as_json))
+    _end(outcomes, as_json)
+
+
+async def _ingested(places: Sequence[str], patience: float, config_path: Path, quiet: bool) -> list[Outcome]:
+    async with _by_hand(config_path, patience) as (bot, by_hand, outcomes):
+        for place in places:
+            told = [outcome async for outcome in _each(_found(place, bot), by_hand.ingest, quiet)]
+            if not told:
+                raise UserError(NOTHING_THERE.format(place=place))
+            outcomes += told
+    return outcomes
+
+
+@click.command(
+    epilog=f"""{AS_WRITTEN}
+    Examples:
+      nightjar results rebuild
+      nightjar results rebuild --repository octocat/compiler --json
+    """,
+)
+@click.option("--repository", help="Only this one: OWNER/NAME. Left out: all that have results.")
+@timeout_option
+@config_option
+@json_option
+def rebuild(repository: str | None, timeout: float, config_path: Path, as_json: bool) -> None:
+    """Read every run in the bucket once more, into an empty database or one that has them.
+
+    What was found out of commits stands, and what was refused stays refused; what is not in the bucket any more stays
+    stored. The exit status is 1 if a run could not be read.
+    """
+    with stopping_at_faults():
+        outcomes = asyncio.run(_rebuilt(repository, timeout, config_path, as_json))
+    _end([one for one in outcomes if one.state != RunState.REFUSED], as_json, shown=outcomes)
+
+
+async def _rebuilt(only: str | None, patience: float, config_path: Path, quiet: bool) -> list[Outcome]:
+    async with _by_hand(config_path, patience) as (bot, by_hand, outcomes):
+        for name in _repositories(bot.config, only):
+            results = bot.config.repositories[name].results
+            assert results is not None
+            source = bot.results.watch.source_for(results.bucket)
+            found = in_bucket(source, f"{results.prefix}{name}/", bot.config)
+            told = [outcome async for outcome in _each(found, by_hand.rebuild, quiet)]
+            for key in await by_hand.missing(name, {one.key for one in told if one.key is not None}):
+                click.echo(printable(f"{key.folder}: {GONE}"), err=True)
+            outcomes += told
+    return outcomes
+
+
+@click.command(
+    epilog=f"""{AS_WRITTEN}
+    Examples:
+      nightjar results runs
+      nightjar results runs --lab example-lab --state refused --json
+    """,
+)
+@click.option("--repository", help="Only of this one: OWNER/NAME.")
+@click.option("--lab", help="Only of this lab.")
+@click.option("--target", help="Only of this target.")
+@click.option("--sha", type=SHA, help="Only of this commit.")
+@click.option("--state", type=click.Choice([state.value for state in RunState]), help="Only in this state.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many, at most.")
+@json_option
+def runs(limit: int, as_json: bool, state: str | None, **only: str | None) -> None:
+    """List runs and what became of them, the newest first.
+
+    Works beside a running server; only DATABASE_URL is needed.
+    """
+    with stopping_at_faults():
+        listed = _listed(RunState(state) if state else None, limit, only)
+    if as_json:
+        click.echo(json.dumps([_as_json(run) for run in listed], indent=2))
+    else:
+        click.echo(table(HEADERS, [_row(run) for run in listed]) if listed else NO_RUNS)
+
+
+def _listed(state: RunState | None, limit: int, only: Mapping[str, str | None]) -> list[Run]:
+    settings = DatabaseSettings.from_environment()
+    start_logging(settings)
+    url = settings.database_url.get_secret_value()
+    Database(url).must_exist()
+    store = ResultsStore(url)
+    store.open()
+    try:
+        return store.runs(
+            only["repository"], lab=only["lab"], target=only["target"], sha=only["sha"], state=state, limit=limit
+        )
+    finally:
+        store.close()
+
+
+@asynccontextmanager
+async def _by_hand(config_path: Path, patience: float) -> AsyncIterator[tuple[Bot, ByHand, list[Outcome]]]:
+    """Open what takes runs, and in the end have the check runs of those written that were put into the list."""
+    config, settings = load_config(config_path), Settings.from_environment()
+    start_logging(settings)
+    async with open_bot(config, settings) as bot:
+
+        async def reading(repository: str) -> GitHub:
+            return await bot.github.reader(repository)
+
+        by_hand = ByHand(config, bot.results, reading, bot.engine.journal)
+        outcomes: list[Outcome] = []
+        yield bot, by_hand, outcomes
+        await _publish(bot, by_hand, outcomes, patience)
+
+
+def _found(place: str, bot: Bot) -> AsyncIterator[Found]:
+    if not place.startswith("s3:"):
+        return in_folder(Path(place), bot.config)
+    matched = _S3_URL.fullmatch(place)
+    if matched is None:
+        raise UserError(NOT_AN_S3_URL.format(url=place))
+    return in_bucket(bot.results.watch.source_for(matched[1]), matched[2] or "", bot.config)
+
+
+async def _each(found: AsyncIterator[Found], take: Take, quiet: bool) -> AsyncIterator[Outcome]:
+    """Take runs one after the other, and tell of each as soon as it is over."""
+    try:
+        async for one in found:
+            outcome = await take(one)
+            click.echo(_line(outcome), err=quiet)
+            yield outcome
+    except TryAgain as error:
+        raise UserError(str(error)) from None
+
+
+async def _publish(bot: Bot, by_hand: ByHand, outcomes: Sequence[Outcome], patience: float) -> None:
+    """Have the check runs written by a server, and wait for it where one may be running."""
+    stored = [one.key for one in outcomes if one.key is not None and one.state in GOOD]
+    if not stored:
+        return
+    await by_hand.announce(stored)
+    if is_free(bot.engine.database):
+        click.echo(WITH_A_SERVER, err=True)
+        return
+    done = await by_hand.published(stored, patience)
+    click.echo(PUBLISHED if done else STILL_GOING_ON.format(seconds=patience), err=True)
+
+
+def _repositories(config: Config, only: str | None) -> list[str]:
+    names = [name for name, repository in config.repositories.items() if repository.results is not None]
+    wanted = [name for name in names if only is None or name.lower() == only.lower()]
+    if not wanted:
+        raise UserError(UNKNOWN_REPOSITORY.format(repository=only) if only else NO_REPOSITORIES)
+    return wanted
+
+
+def _end(outcomes: Sequence[Outcome], as_json: bool, shown: Sequence[Outcome] | None = None) -> None:
+    """Print the totals, or everything as JSON, and exit: with 1 unless all of `outcomes` are good."""
+    shown = outcomes if shown is None else shown
+    if as_json:
+        told = [{**asdict(one), "key": asdict(one.key) if one.key else None} for one in shown]
+        click.echo(json.dumps(told, indent=2))
+    else:
+        counts = Counter(one.state for one in shown)
+        click.echo(", ".join(f"{count:,} {state}" for state, count in counts.items()) or NO_RUNS)
+    raise SystemExit(0 if all(one.good for one in outcomes) else 1)
+
+
+def _line(outcome: Outcome) -> str:
+    return printable(f"{outcome.place}: {outcome.state}" + (f": {outcome.reason}" if outcome.reason else ""))
+
+
+def _row(run: Run) -> tuple[str, ...]:
+    moment = datetime.fromtimestamp(run.received_at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    key, suite = run.key, run.claims.suite if run.claims else ""
+    return (moment, key.repository, key.lab, key.target, key.sha[:10], key.run_id, suite, run.state.value, run.reason)
+
+
+def _as_json(run: Run) -> dict[str, Any]:
+    moment = datetime.fromtimestamp(run.received_at, UTC).isoformat().replace("+00:00", "Z")
+    return {**asdict(run), "received_at": moment}

@@ -1,0 +1,115 @@
+"""What the commands have in common: options, and how they end when they cannot begin."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bot.core.errors import SettingsError, StartError, UserError
+from bot.core.patterns import Pattern
+from bot.core.redaction import AWS_SECRETS, Redactor
+from bot.core.terminal import printable
+
+if TYPE_CHECKING:
+    from bot.engine.database import Database
+
+AS_WRITTEN = "\b"
+"""Begins a paragraph of a help text that click must not wrap."""
+
+DATABASE_AWAY = "the database does not answer ({kind})"
+
+SECRET_VARIABLES = (
+    "GITHUB_WEBHOOK_SECRET",
+    "JENKINS_TOKEN",
+    "NIGHTJAR_TOKEN",
+    "DISCORD_WEBHOOK_URL",
+    "SLACK_WEBHOOK_URL",
+    *AWS_SECRETS,
+)
+
+
+class Matching(click.ParamType[str]):
+    """A text of a certain form; `words` say of which."""
+
+    name = "text"
+
+    def __init__(self, pattern: str, words: str) -> None:
+        self._pattern = Pattern(pattern)
+        self._words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text, or fail as click does."""
+        if not self._pattern.fullmatch(str(value)):
+            self.fail(f"{value!r} must be {self._words}", param, ctx)
+        return str(value)
+
+
+REPOSITORY = Matching(r"[A-Za-z0-9_-]{1,100}/[A-Za-z0-9._-]{1,100}", "OWNER/NAME, as in octocat/compiler")
+
+config_option = click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path),
+    default=Path("app.yaml"),
+    show_default=True,
+    help="The file that maintainers edit.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+@contextmanager
+def stopping_at_faults() -> Iterator[None]:
+    """Print what keeps a command from being done, a line for each fault, and exit with status 1."""
+    lines: list[str] = []
+    try:
+        yield
+    except Exception as error:
+        lines = _lines(error)
+        if not lines:
+            raise
+    if not lines:
+        return
+    redactor = Redactor(value for name in SECRET_VARIABLES for value in os.environ.get(name, "").split())
+    for line in lines:
+        click.echo(printable(redactor.text(line)), err=True)
+    raise SystemExit(1)
+
+
+def _lines(error: Exception) -> list[str]:
+    """Return what is told of an error, nothing if it is a fault of our own."""
+    if isinstance(error, SettingsError):
+        return list(error.problems)
+    if isinstance(error, (StartError, UserError)):
+        return [" ".join(str(error).split())]
+    # Imported here, for whoever checks a file needs neither configuration nor database.
+    from procrastinate.exceptions import ConnectorException
+
+    from bot.config import ConfigError
+    from bot.engine.database import DatabaseError
+
+    if isinstance(error, ConfigError):
+        return [str(fault) for fault in error.faults]
+    if isinstance(error, DatabaseError):
+        return [" ".join(str(error).split())]
+    if isinstance(error, ConnectorException):
+        # Its kind alone: a database may quote what was stored.
+        return [DATABASE_AWAY.format(kind=type(error.__cause__ or error).__name__)]
+    return []
+
+
+def is_free(database: Database) -> bool:
+    """Say whether no server works on a database that is a file; a PostgreSQL database is never free."""
+    from bot.engine.database import DatabaseError
+
+    if not database.embedded:
+        return False
+    try:
+        with database.sole():
+            return True
+    except DatabaseError:
+        return False

@@ -1,0 +1,1 @@
+"""Commands: their grammar, their declaration, the dialogue, the help."""

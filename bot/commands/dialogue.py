@@ -1,0 +1,297 @@
+"""From what a person wrote to what is done about it: commands, permission, plans, and the one answer.
+
+This is a handler like the others, except that features lend it their commands: a declaration and a function for each.
+However many commands a comment has, it gets one 👀, then one 👍, or one 😕 and one answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+import structlog
+
+from bot.ci.providers import Found, find_runs
+from bot.ci.rerun_actions import one_for_each_run
+from bot.commands import texts
+from bot.commands.budget import Kind, Question, Response, Tally, decide_response
+from bot.commands.effects import CountCommands, person_key, pull_key
+from bot.commands.grammar import BadCommand, Command, CommandSpec, Registry, new_commands, parse
+from bot.core.aside import aside
+from bot.core.errors import TryAgain, UserError
+from bot.core.events import Person, PullRequest, Remark, remark_of
+from bot.core.payload import Payload
+from bot.effects.conclude import Conclude, Item
+from bot.effects.reactions import CONFUSED, EYES, React
+from bot.engine.retry import PASSING
+from bot.github.pull_heads import head_of
+from bot.github.ranks import Rank
+from bot.plan.effect import Effect
+from bot.plan.failure_text import refusal, told
+from bot.plan.handler import NOTHING, Context, Handler, Plan, Router
+
+if TYPE_CHECKING:
+    from bot.github.permissions import Permissions
+
+NAME = "commands"
+WRITERS = frozenset({"write", "maintain", "admin"})
+PERSON_OVER = (
+    "Nothing in this comment was done. You have written {limit} commands here within an hour, which is the limit. "
+    "Ask again later."
+)
+PULL_OVER = (
+    "Nothing in this comment was done. This pull request has had {limit} commands within an hour, which is the limit. "
+    "Ask again later; people with the write role can ask now."
+)
+CALLED_OFF = "A later line of this comment calls it off."
+BEHIND = "GitHub's API does not know yet of the head that its webhook told of"
+WANTS = frozenset(
+    {
+        ("issue_comment", "created"),
+        ("issue_comment", "edited"),
+        ("pull_request_review", "submitted"),
+        ("pull_request_review", "edited"),
+        ("pull_request_review_comment", "created"),
+        ("pull_request_review_comment", "edited"),
+        ("pull_request", "opened"),
+        ("pull_request", "edited"),
+    }
+)
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a command is given: who asked what where, and the pull request as GitHub has it at this moment."""
+
+    context: Context
+    pull: PullRequest
+    known_head: str | None
+    """The head by our own record; where it differs from `pull.head_sha`, the head moved after the asking."""
+    by: Person
+    remark: Remark
+    registry: Registry
+    _found: list[Found] = field(default_factory=list)
+
+    async def runs(self) -> Found:
+        """Return what ran on the head: looked up once, however many commands of a comment are about it."""
+        if not self._found:
+            asked_at = self.remark.written_at or self.pull.updated_at
+            self._found.append(await find_runs(self.context, self.pull, asked_at))
+        return self._found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command comes to: effects, what to say (Markdown; empty where 👍 says it all), and whether it is done.
+
+    `calls_off`: the targets of effects that are not to be where an earlier line of the same comment asked for them.
+    """
+
+    effects: tuple[Effect, ...] = ()
+    say: str = ""
+    done: bool = True
+    calls_off: frozenset[str] = frozenset()
+
+
+CommandFunction = Callable[[Asked, Command], Awaitable[Answer]]
+
+
+class Dialogue:
+    """The handler that answers commands."""
+
+    def __init__(self, commands: Sequence[tuple[CommandSpec, CommandFunction]], permissions: Permissions) -> None:
+        self.registry = Registry(spec for spec, _ in commands)
+        self._run: Mapping[str, CommandFunction] = {spec.name: function for spec, function in commands}
+        self._permissions = permissions
+
+    @property
+    def router(self) -> Router:
+        """The dialogue as one more module with a handler."""
+        router = Router()
+        router.add(Handler(name=NAME, wants=WANTS, plan=self.plan, on_failure=self.plan_failure))
+        return router
+
+    async def plan(self, context: Context) -> Plan:
+        """Work out every command of a comment, review or body; an edit runs only what was not there before."""
+        remark = remark_of(context.delivery)
+        if remark is None or (asked := await self._asked(context, remark)) is None:
+            return NOTHING
+        url_vars = {"repo": context.repository.full_name, "number": str(remark.number)}
+        pull = PullRequest.of(Payload(await context.github.getitem("/repos/{+repo}/pulls/{number}", url_vars=url_vars)))
+        head = await head_of(context.records, context.repository.id, remark.number)
+        if head is not None and head.sha != pull.head_sha and head.updated_at > pull.updated_at:
+            raise TryAgain(BEHIND)
+        may, role = await self._may(context, remark.sender, pull)
+        if not any(may.values()):
+            # Slips are not held up to somebody who may run nothing.
+            asked = [item for item in asked if isinstance(item, Command)]
+        if not asked:
+            return Plan(why="nothing that could be run, from somebody who may run nothing")
+        question = _question(context, remark, asked, may, pull, writer=role in WRITERS)
+        rank = Rank.WRITER if question.writer else Rank.STRANGER if question.refused else Rank.EVENT
+        response = await self._response(context, remark, question)
+        if response in (Response.REACT, Response.NOTHING, Response.PERSON_OVER, Response.PULL_OVER):
+            return _brief_plan(context, remark, asked, question, response, rank)
+        ask = Asked(
+            context=context,
+            pull=pull,
+            known_head=head.sha if head else None,
+            by=remark.sender,
+            remark=remark,
+            registry=self.registry,
+        )
+        plan = _plan_of(remark, [(item, await self._answer(ask, item, may)) for item in asked])
+        eyes, *others = plan.effects
+        return replace(plan, effects=(eyes, _count(remark, question, response), *others), rank=rank)
+
+    async def _response(self, context: Context, remark: Remark, question: Question) -> Response:
+        """Say what the budgets of the person and of the pull request allow."""
+        repository = context.repository.id
+        person = await context.records.get(person_key(repository, remark.sender.id))
+        on_pull = await context.records.get(pull_key(repository, remark.number))
+        return decide_response(question, Tally.read(person), Tally.read(on_pull), context.app_config.commands)
+
+    async def plan_failure(self, context: Context, told: str) -> Plan:
+        """Answer a comment whose commands could not be worked out at all."""
+        remark = remark_of(context.delivery)
+        if remark is None or (asked := await self._asked(context, remark)) is None:
+            return NOTHING
+        if not any(isinstance(item, Command) for item in asked):
+            # Perhaps somebody who may run nothing, whom slips are not held up to.
+            return Plan(why="no command among the lines that could not be worked out")
+        items = tuple(Item(texts.shown(command), told, done=False) for command in asked)
+        return Plan(closing=Conclude.of(remark, items), why="the commands could not be worked out")
+
+    async def _asked(self, context: Context, remark: Remark) -> Sequence[Command | BadCommand] | None:
+        """Return the commands to answer; None where there are none, or nobody whom we answer wrote them."""
+        # What another bot wrote may be edited by a person, who then speaks; what we wrote quotes commands.
+        if remark.sender.is_bot or context.me.user_id in (remark.sender.id, remark.author.id):
+            return None
+        mentions, old = context.app_config.mentions, remark.old_text
+        if remark.created:
+            read = partial(parse, remark.text, registry=self.registry, mentions=mentions)
+        elif old is not None:
+            read = partial(new_commands, old, remark.text, registry=self.registry, mentions=mentions)
+        else:
+            return None
+        return await aside(read, old, remark.text) or None
+
+    async def _may(self, context: Context, by: Person, pull: PullRequest) -> tuple[dict[str, bool], str]:
+        """Say of each command that is switched on whether this person may run it, and what their role is."""
+        enabled, is_author = self.registry.enabled(context.config.features), by.id == pull.author.id
+        role = await self._permissions.role(context.github, context.repository.full_name, by)
+        may = {
+            spec.name: spec.allows(role=role, is_author=is_author, override=context.config.allowed(spec.feature))
+            for spec in enabled
+        }
+        return may, role
+
+    async def _answer(self, ask: Asked, command: Command | BadCommand, may: Mapping[str, bool]) -> Answer:
+        if isinstance(command, BadCommand):
+            return Answer(say=texts.bad_command(command, help_url(ask.context)), done=False)
+        spec = command.spec
+        if spec.name not in may:
+            return Answer(say=texts.switched_off(spec, ask.context.repository.full_name), done=False)
+        if not may[spec.name]:
+            return Answer(say=texts.not_allowed(spec, ask.context.config.allowed(spec.feature)), done=False)
+        if spec.own_words and not ask.remark.created and ask.by.id != ask.remark.author.id:
+            return Answer(say=texts.not_own_words(command, ask.remark.author.login), done=False)
+        try:
+            return await self._run[spec.name](ask, command)
+        except UserError as error:
+            return Answer(say=str(error), done=False)
+        except PASSING:
+            raise
+        except Exception as error:
+            if refusal(error) is None:
+                log.exception("command failed", command=spec.name)
+            return Answer(say=told(error, ask.context.delivery.guid), done=False)
+
+
+def _question(
+    context: Context,
+    remark: Remark,
+    asked: Sequence[Command | BadCommand],
+    may: Mapping[str, bool],
+    pull: PullRequest,
+    *,
+    writer: bool,
+) -> Question:
+    """Put what the budgets need of a comment together; a command that is switched off is refused to nobody."""
+    commands = [item for item in asked if isinstance(item, Command)]
+    refused = bool(commands) and not any(may.get(item.spec.name, any(may.values())) for item in commands)
+    written = datetime.fromisoformat(remark.written_at or pull.updated_at).timestamp()
+    return Question(context.intent, written, len(asked), remark.sender.id, refused=refused, writer=writer)
+
+
+def _count(remark: Remark, question: Question, response: Response) -> CountCommands:
+    refused = response in (Response.REFUSE, Response.REACT)
+    outcome = Kind.REFUSED if refused else Kind.RUN if response is Response.RUN else Kind.OVER
+    told = response is Response.REFUSE
+    return CountCommands(remark.number, question.person_id, question.at, question.commands, outcome, told)
+
+
+def _brief_plan(
+    context: Context,
+    remark: Remark,
+    asked: Sequence[Command | BadCommand],
+    question: Question,
+    response: Response,
+    rank: Rank,
+) -> Plan:
+    """Plan what a comment gets of which nothing is carried out: a reaction, one answer, or nothing."""
+    count = _count(remark, question, response)
+    if response is Response.NOTHING:
+        return Plan(why="nothing more in this hour")
+    if response is Response.REACT:
+        why = "they have been told on this pull request who may"
+        return Plan((count, React.to(remark, CONFUSED)), why=why, rank=rank)
+    limits = context.app_config.commands
+    person = response is Response.PERSON_OVER
+    said = PERSON_OVER.format(limit=limits.per_person) if person else PULL_OVER.format(limit=limits.per_pull_request)
+    item = Item(texts.shown(asked[0]), said, done=False)
+    return Plan((count,), why="over the limit of an hour", closing=Conclude.of(remark, [item]), rank=rank)
+
+
+def _plan_of(remark: Remark, answers: Sequence[tuple[Command | BadCommand, Answer]]) -> Plan:
+    """Put what a remark's commands came to into one plan: the eyes, their effects, and one conclusion."""
+    answers = _last_words(answers)
+    planned = [effect for _, answer in answers for effect in answer.effects]
+    effects, moved = one_for_each_run([React.to(remark, EYES), *planned])
+    items = [
+        Item(
+            texts.shown(command),
+            answer.say,
+            done=answer.done,
+            targets=tuple(moved.get(effect.target, effect.target) for effect in answer.effects),
+        )
+        for command, answer in answers
+    ]
+    # Two commands may be about one thing, as `run slow tests` and `skip slow tests`: the later has the last word.
+    once = {effect.target: effect for effect in effects}
+    why = f"{len(items)} command(s) by {remark.sender.login}"
+    return Plan(tuple(once.values()), why=why, closing=Conclude.of(remark, items))
+
+
+def _last_words(
+    answers: Sequence[tuple[Command | BadCommand, Answer]],
+) -> list[tuple[Command | BadCommand, Answer]]:
+    """Leave out what a later line of the same comment calls off, and say so."""
+    found: list[tuple[Command | BadCommand, Answer]] = []
+    off: frozenset[str] = frozenset()
+    for command, answer in reversed(answers):
+        left = tuple(effect for effect in answer.effects if effect.target not in off)
+        said = answer if left == answer.effects else Answer(left, CALLED_OFF)
+        found.append((command, said))
+        off |= answer.calls_off
+    return found[::-1]
+
+
+def help_url(context: Context) -> str | None:
+    """Return where the commands are listed for people: `bot.web.help`, at the address that app.yaml gives us."""
+    return f"{context.app_config.public_url}/help" if context.app_config.public_url else None

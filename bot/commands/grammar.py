@@ -1,0 +1,338 @@
+"""The grammar of commands: from the text of a comment to commands, or to errors that teach. Pure.
+
+    @ci run slow tests
+    @ci rerun
+    @ci rerun cpu/pr-head "Linux / build (3.11)"
+
+- A command has a line of its own that begins with a name of the bot as a whole word, alone or with `,` or `:`. It may
+  be a list item, a heading or bold; what is not speech (`bot.github.markdown.visible_lines`) is not a command.
+- Upper and lower case, the width of spaces, `please` and `thanks` at either end, emoji and a full stop at the end do
+  not matter. A line of nothing else (`@ci thanks!`) is no command. A question mark matters: `@ci rerun?` is not one.
+- Anything else that is not a command exactly is a `BadCommand`: no other command is ever guessed in its place.
+- Names that hold spaces stand in quotes or in back-ticks; both also tell a check named `all` from the word.
+- Commands are returned, and meant to be run, in their order. One that is written twice runs once, in the place of the
+  last: of `run slow tests` and `skip slow tests` the later one has the last word.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from bot.commands.spec import Arguments, CommandSpec, Registry, folded, likeness
+from bot.core.patterns import SPACE, Pattern, escape
+from bot.github.markdown import HOLE, Line, lines_alone, visible_lines
+
+__all__ = ["Arguments", "BadCommand", "Command", "CommandSpec", "Registry", "new_commands", "parse"]
+
+NOTHING_ASKED = "This calls me and asks for nothing."
+UNKNOWN = "I don't know this command."
+TAKES_NOTHING = "This command takes nothing after it."
+CHOICES_ONLY = "This command does not take what follows it."
+STANDS_ALONE = "That word stands alone after the command: no names and no other words beside it."
+A_SLIP = "I am not sure whether this is a name or a slip of the keyboard. A name can be put in quotes."
+NOT_A_NAME = "What follows holds a link, a picture, or code inside a word; I cannot take that for a name."
+BAD_NAME = "A name has between 1 and 255 characters, a letter or digit among them. One with spaces stands in quotes."
+MANY_NAMES = "One command takes up to 20 names."
+QUOTE_OPEN = "A quotation mark is opened and not closed."
+ONE_A_LINE = "Each command needs a line of its own: this line calls me twice."
+TOO_MANY = "One comment may ask for up to 20 things. This line and all after it were left alone."
+
+MOST_COMMANDS = 20
+MOST_NAMES = 20
+LONGEST_NAME = 255
+MOST_SHOWN = 200
+"""Characters that are kept of a line that is no command, to show which one is meant."""
+
+_SHORTEST_SLIP = 4
+_SLIP = 0.8
+
+_INVISIBLE = "\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+"""Characters without a shape of their own, which keyboards and copying leave behind."""
+_INVISIBLE_ANYWHERE = Pattern(f"[{_INVISIBLE}]+")
+_BEFORE_MENTION = Pattern(f"^[{SPACE}{_INVISIBLE}]*")
+_AFTER_MENTION = Pattern(f"[,:;.!?{_INVISIBLE}]*(?:[{SPACE}]|$)")
+_AFTER_WORD = ",:;.!"
+_LINE_END = Pattern(r"\r\n|\r|\n")
+_UNWRITABLE = Pattern(r"[\x00-\x1f\x7f-\x9f\x{fffd}]")
+_POLITE = frozenset({"please", "pls", "plz", "kindly", "thanks", "thank", "you", "thx", "ty", "cheers"})
+_EMOJI = Pattern(r":[a-z0-9_+-]+:", ignore_case=True)
+_WORD = Pattern(
+    rf"""[{SPACE}]*(?:(?:"(?P<straight>[^"{HOLE}]*)"|“(?P<curly>[^”{HOLE}]*)”|'(?P<single>[^'{HOLE}]*)'|(?P<hole>{HOLE}))"""
+    rf"[{_AFTER_WORD}]*(?:[{SPACE}]|$)|(?P<bare>[^{SPACE}]+))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that somebody wrote, with `choice` (`failed`), with `names`, or with neither.
+
+    `mention` is the name that the bot was called by and `line`, counted from 1, where; two commands that differ in
+    nothing else are the same.
+    """
+
+    spec: CommandSpec
+    choice: str = ""
+    names: tuple[str, ...] = ()
+    mention: str = field(default="", compare=False)
+    line: int = field(default=0, compare=False)
+
+    @property
+    def text(self) -> str:
+        """The command in its one canonical form, without the mention. Its names are text from outside."""
+        return " ".join(part for part in (self.spec.name, self.choice, *map(_in_quotes, self.names)) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class BadCommand:
+    """A line that calls the bot and is no command.
+
+    `text` is what was written after the mention, from outside and cut to MOST_SHOWN; `reason` is one of this module's
+    sentences; `nearest` is a command that was perhaps meant.
+    """
+
+    text: str
+    reason: str
+    nearest: str | None = None
+    mention: str = field(default="", compare=False)
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    text: str
+    quoted: bool = False
+
+    @property
+    def key(self) -> str:
+        """The word as commands are compared; nothing in quotes is part of a command."""
+        return "" if self.quoted else folded(_INVISIBLE_ANYWHERE.sub("", self.text))
+
+
+class _Fault(Exception):
+    """A line is no command: one of the reasons above, and the command that was perhaps meant.
+
+    `unknown` is what stands there instead of a command: to find the nearest takes long, and not everybody wants it.
+    """
+
+    def __init__(self, reason: str, nearest: str | None = None, *, unknown: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.nearest = nearest
+        self.unknown = unknown
+
+
+def parse(text: str, *, registry: Registry, mentions: Sequence[str]) -> list[Command | BadCommand]:
+    """Return the commands of a comment, review or body, in order, each once."""
+    return _each_once(_all(text, registry, mentions))
+
+
+def new_commands(
+    old_text: str, new_text: str, *, registry: Registry, mentions: Sequence[str]
+) -> list[Command | BadCommand]:
+    """Return the commands that an edit wrote. What stood anywhere in the old text is not new, hidden or not.
+
+    An edit can uncover an old command: by closing a fence, by taking a `<!--` away, by deleting one of the first
+    MOST_COMMANDS. So a command is new only if its line was typed more often than before, and if more lines than before
+    would ask for it if nothing hid them.
+    """
+    found = list(_all(new_text, registry, mentions))
+    if not found:
+        return []
+    typed = _typed_lines(new_text)
+    lines = Counter(map(_core, typed)) - Counter(map(_core, _typed_lines(old_text)))
+    asked = _anywhere(new_text, registry, mentions)
+    more = asked - _anywhere(old_text, registry, mentions)
+    added = []
+    for command in found:
+        core = _core(typed[command.line - 1])
+        # What no line asks for alone, its line must tell: words that no command has, marks inside of the command.
+        if lines[core] > 0 and (not isinstance(command, Command) or not asked[command] or more[command] > 0):
+            lines[core] -= 1
+            if isinstance(command, Command):
+                more[command] -= 1
+            added.append(command)
+    return _each_once(added)
+
+
+def _anywhere(text: str, registry: Registry, mentions: Sequence[str]) -> Counter[Command]:
+    """Count what each line would ask for from each mention on if nothing around it hid it; without any limit."""
+    starts = Pattern("|".join(map(escape, mentions)), ignore_case=True)
+    pieces: Counter[str] = Counter()
+    for line in _typed_lines(text):
+        found = [match.start() for match in starts.finditer(line)]
+        pieces.update(line[start:end] for start, end in pairwise([*found, len(line)]))
+    asked: dict[str, Command] = {}
+    readings = list({reading for piece in pieces for reading in _readings(piece)})
+    for alone in lines_alone(readings):
+        called = _called(alone.text, mentions)
+        with suppress(_Fault):
+            if called and (command := _asked(alone, *called, registry, mentions)):
+                asked[readings[alone.number]] = command
+    counted: Counter[Command] = Counter()
+    for piece, times in pieces.items():
+        for command in {asked[reading] for reading in _readings(piece) if reading in asked}:
+            counted[command] += times
+    return counted
+
+
+def _readings(piece: str) -> set[str]:
+    """Return a piece whole, and up to each mark that may end what began before it: a cell, a link, code, HTML."""
+    ends = [piece.find(mark) for mark in ("|", "]", "<", "-->")]
+    ends.append(piece.find("`") if piece.count("`") % 2 else -1)
+    return {piece, *(piece[:end] for end in ends if end > 0)}
+
+
+def _typed_lines(text: str) -> list[str]:
+    return _LINE_END.split(text)
+
+
+def _core(line: str) -> str:
+    """Return a line as it was typed, without its case, its spacing, and the marks around it that may hide it."""
+    folded_line = " ".join(line.casefold().split())
+    at = [place for place, character in enumerate(folded_line) if character.isalnum()]
+    return folded_line[at[0] : at[-1] + 1] if at else ""
+
+
+def _each_once(commands: Iterable[Command | BadCommand]) -> list[Command | BadCommand]:
+    return list(dict.fromkeys(reversed(list(commands))))[::-1]
+
+
+def _all(text: str, registry: Registry, mentions: Sequence[str]) -> Iterator[Command | BadCommand]:
+    # Most comments do not call us: reading them as Markdown would be for nothing.
+    lowered = text.lower()
+    if not any(mention.lower() in lowered for mention in mentions):
+        return
+    found = 0
+    for line in visible_lines(text):
+        called = _called(line.text, mentions)
+        command = _command(line, *called, registry, mentions) if called else None
+        if not command:
+            continue
+        found += 1
+        if found > MOST_COMMANDS:
+            yield BadCommand(_shown(called[1] if called else "", line), TOO_MANY, None, command.mention, line.number)
+            return
+        yield command
+
+
+def _called(text: str, mentions: Sequence[str]) -> tuple[str, str] | None:
+    """Split a line into the mention that it begins with and the rest; None where it does not call the bot."""
+    start = _BEFORE_MENTION.sub("", text)
+    for mention in mentions:
+        name, rest = start[: len(mention)], start[len(mention) :]
+        if name.lower() == mention.lower() and (end := _AFTER_MENTION.match(rest)):
+            return mention, rest[end.end() :].strip()
+    return None
+
+
+def _command(
+    line: Line, mention: str, rest: str, registry: Registry, mentions: Sequence[str]
+) -> Command | BadCommand | None:
+    try:
+        return _asked(line, mention, rest, registry, mentions)
+    except _Fault as fault:
+        nearest = registry.nearest(fault.unknown) if fault.unknown else fault.nearest
+        return BadCommand(_shown(rest, line), fault.reason, nearest, mention, line.number)
+
+
+def _asked(line: Line, mention: str, rest: str, registry: Registry, mentions: Sequence[str]) -> Command | None:
+    """Return the command of a line, None for mere courtesy. Raises `_Fault` where it is no command."""
+    words = _without_courtesy(list(_words(rest, line.holes)))
+    if rest and not words:
+        return None
+    spec, choice, names = _understood(words, registry, {folded(name) for name in mentions})
+    return Command(spec, choice, names, mention, line.number)
+
+
+def _words(rest: str, holes: Sequence[str | None]) -> Iterator[_Word]:
+    remaining = iter(holes)
+    for match in _WORD.finditer(rest):
+        if (bare := match["bare"]) is None:
+            quoted = next(remaining) if match["hole"] else next(filter(None, match.groups()[:3]), "")
+            if quoted is None:
+                raise _Fault(NOT_A_NAME)
+            yield _Word(quoted.strip(), quoted=True)
+        elif HOLE in bare:
+            raise _Fault(NOT_A_NAME)
+        elif bare[0] in "\"'“":
+            raise _Fault(QUOTE_OPEN)
+        elif word := bare if _EMOJI.fullmatch(bare) else bare.rstrip(_AFTER_WORD):
+            yield _Word(word)
+
+
+def _without_courtesy(words: list[_Word]) -> list[_Word]:
+    start, end = 0, len(words)
+    while start < end and _is_courtesy(words[start]):
+        start += 1
+    while start < end and _is_courtesy(words[end - 1]):
+        end -= 1
+    return words[start:end]
+
+
+def _is_courtesy(word: _Word) -> bool:
+    return not word.quoted and (
+        word.key in _POLITE or bool(_EMOJI.fullmatch(word.text)) or not _names_something(word.text)
+    )
+
+
+def _names_something(text: str) -> bool:
+    return any(character.isalnum() or character == "*" for character in text)
+
+
+def _understood(
+    words: Sequence[_Word], registry: Registry, ourselves: Collection[str]
+) -> tuple[CommandSpec, str, tuple[str, ...]]:
+    if not words:
+        raise _Fault(NOTHING_ASKED)
+    if any(word.key in ourselves for word in words):
+        raise _Fault(ONE_A_LINE)
+    match = registry.match([word.key for word in words])
+    if match is None:
+        raise _Fault(UNKNOWN, unknown=" ".join(word.text for word in words))
+    spec, following = match.spec, words[match.words :]
+    if not following:
+        return spec, "", ()
+    if spec.arguments is None:
+        raise _Fault(TAKES_NOTHING, spec.name)
+    choices = [word.key for word in following if word.key in spec.arguments.choices]
+    if choices and len(following) > 1:
+        raise _Fault(STANDS_ALONE, f"{spec.name} {choices[0]}")
+    return (spec, choices[0], ()) if choices else (spec, "", _names(following, spec, spec.arguments))
+
+
+def _names(words: Sequence[_Word], spec: CommandSpec, arguments: Arguments) -> tuple[str, ...]:
+    if not arguments.names:
+        raise _Fault(CHOICES_ONLY, spec.name)
+    if len(words) > MOST_NAMES:
+        raise _Fault(MANY_NAMES)
+    for word in words:
+        if len(word.text) > LONGEST_NAME or _UNWRITABLE.search(word.text) or not _names_something(word.text):
+            raise _Fault(BAD_NAME)
+        if choice := _slip(word, arguments):
+            raise _Fault(A_SLIP, f"{spec.name} {choice}")
+    return tuple(dict.fromkeys(word.text for word in words))
+
+
+def _slip(word: _Word, arguments: Arguments) -> str | None:
+    if len(word.key) < _SHORTEST_SLIP:
+        return None
+    likely = (choice for choice in arguments.choices if len(choice) >= _SHORTEST_SLIP)
+    return next((choice for choice in likely if likeness(word.key, choice) >= _SLIP), None)
+
+
+def _in_quotes(name: str) -> str:
+    return f'"{name}"' if '"' not in name else f"“{name}”"
+
+
+def _shown(rest: str, line: Line) -> str:
+    holes = iter(line.holes)
+    filled = "".join(_refilled(next(holes)) if character == HOLE else character for character in rest)
+    return filled[:MOST_SHOWN]
+
+
+def _refilled(hole: str | None) -> str:
+    return "[…]" if hole is None else f"`{hole}`"

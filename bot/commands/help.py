@@ -1,0 +1,26 @@
+"""`@ci help`: the commands that are on in this repository, and who may run each."""
+
+from __future__ import annotations
+
+from bot.commands.dialogue import Answer, Asked, CommandFunction
+from bot.commands.grammar import Command, CommandSpec
+from bot.commands.texts import help_text
+
+HELP = CommandSpec(
+    name="help",
+    summary="List the commands that are on here, and who may run each.",
+    example="help",
+    feature="help",
+    synonyms=("commands", "usage"),
+    own_words=False,
+)
+
+
+async def show_help(asked: Asked, command: Command) -> Answer:
+    """Answer with the table that the parser, the docs and the permission check are made from too."""
+    config = asked.context.config
+    text = help_text(asked.registry, config.features, asked.context.app_config.mentions, config.allowed)
+    return Answer(say=text)
+
+
+COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = ((HELP, show_help),)

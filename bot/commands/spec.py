@@ -1,0 +1,163 @@
+"""How a command is declared: one declaration feeds the parser, `@ci help`, the docs and the permission check."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rapidfuzz import fuzz
+
+from bot.core.patterns import normalized
+
+if TYPE_CHECKING:
+    from bot.config.types import Role
+
+AUTHOR_OR_TRIAGE: tuple[Role, ...] = ("author", "triage")
+_RANKS = ("triage", "write", "maintain", "admin")
+"""From less to more; each may do what those before it may."""
+
+_LIKE_ENOUGH = 0.7
+_COMPARED = 60
+"""Characters of a text that are compared; its cost grows with their square."""
+_MORE_FOLLOWS = 0.9
+"""What a likeness with the first words alone counts, against one with the whole text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What may follow a command: nothing, one of `choices`, or, where `names` says what they are, names."""
+
+    choices: tuple[str, ...] = ()
+    names: str = ""
+
+    @property
+    def usage(self) -> str:
+        """Write them as help does, as in `[failed | all | NAME…]`."""
+        return f"[{' | '.join([*self.choices, *([self.names] if self.names else [])])}]"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSpec:
+    """The declaration of a command.
+
+    `synonyms` are other spellings of the name, with the same arguments; `phrases` are whole lines that mean the
+    command without arguments. `feature` is the key of app.yaml that switches it on, `allowed` who may run it where
+    app.yaml does not say otherwise; with `fixed` it cannot. `summary` is one sentence; `example` is what follows the
+    mention.
+    """
+
+    name: str
+    summary: str
+    example: str
+    feature: str
+    allowed: tuple[Role, ...] = AUTHOR_OR_TRIAGE
+    synonyms: tuple[str, ...] = ()
+    phrases: tuple[str, ...] = ()
+    arguments: Arguments | None = None
+    fixed: bool = False
+    own_words: bool = True
+    """Whether it counts only in the person's own comment. An edit of somebody else's may only uncover what they wrote.
+    False is for what changes nothing for others.
+    """
+
+    def who(self, override: Sequence[Role] | None = None) -> Sequence[Role]:
+        """Return who may run this; `override` is what app.yaml allows for its feature."""
+        return self.allowed if override is None or self.fixed else override
+
+    @property
+    def usage(self) -> str:
+        """Write the command with its arguments, as in `rerun [failed | all]`."""
+        return f"{self.name} {self.arguments.usage}" if self.arguments else self.name
+
+    def allows(self, *, role: str, is_author: bool, override: Sequence[Role] | None = None) -> bool:
+        """Tell whether a person may run this; `role` is theirs in the repository, `override` what app.yaml allows."""
+        allowed = self.who(override)
+        if is_author and "author" in allowed:
+            return True
+        least = min((_RANKS.index(name) for name in allowed if name in _RANKS), default=len(_RANKS))
+        return role in _RANKS and _RANKS.index(role) >= least
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A command found at the start of some words; `whole`: by a phrase, which takes no arguments."""
+
+    spec: CommandSpec
+    words: int
+    whole: bool
+
+
+class Registry:
+    """All commands there are. Raises ValueError when two could not be told apart."""
+
+    def __init__(self, specs: Iterable[CommandSpec]) -> None:
+        self._specs: dict[str, CommandSpec] = {}
+        self._spelled: dict[tuple[str, ...], CommandSpec] = {}
+        self._phrases: dict[tuple[str, ...], CommandSpec] = {}
+        for spec in specs:
+            self._specs[spec.name] = spec
+            for spelling in (spec.name, *spec.synonyms):
+                self._add(self._spelled, spelling, spec)
+            for phrase in spec.phrases:
+                self._add(self._phrases, phrase, spec)
+        self._longest = max((len(key) for key in self._spelled), default=0)
+
+    def _add(self, table: dict[tuple[str, ...], CommandSpec], spelling: str, spec: CommandSpec) -> None:
+        key = tuple(folded(spelling).split())
+        taken = self._spelled.get(key) or self._phrases.get(key)
+        if taken or not key:
+            raise ValueError(
+                f"{spelling!r} of {spec.name!r} is {f'a spelling of {taken.name!r}' if taken else 'empty'}"
+            )
+        table[key] = spec
+
+    def __iter__(self) -> Iterator[CommandSpec]:
+        return iter(self._specs.values())
+
+    def __getitem__(self, name: str) -> CommandSpec:
+        return self._specs[name]
+
+    def enabled(self, features: Collection[str]) -> list[CommandSpec]:
+        """Return the commands whose feature is switched on."""
+        return [spec for spec in self if spec.feature in features]
+
+    def match(self, words: Sequence[str]) -> Match | None:
+        """Find the command that folded words begin with: a phrase that is all of them, else the longest spelling."""
+        if phrase := self._phrases.get(tuple(words)):
+            return Match(phrase, len(words), whole=True)
+        for length in range(min(len(words), self._longest), 0, -1):
+            if spec := self._spelled.get(tuple(words[:length])):
+                return Match(spec, length, whole=False)
+        return None
+
+    def nearest(self, text: str) -> str | None:
+        """Return the command, as people should write it, that is most like the text; None where none is like it."""
+        words = folded(text[:_COMPARED]).split()
+        scored = [(likeness(" ".join(words), spelled), meant) for spelled, meant in self._spellings()]
+        for key, spec in self._spelled.items():
+            start = likeness(" ".join(words[: len(key)]), " ".join(key))
+            scored.append((_MORE_FOLLOWS * start, spec.name))
+        score, meant = max(scored, key=lambda pair: pair[0], default=(0.0, ""))
+        return meant if score >= _LIKE_ENOUGH else None
+
+    def _spellings(self) -> Iterator[tuple[str, str]]:
+        """Yield everything that may be a whole line, and what is to be written for it."""
+        for key, spec in (self._spelled | self._phrases).items():
+            yield " ".join(key), spec.name
+            for choice in spec.arguments.choices if spec.arguments and key in self._spelled else ():
+                yield f"{' '.join(key)} {choice}", f"{spec.name} {choice}"
+
+
+def folded(text: str) -> str:
+    """Return text as commands compare it: upper and lower case, wide and narrow letters are the same."""
+    return normalized("NFKC", text).casefold()
+
+
+def likeness(left: str, right: str) -> float:
+    """Say from 0 to 1 how like two texts are, spaces and hyphens apart."""
+    return fuzz.ratio(_squeezed(left), _squeezed(right)) / 100
+
+
+def _squeezed(text: str) -> str:
+    return text.replace(" ", "").replace("-", "").replace("_", "")

@@ -1,0 +1,242 @@
+"""Secrets and places, which come from the environment; everything else is in app.yaml.
+
+No error, repr or log of this module repeats a value: whoever reads it learns the variable's name and what to do.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Self
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+
+from bot.config.private_key import pem_of, rsa_key
+from bot.core.errors import SettingsError
+from bot.core.urls import encrypted_url, http_url
+
+SHORTEST_WEBHOOK_SECRET = 16
+"""Characters; shorter ones can be found by trying."""
+LARGEST_KEY_FILE = 64 * 1024
+"""Bytes; an RSA key of 16384 bits takes 13 KiB."""
+
+NOT_SET = "is not set; it is needed: {description}"
+MALFORMED = "is malformed; it must be: {description}"
+NO_KEY = "is not set, and GITHUB_PRIVATE_KEY_FILE is not either; set one of them to the App's private key"
+TWO_KEYS = "and GITHUB_PRIVATE_KEY_FILE are both set; remove one of them"
+NOT_A_KEY = (
+    "is not an RSA private key in PEM form; it must be the whole .pem file that GitHub gave, "
+    "from -----BEGIN to END-----, without a passphrase"
+)
+UNREADABLE_KEY = "names a file that cannot be read: {reason}"
+SHORT_SECRET = (
+    f"has a secret of fewer than {SHORTEST_WEBHOOK_SECRET} characters; each of them, separated by white space, "
+    f"must have at least {SHORTEST_WEBHOOK_SECRET}"
+)
+NOT_A_DATABASE = (
+    "must be sqlite:///PATH or postgresql://…, as in sqlite:///nightjar.db or postgresql://db.example.org/nightjar"
+)
+NOT_IN_MEMORY = "must name a file: what is only in memory is lost when the server ends"
+ONE_OF_TWO = "and JENKINS_USER belong together; set both or neither"
+
+
+def _pem(text: str) -> str:
+    pem = pem_of(text)
+    if rsa_key(pem) is None:
+        raise ValueError(NOT_A_KEY)
+    return pem
+
+
+def _key_in_file(path: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            raw = file.read(LARGEST_KEY_FILE)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "no such path"
+        raise ValueError(UNREADABLE_KEY.format(reason=reason.lower())) from None
+    return _pem(raw.decode("ascii", "replace"))
+
+
+def _webhook_secrets(text: object) -> object:
+    secrets = tuple(text.split()) if isinstance(text, str) else text
+    if isinstance(secrets, tuple) and any(len(str(_open(secret))) < SHORTEST_WEBHOOK_SECRET for secret in secrets):
+        raise ValueError(SHORT_SECRET)
+    return secrets
+
+
+def _database_url(url: SecretStr) -> SecretStr:
+    text = url.get_secret_value()
+    scheme, _, rest = text.partition("://")
+    if scheme == "sqlite":
+        path = rest.removeprefix("/")
+        if path in ("", ":memory:"):
+            raise ValueError(NOT_IN_MEMORY)
+        if not rest.startswith("/") or "?" in path:
+            raise ValueError(NOT_A_DATABASE)
+        return url
+    try:
+        conninfo_to_dict(text)
+    except (psycopg.ProgrammingError, ValueError):
+        scheme = ""
+    if scheme not in ("postgresql", "postgres"):
+        raise ValueError(NOT_A_DATABASE)
+    return url
+
+
+def _encrypted(url: SecretStr | None) -> SecretStr | None:
+    if url is not None:
+        encrypted_url(url.get_secret_value())
+    return url
+
+
+def _open(secret: object) -> object:
+    return secret.get_secret_value() if isinstance(secret, SecretStr) else secret
+
+
+class Environment(BaseModel):
+    """Settings that are read from environment variables, each the alias of a field; blank is the same as not set."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, hide_input_in_errors=True)
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Self:
+        """Read the variables of this class.
+
+        Raises `SettingsError` with one line for each that is missing or malformed.
+        """
+        names = [field.alias for field in cls.model_fields.values() if field.alias]
+        given = {name: environ[name].strip() for name in names if environ.get(name, "").strip()}
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            problems = [
+                _problem(cls, str(detail["loc"][0]), detail["type"], detail["msg"]) for detail in error.errors()
+            ]
+        raise SettingsError(problems)  # out here, so that no traceback can show what pydantic was given
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return every secret among the values, for the redactor of logs."""
+        found: list[str] = []
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            found += [one.get_secret_value() for one in _each(value) if isinstance(one, SecretStr)]
+        return tuple(found)
+
+
+def _each(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _problem(model: type[BaseModel], name: str, kind: str, text: str) -> str:
+    name, description = next(
+        (f.alias or "", f.description) for n, f in model.model_fields.items() if name in (n, f.alias)
+    )
+    if kind == "value_error":
+        return f"{name} {text.removeprefix('Value error, ')}"
+    return f"{name} {(NOT_SET if kind == 'missing' else MALFORMED).format(description=description)}"
+
+
+class DatabaseSettings(Environment):
+    """What commands need that only look at the database."""
+
+    database_url: Annotated[SecretStr, AfterValidator(_database_url)] = Field(
+        default=SecretStr("sqlite:///nightjar.db"),
+        alias="DATABASE_URL",
+        description="where deliveries are kept: `sqlite:///PATH`, or `postgresql://…` when one machine is not enough",
+    )
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return every secret among the values; of the database's address, its password."""
+        url = self.database_url.get_secret_value()
+        found = tuple(secret for secret in super().secrets() if secret != url)
+        password = None if url.startswith("sqlite:") else conninfo_to_dict(url).get("password")
+        return (*found, str(password)) if password else found
+
+
+class Settings(DatabaseSettings):
+    """What the server and the worker need."""
+
+    app_id: Annotated[str, StringConstraints(pattern=r"^(?:[1-9][0-9]{0,17}|Iv[0-9A-Za-z.]{8,40})$")] = Field(
+        alias="GITHUB_APP_ID",
+        description="the App's ID, a number (or its client ID), from the App's page on GitHub",
+    )
+    key_from_file: Annotated[SecretStr | None, BeforeValidator(_key_in_file)] = Field(
+        default=None,
+        alias="GITHUB_PRIVATE_KEY_FILE",
+        description="a file that holds the App's private key, instead of `GITHUB_PRIVATE_KEY`; one of them is needed",
+    )
+    private_key: SecretStr = Field(
+        default=SecretStr(""),
+        alias="GITHUB_PRIVATE_KEY",
+        validate_default=True,
+        description="the App's private key, the text of the .pem file; its line ends may be written as `\\n`",
+    )
+    webhook_secrets: Annotated[tuple[SecretStr, ...], BeforeValidator(_webhook_secrets)] = Field(
+        alias="GITHUB_WEBHOOK_SECRET",
+        min_length=1,
+        description=(
+            f"the App's webhook secret, at least {SHORTEST_WEBHOOK_SECRET} characters; "
+            "more than one, separated by white space, while rotating"
+        ),
+    )
+    api_url: Annotated[str, AfterValidator(http_url)] = Field(
+        default="https://api.github.com",
+        alias="GITHUB_API_URL",
+        description="GitHub's REST API; GitHub Enterprise Server: `https://HOST/api/v3`",
+    )
+    jenkins_user: str | None = Field(
+        default=None,
+        alias="JENKINS_USER",
+        description="who starts jobs on the Jenkins servers that app.yaml names",
+    )
+    jenkins_token: SecretStr | None = Field(
+        default=None,
+        alias="JENKINS_TOKEN",
+        validate_default=True,
+        description="that user's API token",
+    )
+
+    discord_webhook_url: Annotated[SecretStr | None, AfterValidator(_encrypted)] = Field(
+        default=None,
+        alias="DISCORD_WEBHOOK_URL",
+        description="the webhook of the Discord channel that `to: [discord]` in app.yaml means; it is a secret",
+    )
+    slack_webhook_url: Annotated[SecretStr | None, AfterValidator(_encrypted)] = Field(
+        default=None,
+        alias="SLACK_WEBHOOK_URL",
+        description="the webhook of the Slack channel that `to: [slack]` in app.yaml means; it is a secret",
+    )
+
+    @field_validator("private_key", mode="before")
+    @classmethod
+    def _one_key(cls, value: object, info: ValidationInfo) -> object:
+        text = _open(value)
+        if "key_from_file" not in info.data:
+            return value  # the file's own fault is reported already
+        from_file = info.data["key_from_file"]
+        if text and from_file:
+            raise ValueError(TWO_KEYS)
+        if not text and not from_file:
+            raise ValueError(NO_KEY)
+        return from_file or _pem(str(text))
+
+    @field_validator("jenkins_token")
+    @classmethod
+    def _both_or_neither(cls, token: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        if (token is None) != (info.data["jenkins_user"] is None):
+            raise ValueError(ONE_OF_TWO)
+        return token

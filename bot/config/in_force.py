@@ -1,0 +1,152 @@
+"""A repository's own settings, `.github/nightjar.yaml` on its default branch: what is kept of them, and what holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Self
+
+import structlog
+
+from bot.config.faults import ConfigError, Fault
+from bot.config.repository_file import MOST_BYTES, parse_repository_file
+from bot.config.shared import PATH, overlaid
+from bot.config.source import TOO_LARGE
+from bot.core.aside import aside
+from bot.core.errors import PayloadError
+from bot.core.payload import Payload
+from bot.github.contents import FILE, Found
+
+if TYPE_CHECKING:
+    from bot.config import Config, RepositoryConfig
+    from bot.config.keys import Keys
+    from bot.engine.records import Records
+
+REMEMBERED = 200
+"""Files that are kept parsed."""
+
+NOT_A_FILE = "is not a file but a {kind}; put a file there"
+KINDS = {"dir": "folder", "symlink": "symbolic link that leads nowhere", "submodule": "submodule"}
+
+CORRUPT = "the record of a repository's own settings cannot be read: app.yaml alone holds"
+OUTDATED = "a repository's own settings were good once and are not to this version: app.yaml alone holds"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Good:
+    """A file without faults: the name of its content, the commit that it was read at, and its text.
+
+    All are empty for no file at all, which is good too.
+    """
+
+    sha: str = ""
+    commit: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFile:
+    """What is kept of a repository's file: `good` is in force, `seen` names what is on the default branch.
+
+    They differ where that has `faults` (how many). It was pushed with `commit` onto `before`, at `pushed_at` by
+    GitHub's clock, in whole seconds since 1970.
+    """
+
+    seen: str = ""
+    commit: str = ""
+    before: str = ""
+    pushed_at: int = 0
+    faults: int = 0
+    good: Good = field(default_factory=Good)
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any] | None) -> Self:
+        """Read it back out of its record; None: no file was ever seen. Raises `PayloadError`."""
+        if record is None:
+            return cls()
+        stored = Payload(record, "repository-file record")
+        good = stored.at("good")
+        return cls(
+            seen=stored.string("seen"),
+            commit=stored.string("commit"),
+            before=stored.string("before"),
+            pushed_at=stored.integer("pushed_at"),
+            faults=stored.integer("faults"),
+            good=Good(good.string("sha"), good.string("commit"), good.string("text")),
+        )
+
+    def is_newer_than(self, pushed_at: int, commit: str) -> bool:
+        """Say whether this came of a later push. Webhooks come in any order, and GitHub's times are whole seconds."""
+        return self.pushed_at > pushed_at or (self.pushed_at == pushed_at and self.before == commit)
+
+
+def repository_file_key(repository: str) -> str:
+    """Return the key of the record of a repository, `owner/name`."""
+    return f"repository-file:{repository.lower()}"
+
+
+async def kept_of(records: Records, repository: str) -> KeptFile:
+    """Return what is kept of a repository's file; nothing, where its record cannot be read."""
+    try:
+        return KeptFile.read(await records.get(repository_file_key(repository)))
+    except (PayloadError, ValueError):
+        log.exception(CORRUPT, repository=repository)
+        return KeptFile()
+
+
+async def file_faults(config: Config, records: Records) -> dict[str, int]:
+    """Return how many faults there are in the file on the default branch of each repository whose file is read."""
+    read = [name for name, keys in config.repositories.items() if keys.repository_file]
+    return {name: (await kept_of(records, name)).faults for name in read}
+
+
+async def config_in_force(config: Config, records: Records, repository: str) -> RepositoryConfig | None:
+    """Return what holds for `owner/name`: its own good file over app.yaml; None: it is not in app.yaml.
+
+    It costs one record.
+    """
+    given = config.repository(repository)
+    if given is None or not given.repository_file:
+        return given
+    return await with_file(given, (await kept_of(records, repository)).good.text)
+
+
+async def with_file(given: RepositoryConfig, text: str) -> RepositoryConfig:
+    """Return what holds where a repository's own file says this over what app.yaml says; without faults it must be."""
+    if not text:
+        return given
+    said = await aside(partial(_parsed, text), text)
+    return overlaid(given, said) if said is not None else given
+
+
+def name_of(found: Found | None) -> str:
+    """Return how a file's content is called, empty where there is none."""
+    return found.sha if found is not None else ""
+
+
+async def read_found(found: Found | None, given: RepositoryConfig) -> tuple[str, Sequence[Fault]]:
+    """Return the text of a file without faults, else why it has none; `given` is what app.yaml says."""
+    if found is None:
+        return "", ()
+    if found.kind != FILE:
+        return "", (Fault(PATH, 1, 1, "", NOT_A_FILE.format(kind=KINDS.get(found.kind, found.kind))),)
+    if found.size > MOST_BYTES:
+        return "", (Fault(PATH, 1, 1, "", TOO_LARGE.format(most=MOST_BYTES // 1024)),)
+    parse = partial(parse_repository_file, found.raw, PATH, given)
+    try:
+        await aside(parse, found.raw.decode(errors="replace"))
+    except ConfigError as error:
+        return "", error.faults
+    return found.raw.decode(), ()
+
+
+@lru_cache(REMEMBERED)
+def _parsed(text: str) -> Keys | None:
+    try:
+        return parse_repository_file(text.encode())
+    except ConfigError as error:
+        log.warning(OUTDATED, faults=list(map(str, error.faults[:10])))
+        return None

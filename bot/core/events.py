@@ -1,0 +1,298 @@
+"""The few event shapes that handlers see, and the keys under which deliveries are told apart and put in order.
+
+A shape is read out of the payload when a handler asks for it, not before: a payload that lacks a field fails the
+handlers that need the field, and no other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from bot.core.errors import PayloadError
+from bot.core.payload import Json, Payload
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One webhook as it arrived: `guid` from X-GitHub-Delivery, `event` from X-GitHub-Event, the parsed body."""
+
+    guid: str
+    event: str
+    payload: Payload
+    received_at: float
+
+    @property
+    def action(self) -> str:
+        """What happened to the event's subject; empty for events that have no actions."""
+        return self.payload.text("action")
+
+    @property
+    def repository(self) -> str:
+        """`owner/name`, empty for events that concern no repository."""
+        return self.payload.text("repository", "full_name")
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository as payloads name it; `installation_id` is None in a payload of a repository's own hook."""
+
+    id: int
+    full_name: str
+    installation_id: int | None
+
+    @classmethod
+    def of(cls, payload: Payload) -> Self:
+        """Read the repository that a payload is about."""
+        installed = payload.has("installation", "id")
+        return cls(
+            id=payload.integer("repository", "id"),
+            full_name=payload.string("repository", "full_name"),
+            installation_id=payload.integer("installation", "id") if installed else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who did something. People are compared by `id`: logins change hands."""
+
+    id: int
+    login: str
+    is_bot: bool
+
+    @classmethod
+    def of(cls, user: Payload) -> Self:
+        """Read a user object; a deleted account ("ghost") is null and raises `PayloadError`."""
+        return cls(id=user.integer("id"), login=user.string("login"), is_bot=user.text("type") == "Bot")
+
+
+GHOST = Person(id=10137, login="ghost", is_bot=False)
+"""Who GitHub shows where an account was deleted (https://github.com/ghost)."""
+
+
+def person_or_ghost(parent: Payload, key: str = "user") -> Person:
+    """Read a user that may have been deleted since."""
+    return Person.of(parent.at(key)) if parent.has(key) else GHOST
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequest:
+    """What a payload, or `GET /repos/{owner}/{repo}/pulls/{number}`, says of a pull request."""
+
+    number: int
+    head_sha: str
+    base_ref: str
+    author: Person
+    title: str
+    body: str
+    draft: bool
+    is_open: bool
+    updated_at: str
+    head_ref: str = ""
+    """The branch it comes from, where that is a branch of this repository; empty for a fork's."""
+    repository_id: int = 0
+    head_repository_id: int = 0
+    """The repository it comes from, a fork or the same; 0 where that was deleted."""
+    head_branch: str = ""
+    """The branch it comes from, in whichever repository."""
+
+    @classmethod
+    def of(cls, pull: Payload) -> Self:
+        """Read a pull request object."""
+        both = pull.has("head", "repo", "id") and pull.has("base", "repo", "id")
+        ours = both and pull.integer("head", "repo", "id") == pull.integer("base", "repo", "id")
+        return cls(
+            number=pull.integer("number"),
+            head_sha=pull.string("head", "sha"),
+            base_ref=pull.string("base", "ref"),
+            author=person_or_ghost(pull),
+            title=pull.text("title"),
+            body=pull.text("body"),
+            draft=pull.flag("draft"),
+            is_open=pull.string("state") == "open",
+            updated_at=pull.text("updated_at"),
+            head_ref=pull.text("head", "ref") if ours else "",
+            repository_id=pull.integer("base", "repo", "id") if pull.has("base", "repo", "id") else 0,
+            head_repository_id=pull.integer("head", "repo", "id") if pull.has("head", "repo", "id") else 0,
+            head_branch=pull.text("head", "ref"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequestEvent:
+    """`pull_request`: https://docs.github.com/en/webhooks/webhook-events-and-payloads#pull_request."""
+
+    EVENT: ClassVar[str] = "pull_request"
+
+    action: str
+    pull: PullRequest
+    sender: Person
+    old_body: str | None
+    """The body before an edit; None when this event did not change it."""
+
+    @classmethod
+    def of(cls, payload: Payload) -> Self:
+        """Read the event out of its payload."""
+        changed = payload.has("changes", "body")
+        return cls(
+            action=payload.string("action"),
+            pull=PullRequest.of(payload.at("pull_request")),
+            sender=person_or_ghost(payload, "sender"),
+            old_body=payload.text("changes", "body", "from") if changed else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A text that a person wrote on a pull request: the place where commands are found.
+
+    `kind` says which REST path it lives under; `created` is false for an edit, and then `old_text` is what stood
+    there before (None when the edit did not touch the text).
+    """
+
+    kind: str
+    id: int
+    node_id: str
+    url: str
+    number: int
+    author: Person
+    sender: Person
+    text: str
+    created: bool
+    old_text: str | None
+    written_at: str
+
+
+ISSUE_COMMENT = "issue_comment"
+REVIEW = "review"
+REVIEW_COMMENT = "review_comment"
+PULL_REQUEST_BODY = "pull_request"
+
+
+def _remark(payload: Payload, kind: str, subject: Payload, number: int, created: bool) -> Remark:
+    changed = payload.has("changes", "body")
+    return Remark(
+        kind=kind,
+        id=subject.integer("id"),
+        node_id=subject.text("node_id"),
+        url=subject.text("html_url"),
+        number=number,
+        author=person_or_ghost(subject),
+        sender=person_or_ghost(payload, "sender"),
+        text=subject.text("body"),
+        created=created,
+        old_text=payload.text("changes", "body", "from") if changed else None,
+        # A review has no time of its last edit; by then the pull request was touched at the time it tells itself.
+        written_at=subject.text("updated_at")
+        or (payload.text("pull_request", "updated_at") if not created else "")
+        or subject.text("submitted_at"),
+    )
+
+
+def remark_of(delivery: Delivery) -> Remark | None:
+    """Read what a person said on a pull request, or None where the event is no such thing."""
+    payload, action = delivery.payload, delivery.action
+    match delivery.event, action:
+        case "issue_comment", "created" | "edited":
+            if not payload.has("issue", "pull_request"):
+                return None
+            number = payload.integer("issue", "number")
+            return _remark(payload, ISSUE_COMMENT, payload.at("comment"), number, action == "created")
+        case "pull_request_review", "submitted" | "edited":
+            number = payload.integer("pull_request", "number")
+            return _remark(payload, REVIEW, payload.at("review"), number, action == "submitted")
+        case "pull_request_review_comment", "created" | "edited":
+            number = payload.integer("pull_request", "number")
+            return _remark(payload, REVIEW_COMMENT, payload.at("comment"), number, action == "created")
+        case "pull_request", "opened" | "edited":
+            pull = payload.at("pull_request")
+            return _remark(payload, PULL_REQUEST_BODY, pull, pull.integer("number"), action == "opened")
+    return None
+
+
+ASKED_OF_US = ("rerequested", "requested_action")
+"""What people ask of a check run: only the App that made it is told."""
+
+
+def check_lock(repository_id: object, name: object) -> str:
+    """Name what everything about the check runs of one name is handled in order with, on whichever commits."""
+    return f"check:{repository_id}:{name}"
+
+
+def lock_key(event: str, body: Json) -> str:
+    """Name what a delivery must be handled in order with: its pull request, branch, commit, or repository.
+
+    Called before the delivery is stored, so it never raises, whatever the body holds.
+    """
+    repository = _get(body, "repository", "id") or 0
+    number = _get(body, "pull_request", "number") or _get(body, "issue", "number")
+    if isinstance(number, int):
+        return f"pr:{repository}#{number}"
+    if event == "push":
+        return f"ref:{repository}:{_get(body, 'ref')}"
+    if event == "check_run" and _get(body, "action") in ASKED_OF_US:
+        return check_lock(repository, _get(body, "check_run", "name"))
+    sha = _get(body, "sha") if event == "status" else _get(body, event, "head_sha")
+    if isinstance(sha, str):
+        return f"sha:{repository}:{sha}"
+    if repository:
+        return f"repo:{repository}"
+    return f"inst:{_get(body, 'installation', 'id') or 0}"
+
+
+def _get(body: object, *keys: str) -> object:
+    for key in keys:
+        if not isinstance(body, dict):
+            return None
+        body = body.get(key)
+    return body
+
+
+def intent_key(delivery: Delivery) -> str:
+    """Name what happened, the same for every delivery that tells of it.
+
+    An App's hook and a repository's hook report one comment under two GUIDs; what they tell of has one name. Where
+    GitHub gives a happening no identity of its own, the GUID is the name.
+    """
+    describe = _INTENTS.get(delivery.event)
+    try:
+        parts = describe(delivery.payload) if describe else ("",)
+        action = delivery.action
+    except PayloadError:
+        parts, action = ("",), ""
+    if not all(parts):
+        return f"guid:{delivery.guid}"
+    return ":".join(str(part) for part in (delivery.event, action, *parts))
+
+
+def _remark_intent(payload: Payload, key: str) -> tuple[object, ...]:
+    """Name what was said. The text is part of an edit: a review has no time of its last edit, others whole seconds."""
+    subject = payload.at(key)
+    named = (subject.integer("id"), subject.text("updated_at") or subject.text("submitted_at"))
+    if not payload.has("changes"):
+        return named
+    edit = json.dumps([payload.raw["changes"], subject.text("body")], sort_keys=True)
+    return (*named, hashlib.sha256(edit.encode()).hexdigest()[:16])
+
+
+def _pull_request_intent(payload: Payload) -> tuple[object, ...]:
+    pull = payload.at("pull_request")
+    changed = {
+        key: payload.raw[key]
+        for key in ("changes", "label", "assignee", "requested_reviewer", "requested_team", "milestone")
+        if payload.has(key)
+    }
+    digest = hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:16]
+    return (pull.integer("id"), pull.text("updated_at"), pull.text("head", "sha"), digest)
+
+
+_INTENTS: dict[str, Callable[[Payload], tuple[object, ...]]] = {
+    "issue_comment": lambda p: _remark_intent(p, "comment"),
+    "pull_request_review_comment": lambda p: _remark_intent(p, "comment"),
+    "pull_request_review": lambda p: _remark_intent(p, "review"),
+    "pull_request": _pull_request_intent,
+    "merge_group": lambda p: (p.string("merge_group", "head_sha"),),
+}

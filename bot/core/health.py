@@ -1,0 +1,45 @@
+"""What a process knows about its own health: named checks, each of which passes or gives a reason.
+
+`GET /readyz` and the metrics show them. Whoever has something to report adds a check where
+`bot.app.serve` joins the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """One check. `find` returns None or the reason in words; it is called for every request, so it must not block.
+
+    A check that is `fatal` makes `/readyz` answer 503; any other one only warns. Fatal is what this process cannot work
+    with at all, never what concerns one repository or one lab.
+    """
+
+    name: str
+    find: Callable[[], str | None]
+    fatal: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The state of all checks at one moment: by name the reasons of those that fail."""
+
+    failures: Mapping[str, str]
+    warnings: Mapping[str, str]
+
+    @property
+    def reason(self) -> str:
+        """Return why the process is not ready, empty where it is."""
+        return "; ".join(self.failures.values())
+
+
+def health_of(checks: Sequence[HealthCheck]) -> Health:
+    """Run every check once."""
+    found = [(check, reason) for check in checks if (reason := check.find()) is not None]
+    return Health(
+        failures={check.name: reason for check, reason in found if check.fatal},
+        warnings={check.name: reason for check, reason in found if not check.fatal},
+    )

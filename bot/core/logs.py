@@ -1,0 +1,133 @@
+"""Logging: one JSON object a line on standard error, or something for the eyes where that is a terminal.
+
+Inside a job every line carries the delivery's id, which `bot.engine.attempt` binds. Lines of libraries, logged through
+the standard library, take the same road and come out the same way.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from bot.core.redaction import Redactor
+from bot.core.terminal import printable
+
+LONGEST_TEXT = 2_000
+LONGEST_TRACEBACK = 20_000
+
+_FIRST = ("time", "level", "event", "delivery")
+"""Fields that are written first, for the eyes."""
+_QUIET = {
+    # Their INFO tells of each job and each request; what matters of it the engine and the client say themselves.
+    "procrastinate": logging.WARNING,
+    "aiohttp.access": logging.CRITICAL,
+    "alembic": logging.WARNING,
+    "botocore": logging.WARNING,
+    "boto3": logging.WARNING,
+    "urllib3": logging.WARNING,
+    "asyncio": logging.WARNING,
+    "psycopg": logging.WARNING,
+}
+
+
+def configure(secrets: Iterable[str] = (), *, stream: TextIO | None = None, pretty: bool | None = None) -> None:
+    """Send everything that is logged in this process to `stream` (standard error), without any of `secrets`.
+
+    `pretty` chooses coloured lines for people instead of JSON; None asks whether the stream is a terminal.
+    """
+    target = sys.stderr if stream is None else stream
+    for_people = target.isatty() if pretty is None else pretty
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(target)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared, processors=_last_steps(Redactor(secrets), for_people)
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    for name, level in _QUIET.items():
+        logging.getLogger(name).setLevel(level)
+    _catch_the_rest()
+
+
+def _last_steps(redactor: Redactor, for_people: bool) -> list[Processor]:
+    def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        order = [key for key in _FIRST if key in event] + [key for key in event if key not in _FIRST]
+        return {redactor.text(str(key)): _shortened(str(key), redactor.value(event[key])) for key in order}
+
+    steps: list[Processor] = [
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.format_exc_info,
+        redact,
+    ]
+    if for_people:
+        return [*steps, _escape_controls, _console()]
+    return [*steps, structlog.processors.JSONRenderer()]
+
+
+def _console() -> structlog.dev.ConsoleRenderer:
+    # https://no-color.org
+    colors = not os.environ.get("NO_COLOR")
+    return structlog.dev.ConsoleRenderer(colors=colors, sort_keys=False, timestamp_key="time")
+
+
+def _shortened(key: str, value: object) -> object:
+    longest = LONGEST_TRACEBACK if key in {"exception", "stack"} else LONGEST_TEXT
+    if isinstance(value, str) and len(value) > longest:
+        # The end of a traceback says what happened, so both ends are kept.
+        half = longest // 2
+        return f"{value[:half]} … {len(value) - longest} characters left out … {value[-half:]}"
+    return value
+
+
+def _escape_controls(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Show control characters instead of obeying them, as JSON does: text from outside must not forge lines."""
+    for key, value in event.items():
+        if key not in {"exception", "stack"} and isinstance(value, str):
+            event[key] = printable(value)
+    return event
+
+
+def _catch_the_rest() -> None:
+    """Send what Python itself would print to standard error through the log, and so through the redaction."""
+    logging.captureWarnings(True)
+    # A log call with a wrong format would print its arguments, whatever they are.
+    logging.raiseExceptions = False
+    log: structlog.stdlib.BoundLogger = structlog.get_logger("bot")
+
+    def uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        log.critical("uncaught exception", exc_info=(kind, error, trace))
+
+    def uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
+        if args.exc_value is not None:
+            uncaught(args.exc_type, args.exc_value, args.exc_traceback)
+
+    def unraisable(args: sys.UnraisableHookArgs) -> None:
+        if args.exc_value is not None:
+            uncaught(args.exc_type, args.exc_value, args.exc_traceback)
+
+    sys.excepthook = uncaught
+    threading.excepthook = uncaught_in_thread
+    sys.unraisablehook = unraisable

@@ -1,0 +1,234 @@
+"""What an operator can measure, in Prometheus' terms.
+
+Every label has few values: events are the ones that handlers want, routes are templates, and what came from outside
+otherwise is "other". Gauges of the queue are read from the database when they are asked for, so that they are the
+same on every replica and right after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, PlatformCollector, ProcessCollector
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from bot.results.model import TargetKey
+
+if TYPE_CHECKING:
+    from bot.core.health import Health
+    from bot.timers.timers import TimerState
+    from handlers.branches.record import Behind
+
+Shows = Callable[[Mapping[str, str]], bool]
+"""Says of a series, by its labels, whether it may be read."""
+
+OTHER = "other"
+ALWAYS_KNOWN = frozenset({"ping", "installation", "installation_repositories"})
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
+LAG = (
+    "Commits that the last good branch lacks: of its source's first parents where it is at one of the 100 newest, else "
+    "all, with those that merges brought in."
+)
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Metrics:
+    """The measurements of one process; the `Observer` of the engine and of the GitHub client."""
+
+    def __init__(self, version: str, events: Collection[str] = ()) -> None:
+        self.registry = registry = CollectorRegistry()
+        self._events = ALWAYS_KNOWN.union(events)
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        Info("nightjar_build", "Which version runs.", registry=registry).info({"version": version})
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        timing = partial(Histogram, registry=registry, buckets=SECONDS)
+
+        self._webhooks = counter("nightjar_webhook_answers", "Answers to POST /webhook.", ["status"])
+        self._deliveries = counter("nightjar_deliveries", "Deliveries by what became of them.", ["event", "outcome"])
+        self._delivery_seconds = timing("nightjar_delivery_seconds", "Age of a delivery when it was looked at.")
+        self._waiting = gauge("nightjar_waiting_jobs", "Jobs that wait to be done.", ["task"])
+        self._oldest = gauge("nightjar_oldest_waiting_seconds", "Age of the oldest delivery that waits.")
+
+        self._plans = counter(
+            "nightjar_handler_runs", "Plans: planned, refused, retrying, failed.", ["handler", "outcome"]
+        )
+        self._plan_seconds = timing("nightjar_handler_seconds", "Time a handler took to plan.", ["handler"])
+        self._effects = counter(
+            "nightjar_effects", "Applied, unchanged, refused, retrying, failed.", ["kind", "outcome"]
+        )
+        self._effect_seconds = timing("nightjar_effect_seconds", "Time an effect took.", ["kind"])
+
+        self._requests = counter("nightjar_github_requests", "Requests to GitHub.", ["method", "route", "status"])
+        self._request_seconds = timing("nightjar_github_request_seconds", "Time GitHub took.", ["method", "route"])
+        self._quota = gauge(
+            "nightjar_github_quota_remaining", "Requests left of GitHub's quota.", ["installation", "resource"]
+        )
+
+        self._failing = gauge(
+            "nightjar_check_failing", "1 for a check that fails: those of /readyz and of nightjar doctor.", ["check"]
+        )
+        self._missing = gauge("nightjar_missed_deliveries", "Deliveries that have not reached us.")
+        self._asked = counter("nightjar_missed_deliveries_asked", "Missed deliveries that GitHub was asked for.")
+        self._recovered = counter("nightjar_missed_deliveries_recovered", "Missed deliveries that arrived after all.")
+
+        self._listed = gauge("nightjar_results_listed_age_seconds", "Since a bucket was last listed.", ["repository"])
+        self._heard = gauge("nightjar_results_queue_heard_age_seconds", "Since SQS last answered.", ["queue"])
+        self._waiting_runs = gauge("nightjar_results_waiting_runs", "Runs whose files are missing.", ["repository"])
+        self._newest = gauge(
+            "nightjar_results_newest_run_age_seconds",
+            "Since a target's last run was stored.",
+            ["repository", "lab", "target"],
+        )
+
+        timer = ["repository", "timer"]
+        self._timer_last = gauge("nightjar_timer_last_run_age_seconds", "Since a timer last ran.", timer)
+        self._timer_next = gauge("nightjar_timer_next_run_seconds", "Until a timer runs next.", timer)
+        self._timer_outcome = gauge(
+            "nightjar_timer_last_outcome",
+            "1 for a timer's state: never, waiting, working, done, ignored, refused, failed, forgotten, stopped.",
+            [*timer, "outcome"],
+        )
+
+        self._lag_commits = gauge("nightjar_last_good_lag_commits", LAG, ["repository"])
+        self._lag_seconds = gauge(
+            "nightjar_last_good_lag_seconds", "Since the oldest of them was committed.", ["repository"]
+        )
+        self._sole_blocker = gauge(
+            "nightjar_last_good_sole_blocker",
+            "Commits that nothing but this, red or missing, keeps from being good; the ten worst.",
+            ["repository", "name"],
+        )
+        self._file_faults = gauge(
+            "nightjar_repository_file_faults", "Faults of the settings on a default branch.", ["repository"]
+        )
+
+    def webhook_answered(self, status: int) -> None:
+        """Count an answer to a webhook."""
+        self._webhooks.labels(str(status)).inc()
+
+    def accepted(self, event: str, new: bool) -> None:
+        """Count a delivery that GitHub was told 202 for; not `new` where its GUID was known."""
+        self._deliveries.labels(self._event(event), "accepted" if new else "duplicate").inc()
+
+    def delivery(self, event: str, outcome: str, seconds: float) -> None:
+        """Count that a delivery was routed, ignored, refused, retrying or failed, `seconds` after it was received."""
+        self._deliveries.labels(self._event(event), outcome).inc()
+        self._delivery_seconds.observe(seconds)
+
+    def handler(self, name: str, outcome: str, seconds: float) -> None:
+        """Count that a handler ran for `seconds`: planned, refused, retrying or failed."""
+        self._plans.labels(name, outcome).inc()
+        self._plan_seconds.labels(name).observe(seconds)
+
+    def effect(self, kind: str, outcome: str, seconds: float) -> None:
+        """Count that an effect ran for `seconds`: applied, unchanged, refused, retrying or failed."""
+        self._effects.labels(kind, outcome).inc()
+        self._effect_seconds.labels(kind).observe(seconds)
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request to GitHub; `route` is the template of its URL, `status` 0 where no answer came."""
+        method = method if method in METHODS else OTHER
+        self._requests.labels(method, route, str(status) if status else "none").inc()
+        self._request_seconds.labels(method, route).observe(seconds)
+
+    def quota(self, installation: str, resource: str, remaining: int, limit: int, reset: int) -> None:
+        """Note what is left of a primary quota."""
+        self._quota.labels(installation, resource).set(remaining)
+
+    def redelivered(self, *, asked: int, recovered: int) -> None:
+        """Count what a sweep for missed deliveries asked for, and found to have arrived since."""
+        self._asked.inc(asked)
+        self._recovered.inc(recovered)
+
+    def health(self, names: Iterable[str], health: Health) -> None:
+        """Note which checks fail at this moment."""
+        failing = health.failures.keys() | health.warnings.keys()
+        for name in names:
+            self._failing.labels(name).set(name in failing)
+
+    def queue(self, waiting: Mapping[str, int], oldest_seconds: float, missing: float) -> None:
+        """Note what the database says: jobs by task, age of the oldest delivery, missed deliveries; NaN: unknown."""
+        self._waiting.clear()
+        for task, count in waiting.items():
+            self._waiting.labels(task).set(count)
+        self._oldest.set(oldest_seconds)
+        self._missing.set(missing)
+
+    def results(
+        self,
+        listed: Mapping[str, float],
+        heard: Mapping[str, float],
+        waiting: Mapping[str, int],
+        newest: Mapping[TargetKey, float],
+    ) -> None:
+        """Note how long ago, in seconds, buckets were listed, queues heard and runs stored; and the runs that wait."""
+        for gauge, values in ((self._listed, listed), (self._heard, heard), (self._waiting_runs, waiting)):
+            gauge.clear()
+            for name, value in values.items():
+                gauge.labels(name).set(value)
+        self._newest.clear()
+        for about, seconds in newest.items():
+            self._newest.labels(about.repository, about.lab, about.target).set(seconds)
+
+    def timers(self, states: Iterable[TimerState], now: float) -> None:
+        """Note how timers stand at a moment, in seconds since 1970."""
+        for gauge in (self._timer_last, self._timer_next, self._timer_outcome):
+            gauge.clear()
+        for state in states:
+            about = (state.repository, state.name)
+            self._timer_outcome.labels(*about, state.outcome).set(1)
+            self._timer_next.labels(*about).set(state.next_run - now)
+            if state.last_run is not None:
+                self._timer_last.labels(*about).set(now - state.last_run)
+
+    def last_good(self, branches: Iterable[Behind]) -> None:
+        """Note how far last good branches are behind, and what is in their way."""
+        for gauge in (self._lag_commits, self._lag_seconds, self._sole_blocker):
+            gauge.clear()
+        for branch in branches:
+            self._lag_commits.labels(branch.repository).set(branch.commits)
+            if branch.seconds is not None:
+                self._lag_seconds.labels(branch.repository).set(branch.seconds)
+            for name, commits in branch.blockers.items():
+                self._sole_blocker.labels(branch.repository, name).set(commits)
+
+    def repository_files(self, faults: Mapping[str, int]) -> None:
+        """Note how many faults each repository's own file of settings has."""
+        self._file_faults.clear()
+        for repository, count in faults.items():
+            self._file_faults.labels(repository).set(count)
+
+    def _event(self, name: str) -> str:
+        return name if name in self._events else OTHER
+
+    def exposition(self, accept: str = "", shows: Shows | None = None) -> tuple[bytes, str]:
+        """Return the measurements as text, and its content type, in the form that the Accept header prefers.
+
+        `shows` says by its labels whether a series may be read; None: every one.
+        """
+        encode, content_type = choose_encoder(accept)
+        if shows is None:
+            return encode(self.registry), content_type
+        shown = CollectorRegistry()
+        shown.register(_Part(self.registry, shows))
+        return encode(shown), content_type
+
+
+class _Part(Collector):
+    """Those series of a registry that may be read."""
+
+    def __init__(self, registry: CollectorRegistry, shows: Shows) -> None:
+        self._registry = registry
+        self._shows = shows
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every measurement, without the series that may not be read."""
+        for whole in self._registry.collect():
+            part = Metric(whole.name, whole.documentation, whole.type, whole.unit)
+            part.samples = [sample for sample in whole.samples if self._shows(sample.labels)]
+            yield part

@@ -1,0 +1,125 @@
+"""Typed, tolerant reading of GitHub's webhook payloads and API answers.
+
+Only what a handler uses is read, and only when it is used, so a payload that has grown or shrunk elsewhere never
+loses an event. What is missing is named by its path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bot.core.errors import AnswerError, PayloadError
+
+Json = Mapping[str, Any]
+
+
+class AnsweredObject(dict[str, Any]):
+    """A JSON object that is an answer of GitHub's, or an item of one: `Payload` tells its faults from a delivery's."""
+
+
+class AnsweredList(list[Any]):
+    """A JSON list that is an answer of GitHub's."""
+
+
+def answered(data: Any) -> Any:
+    """Mark a JSON value as an answer of GitHub's; what is neither object nor list comes back as it is."""
+    if isinstance(data, dict):
+        return AnsweredObject(data)
+    return AnsweredList(map(answered, data)) if isinstance(data, list) else data
+
+
+class Payload:
+    """Read values of a JSON object by path; every complaint names the whole path from the root.
+
+    What is missing in a delivery, or a record, raises `PayloadError`, which is final. What is missing in an answer of
+    GitHub's raises `AnswerError`, and is asked for again. Which of them it is the data itself knows, so that no caller
+    can confuse the two; the docstrings below say `PayloadError` for both.
+    """
+
+    __slots__ = ("_at", "_data", "_is_answer")
+
+    def __init__(self, data: Any, at: str = "", *, is_answer: bool = False) -> None:
+        self._data = data
+        self._at = at
+        self._is_answer = is_answer or isinstance(data, AnsweredObject | AnsweredList)
+
+    def _wrong(self, path: str, problem: str) -> AnswerError | PayloadError:
+        return (AnswerError if self._is_answer else PayloadError)(path, problem)
+
+    def __repr__(self) -> str:
+        return f"Payload({self._at or '(root)'})"
+
+    @property
+    def raw(self) -> Any:
+        """The JSON value itself."""
+        return self._data
+
+    def _path(self, *keys: str) -> str:
+        return ".".join(key for key in (self._at, *keys) if key)
+
+    def _find(self, keys: tuple[str, ...]) -> Any:
+        value = self._data
+        for depth, key in enumerate(keys):
+            if value is None:
+                return None
+            if not isinstance(value, Mapping):
+                raise self._wrong(self._path(*keys[:depth]), f"is {_kind(value)} where an object was expected")
+            value = value.get(key)
+        return value
+
+    def has(self, *keys: str) -> bool:
+        """Say whether a value other than null stands at the path."""
+        value = self._data
+        for key in keys:
+            if not isinstance(value, Mapping) or value.get(key) is None:
+                return False
+            value = value[key]
+        return True
+
+    def at(self, *keys: str) -> Payload:
+        """Return the object at the path; raise `PayloadError` if there is none."""
+        value = self._find(keys)
+        if not isinstance(value, Mapping):
+            raise self._wrong(self._path(*keys), f"is {_kind(value)} where an object was expected")
+        return Payload(value, self._path(*keys), is_answer=self._is_answer)
+
+    def string(self, *keys: str) -> str:
+        """Return the text at the path; raise `PayloadError` if there is none."""
+        value = self._find(keys)
+        if not isinstance(value, str):
+            raise self._wrong(self._path(*keys), f"is {_kind(value)} where text was expected")
+        return value
+
+    def text(self, *keys: str) -> str:
+        """Return the text at the path, empty where it is missing or null (bodies often are)."""
+        return self.string(*keys) if self.has(*keys) else ""
+
+    def integer(self, *keys: str) -> int:
+        """Return the whole number at the path; raise `PayloadError` if there is none."""
+        value = self._find(keys)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self._wrong(self._path(*keys), f"is {_kind(value)} where a whole number was expected")
+        return value
+
+    def flag(self, *keys: str) -> bool:
+        """Return the truth value at the path, false where it is missing or null."""
+        value = self._find(keys)
+        if value is not None and not isinstance(value, bool):
+            raise self._wrong(self._path(*keys), f"is {_kind(value)} where true or false was expected")
+        return bool(value)
+
+    def items(self, *keys: str) -> Iterator[Payload]:
+        """Yield the objects of the list at the path; a missing list is empty."""
+        value = self._find(keys)
+        if value is None:
+            return
+        if not isinstance(value, list):
+            raise self._wrong(self._path(*keys), f"is {_kind(value)} where a list was expected")
+        for index, item in enumerate(value):
+            yield Payload(item, f"{self._path(*keys)}[{index}]", is_answer=self._is_answer)
+
+
+def _kind(value: object) -> str:
+    names = {str: "text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return "missing" if value is None else names.get(type(value), type(value).__name__)

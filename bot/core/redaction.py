@@ -1,0 +1,87 @@
+"""Take secrets out of text: the last line of defence before anything is logged or printed.
+
+Nothing should put a secret where this is needed. Errors of libraries sometimes do: a URL with its password, a header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from bot.core.patterns import Pattern, escape
+
+REDACTED = "[redacted]"
+AWS_SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+"""Variables of the environment that hold secrets, and are read by others than us."""
+SHORTEST_SECRET = 4
+"""Configured values shorter than this are words like any other; replacing them would only garble the log."""
+
+_SHAPES = (
+    # Keys in PEM form (RFC 7468), whole, cut off, or with their line ends escaped.
+    ("", r"(?s:-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z))", ""),
+    # GitHub's tokens (https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github#githubs-token-formats)
+    ("", r"\b(?:gh[a-z]_[A-Za-z0-9_.\-]{10,}|github_pat_[A-Za-z0-9_]{10,})", ""),
+    # Our own tokens (bot/engine/tokens.py).
+    ("", r"\bnightjar_[0-9a-f]{12}_[0-9a-f]{8,}", ""),
+    # JSON web tokens (RFC 7519), signed or not.
+    ("", r"\beyJ[A-Za-z0-9_\-]{5,}\.[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]*)?", ""),
+    # Credentials of an Authorization header (RFC 9110, 11.6.2).
+    (r"\b(?i:bearer|basic|token) +", r"[A-Za-z0-9._~+/=\-]{8,}", ""),
+    # The password of a URL (RFC 3986, 3.2.1); it ends at the last @ before the path.
+    (r"://[^\s/?#:@]*:", r"[^\s/?#]+", "@"),
+    # Webhook addresses of Slack and Discord are secrets as a whole; access keys and signatures of AWS.
+    (r"(?:hooks\.slack\.com/\w+|discord(?:app)?\.com/api/webhooks)/", r"[\w/\-]+", ""),
+    ("", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b", ""),
+    (r"(?i:X-Amz-(?:Signature|Credential|Security-Token)=)", r"[^&\s]+", ""),
+)
+"""What stands before a secret, the secret itself, and what stands behind it; the first and the last are kept."""
+_SECRETS = [Pattern(f"({before}){secret}({after})") for before, secret, after in _SHAPES]
+_ANY_SECRET = Pattern("|".join(map("".join, _SHAPES)))
+"""Most texts hold none: one search tells."""
+
+
+class Redactor:
+    """Replace configured secrets, and whatever has the shape of one, in text and in values made of text."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        forms = {form for secret in secrets for form in _forms(secret) if len(form) >= SHORTEST_SECRET}
+        # Longest first: a secret that contains another one must go as a whole.
+        ordered = sorted(forms, key=lambda form: (-len(form), form))
+        self._known = Pattern("|".join(map(escape, ordered))) if ordered else None
+
+    def text(self, text: str) -> str:
+        """Return the text without secrets."""
+        if self._known is not None:
+            text = self._known.sub(REDACTED, text)
+        for shape in _SECRETS if _ANY_SECRET.search(text) else ():
+            text = shape.sub(lambda found: f"{found[1]}{REDACTED}{found[2]}", text)
+        return text
+
+    def value(self, value: object) -> object:
+        """Return a copy of any value without secrets, made of JSON's types only; other objects become their repr."""
+        match value:
+            case None | bool() | int() | float():
+                return value
+            case str():
+                return self.text(value)
+            case Mapping():
+                return {self.text(str(key)): self.value(item) for key, item in value.items()}
+            case list() | tuple() | set() | frozenset():
+                return [self.value(item) for item in value]
+            case bytes():
+                return self.text(value.decode("utf-8", "backslashreplace"))
+        return self.text(_repr(value))
+
+
+def _repr(value: object) -> str:
+    try:
+        return str(value) if isinstance(value, BaseException) else repr(value)
+    except Exception as error:
+        return f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
+
+
+def _forms(secret: str) -> Iterable[str]:
+    """Yield a secret as it may appear: as it is, without white space around it, and inside a repr or JSON."""
+    yield secret
+    yield secret.strip()
+    yield repr(secret)[1:-1]
+    yield secret.replace("\n", "\\n")

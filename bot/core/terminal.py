@@ -1,0 +1,32 @@
+"""Text for a terminal: aligned, and unable to do anything but be read."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from bot.core.patterns import Pattern
+
+# Control characters, and those that turn the direction of text around (https://trojansource.codes).
+_CONTROL = Pattern(r"[\x00-\x1f\x7f-\x9f\x{2028}\x{2029}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]")
+
+
+def printable(text: str) -> str:
+    """Show control characters as escapes instead of letting a terminal obey them."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return rows under their headers, in columns as wide as their widest cell; the last column is left ragged."""
+    cells = [[printable(cell) for cell in row] for row in (headers, *rows)]
+    widths = [max(_width(row[column]) for row in cells) for column in range(len(headers))]
+    lines = []
+    for row in cells:
+        padded = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
+        lines.append("  ".join(padded).rstrip())
+    return "\n".join(lines)
+
+
+def _width(text: str) -> int:
+    """Return how many columns a text takes: wide East Asian characters take two, combining ones none."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -1,0 +1,21 @@
+"""The tags of a title, as in `[hexagon][tests] Fix it`. Pure."""
+
+from __future__ import annotations
+
+from bot.core.patterns import Pattern
+
+_BRACKETS = Pattern(r"\[([^\[\]]*)\]")
+
+
+def tags_of(title: str) -> tuple[str, ...]:
+    """Return what stands between a title's brackets, parted at commas, as it is spelled; empty brackets name nothing.
+
+    The predecessor took `[]` for a tag, and `[a, b]` for one (TVM #11454, #11455).
+    """
+    written = (tag.strip() for found in _BRACKETS.finditer(title) for tag in found[1].split(","))
+    return tuple(dict.fromkeys(tag for tag in written if tag))
+
+
+def folded(tag: str) -> str:
+    """Return a tag in the one spelling by which tags are compared: case and the width of blanks do not matter."""
+    return " ".join(tag.split()).casefold()

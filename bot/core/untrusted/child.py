@@ -1,0 +1,154 @@
+"""The process that waits for work, and the process that it forks for each job.
+
+It starts once, with the modules that jobs need, and forks: a job begins within milliseconds, in a process that no job
+before it has used. Its environment holds none of the server's secrets. Both end with the server, also when that is
+killed: the one that waits reads the end of its socket; the one that works is killed by the kernel with its parent, and
+in any case by its own alarm.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import math
+import os
+import pickle
+import resource
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import BinaryIO, NoReturn
+from xml.parsers import expat
+
+from bot.core.untrusted import wire
+
+PRELOADED = (
+    "bot.results.ingest.parse",
+    "bot.results.compare.compared",
+    "handlers.ci_tests.archives",
+    "handlers.ci_tests.skips_text",
+    "handlers.ci_tests.runtimes_text",
+)
+"""Modules that hold what jobs run."""
+
+PR_SET_PDEATHSIG = 1
+LOST_PARENT = 3
+
+
+def end_with_parent() -> None:
+    """Have the kernel kill this process when its parent ends (Linux: prctl(2)); elsewhere the alarm has to do."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def main() -> None:
+    """Fork a process for each job that the server hands over, and say how it ended."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    end_with_parent()
+    for module in PRELOADED:
+        importlib.import_module(module)
+    gc.freeze()  # so that a fork copies fewer pages
+    while True:
+        _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
+        if not descriptors:
+            return  # the server has ended
+        parent, child = os.getpid(), os.fork()
+        if child == 0:
+            control.close()
+            _work(socket.socket(fileno=descriptors[0]), parent)
+        os.close(descriptors[0])
+        _, status = os.waitpid(child, 0)
+        control.sendall(wire.STATUS.pack(os.waitstatus_to_exitcode(status)))
+
+
+def _work(job: socket.socket, parent: int) -> NoReturn:
+    """Do one job within its limits, and end the process."""
+    end_with_parent()
+    if os.getppid() != parent:
+        os._exit(LOST_PARENT)
+    with suppress(ConnectionError):  # the server has ended, or waits no more
+        try:
+            _answer(job)
+        except MemoryError:
+            job.sendall(wire.ANSWER.pack(wire.OUT_OF_MEMORY, 0))
+    os._exit(0)
+
+
+def _answer(job: socket.socket) -> None:
+    cpu, wall, memory, count, length = wire.HEADER.unpack(_receive(job, wire.HEADER.size))
+    _limit(cpu, wall, memory)
+    files = _files(job, count)
+    function, arguments = pickle.loads(_receive(job, length))  # noqa: S301  # the server wrote it
+    kind, body = _outcome(function, (files, *arguments) if files else arguments)
+    if len(body) > wire.MAX_ANSWER_BYTES:
+        kind, body = wire.TOO_LONG, b""
+    job.sendall(wire.ANSWER.pack(kind, len(body)))
+    job.sendall(body)
+
+
+def _outcome(function: object, arguments: Sequence[object]) -> tuple[bytes, bytes]:
+    try:
+        result = function(*arguments)  # type: ignore[operator]  # the server sends functions
+        return wire.RESULT, pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
+    except Exception as error:  # the server decides what comes of it
+        if _is_out_of_memory(error):
+            return wire.OUT_OF_MEMORY, b""
+        kind = type(error)
+        if kind.__module__.startswith(wire.OURS) and kind.__init__ is Exception.__init__:
+            return wire.RAISED, pickle.dumps((kind, str(error)))
+        return wire.FAULT, pickle.dumps("".join(traceback.format_exception(error)))
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Say whether memory ran out, also where a parser calls that a fault of its input."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, MemoryError):
+            return True
+        if isinstance(cause, expat.ExpatError) and expat.ErrorString(cause.code) == expat.errors.XML_ERROR_NO_MEMORY:
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
+def _limit(cpu: float, wall: float, memory: int) -> None:
+    """Set limits whose signals end the process even within C code, for no handler of Python's is involved."""
+    signal.setitimer(signal.ITIMER_REAL, wall)
+    seconds = math.ceil(cpu)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    if sys.platform == "linux":  # macOS takes no limit below the gigabytes that it maps into every process
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+
+def _files(job: socket.socket, count: int) -> list[BinaryIO]:
+    descriptors: list[int] = []
+    while len(descriptors) < count:
+        _, received, _, _ = socket.recv_fds(job, 1, wire.FILES_AT_ONCE)
+        if not received:
+            raise ConnectionError
+        descriptors += received
+    files: list[BinaryIO] = [open(descriptor, "rb") for descriptor in descriptors]  # noqa: PTH123, SIM115
+    for file in files:
+        file.seek(0)
+    return files
+
+
+def _receive(job: socket.socket, length: int) -> bytearray:
+    received = bytearray(length)
+    view = memoryview(received)
+    while view:
+        count = job.recv_into(view)
+        if not count:
+            raise ConnectionError
+        view = view[count:]
+    return received
+
+
+if __name__ == "__main__":
+    main()

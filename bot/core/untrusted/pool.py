@@ -1,0 +1,119 @@
+"""A few processes that do what untrusted input could make expensive; the server itself only waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import time
+from collections.abc import Callable, Sequence
+from typing import BinaryIO, TypeVar, cast
+
+import structlog
+
+from bot.core.untrusted import wire
+from bot.core.untrusted.limits import MAX_QUESTION_BYTES, MIB, QUESTION, AllLimits, Limits, OverLimit
+from bot.core.untrusted.queue import Owner, Turns
+from bot.core.untrusted.slot import Lost, Slot
+
+FEWEST, MOST = 2, 4
+"""Processes: one for each core of the machine, within these bounds."""
+
+LARGE = 1 << 16
+"""Bytes of an answer that are read in a thread, as from here on it takes more than a millisecond."""
+
+STUCK_AFTER = 10.0
+"""Seconds by which a job may be late against the longest limit before the pool is reported as stuck."""
+
+STUCK = "jobs have waited for a process that reads reports for {seconds:.0f} s, and none has ended; see the log"
+
+Result = TypeVar("Result")
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Pool:
+    """Runs functions in processes of their own. They start with the first job and end with `close`, or the server."""
+
+    def __init__(
+        self, places: int | None = None, limits: AllLimits | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        places = places or min(max(os.cpu_count() or FEWEST, FEWEST), MOST)
+        self.limits = limits or AllLimits()
+        self._turns = Turns(places)
+        self._idle = [Slot() for _ in range(places)]
+        self._slots = tuple(self._idle)
+        self.clock = clock
+        self._progress = clock()
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that wait for work or work."""
+        return [slot.pid for slot in self._slots if slot.pid is not None]
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait for a process."""
+        return self._turns.waiting
+
+    def check(self, owner: Owner) -> None:
+        """Raise `TryAgain` if the queue has no place for this owner: before files are fetched for nothing."""
+        self._turns.check(owner)
+
+    async def run(
+        self,
+        owner: Owner,
+        limits: Limits,
+        function: Callable[..., Result],
+        *arguments: object,
+        files: Sequence[BinaryIO] = (),
+    ) -> Result:
+        """Return what a module's function makes of its arguments, in a process of its own.
+
+        With `files`, open files that need no name, the function gets them first, as a list, each at its beginning.
+
+        Raises `OverLimit` with the limit in its text; what the function raises where that is a class of ours without a
+        constructor of its own; `TryAgain` while too many wait; `Fault` with a traceback for anything else.
+        """
+        if not self.waiting:
+            self._progress = self.clock()
+        await self._turns.take(owner)
+        slot = self._idle.pop()
+        try:
+            # Not before: each of those that wait would hold its arguments twice.
+            question = await asyncio.to_thread(pickle.dumps, (function, arguments), pickle.HIGHEST_PROTOCOL)
+            if len(question) > MAX_QUESTION_BYTES:
+                raise OverLimit(QUESTION.format(act=limits.act, mib=MAX_QUESTION_BYTES // MIB))
+            for file in files:
+                file.flush()
+            answer = await self._ask(slot, limits, question, files)
+        finally:
+            self._idle.append(slot)
+            self._progress = self.clock()
+            self._turns.give_back(owner)
+        if len(answer) > LARGE:
+            return cast(Result, await asyncio.to_thread(wire.read_answer, answer))
+        return cast(Result, wire.read_answer(answer))
+
+    async def _ask(self, slot: Slot, limits: Limits, question: bytes, files: Sequence[BinaryIO]) -> bytearray:
+        """Ask, and once more where the process was lost: another may have made the machine run out of memory."""
+        try:
+            return await slot.ask(limits, question, files)
+        except Lost as lost:
+            log.warning("a process that read untrusted input was lost", act=limits.act, error=str(lost))
+        try:
+            return await slot.ask(limits, question, files)
+        except Lost as lost:
+            raise OverLimit(str(lost)) from None
+
+    def problem(self) -> str | None:
+        """Say if jobs wait and none has ended for longer than any may take; else None."""
+        silent = self.clock() - self._progress
+        if self.waiting and silent > self.limits.longest + STUCK_AFTER:
+            return STUCK.format(seconds=silent)
+        return None
+
+    def close(self) -> None:
+        """End all processes, and what they do."""
+        for slot in self._slots:
+            slot.close()

@@ -1,0 +1,150 @@
+"""One place for work: a process that waits, forks for each job, and is replaced when it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import BinaryIO
+
+from bot.core.untrusted import wire
+from bot.core.untrusted.limits import ANSWER, CPU, KILLED, MEMORY, MIB, VANISHED, WALL_CLOCK, Limits, OverLimit
+
+CHUNK = 1 << 20
+
+ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT")
+"""What a process that reads untrusted input may know of the server's environment, which holds secrets."""
+
+
+class Lost(Exception):
+    """A process ended without an answer, and by none of the limits; the text says how."""
+
+
+class Fault(Exception):
+    """Code of ours failed in the process; the text is its traceback."""
+
+
+class Slot:
+    """Runs one job at a time."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process that waits for work, None before the first job and after a loss."""
+        return self._process.pid if self._process is not None else None
+
+    async def ask(self, limits: Limits, question: bytes, files: Sequence[BinaryIO]) -> bytearray:
+        """Have a process answer a question; `files` are given to it by their descriptors.
+
+        Raises `OverLimit`, `Lost`, or what the function raised if that is a class of ours; anything else is a `Fault`.
+        """
+        try:
+            kind, body, status = await self._ask(limits, question, files)
+        except OSError as error:  # the process that waits has ended
+            self.close()
+            raise Lost(VANISHED.format(act=limits.act)) from error
+        except BaseException:
+            self.close()  # whoever asked waits no more, so the job has to end
+            raise
+        return _judged(limits, kind, body, status)
+
+    def close(self) -> None:
+        """End the process, and the job with it."""
+        process, control, self._process, self._control = self._process, self._control, None, None
+        if control is not None:
+            control.close()
+        if process is not None:
+            process.kill()
+            process.wait()  # it was killed, so this takes no time
+
+    async def _ask(self, limits: Limits, question: bytes, files: Sequence[BinaryIO]) -> tuple[bytes, bytearray, int]:
+        loop, control = asyncio.get_running_loop(), self._started()
+        ours, theirs = socket.socketpair()
+        with ours:
+            ours.setblocking(False)
+            with theirs:
+                socket.send_fds(control, [b"j"], [theirs.fileno()])
+            with suppress(ConnectionError):  # it was ended by a limit; how, its status tells
+                header = (limits.cpu, limits.wall, limits.memory, len(files), len(question))
+                await loop.sock_sendall(ours, wire.HEADER.pack(*header))
+                for start in range(0, len(files), wire.FILES_AT_ONCE):
+                    descriptors = [file.fileno() for file in files[start : start + wire.FILES_AT_ONCE]]
+                    socket.send_fds(ours, [b"f"], descriptors)
+                await loop.sock_sendall(ours, question)
+            kind, body = await _read_answer(ours)
+        status = await _receive(control, wire.STATUS.size)
+        if len(status) < wire.STATUS.size:
+            raise ConnectionResetError
+        return kind, body, wire.STATUS.unpack(status)[0]
+
+    def _started(self) -> socket.socket:
+        if self._control is not None:
+            return self._control
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603  # this interpreter, with nothing from outside
+                [sys.executable, "-m", "bot.core.untrusted.child", str(theirs.fileno())],
+                env={**environment, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},  # noqa: PTH109
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the server, which ends in its own order
+            )
+        self._control = ours
+        return ours
+
+
+async def _read_answer(job: socket.socket) -> tuple[bytes, bytearray]:
+    """Return the kind and the body of an answer; both are empty where the process ended before it was complete."""
+    header = await _receive(job, wire.ANSWER.size)
+    if len(header) < wire.ANSWER.size:
+        return b"", bytearray()
+    kind, length = wire.ANSWER.unpack(header)
+    if not 0 <= length <= wire.MAX_ANSWER_BYTES:
+        return wire.TOO_LONG, bytearray()
+    body = await _receive(job, length)
+    return (kind, body) if len(body) == length else (b"", bytearray())
+
+
+async def _receive(job: socket.socket, length: int) -> bytearray:
+    """Return so many bytes, or fewer at the end."""
+    received, loop = bytearray(), asyncio.get_running_loop()
+    with suppress(ConnectionError):
+        while len(received) < length:
+            piece = await loop.sock_recv(job, min(CHUNK, length - len(received)))
+            if not piece:
+                break
+            received += piece
+    return received
+
+
+def _judged(limits: Limits, kind: bytes, body: bytearray, status: int) -> bytearray:
+    match kind:
+        case wire.RESULT:
+            return body
+        case wire.RAISED:
+            error, text = wire.read_answer(body)
+            raise error(text)
+        case wire.FAULT:
+            raise Fault(wire.read_answer(body))
+        case wire.OUT_OF_MEMORY:
+            raise OverLimit(MEMORY.format(act=limits.act, mib=limits.memory // MIB))
+        case wire.TOO_LONG:
+            raise OverLimit(ANSWER.format(act=limits.act, mib=wire.MAX_ANSWER_BYTES // MIB))
+    if status == -signal.SIGXCPU:
+        raise OverLimit(CPU.format(act=limits.act, seconds=limits.cpu))
+    if status == -signal.SIGALRM:
+        raise OverLimit(WALL_CLOCK.format(act=limits.act, seconds=limits.wall))
+    if status < 0:
+        raise Lost(KILLED.format(act=limits.act, number=-status))
+    raise Lost(VANISHED.format(act=limits.act))

@@ -1,0 +1,48 @@
+"""What the server and a process that works for it say to each other over a socket."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import struct
+from typing import Any
+
+HEADER = struct.Struct("<ddqiq")
+"""Of a question: limits (CPU seconds, wall-clock seconds, bytes of memory), the number of files, the bytes to come."""
+ANSWER = struct.Struct("<cq")
+"""Of an answer: its kind, and the bytes to come."""
+STATUS = struct.Struct("<i")
+"""How a process ended, as `os.waitstatus_to_exitcode` says it."""
+
+RESULT, RAISED, FAULT, OUT_OF_MEMORY, TOO_LONG = b"R", b"E", b"F", b"M", b"L"
+
+MAX_ANSWER_BYTES = 256 << 20
+"""Bytes of a result that are read back."""
+
+FILES_AT_ONCE = 64
+"""File descriptors in one message; Linux takes at most 253 (unix(7), SCM_RIGHTS)."""
+
+OURS = ("bot.", "handlers.")
+BUILTINS = frozenset({"frozenset", "set", "bytearray", "complex", "range", "slice"})
+NOT_ALLOWED = "an answer must not name {module}.{name}"
+
+
+class _Reader(pickle.Unpickler):
+    """Reads data and the classes of our own modules: a process that was subverted cannot have the server call others.
+
+    https://docs.python.org/3/library/pickle.html#restricting-globals
+    """
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module == "builtins" and name in BUILTINS:
+            return super().find_class(module, name)
+        if module.startswith(OURS) and "." not in name:
+            found = super().find_class(module, name)
+            if isinstance(found, type) and found.__module__ == module:
+                return found
+        raise pickle.UnpicklingError(NOT_ALLOWED.format(module=module, name=name))
+
+
+def read_answer(body: bytes | bytearray) -> Any:
+    """Return what an answer holds. Raises `pickle.UnpicklingError` for anything but data and classes of ours."""
+    return _Reader(io.BytesIO(body)).load()

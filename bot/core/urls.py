@@ -1,0 +1,96 @@
+"""Web addresses: those that people write into settings, checked once and in one place, and those of links."""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import SplitResult, quote, urlsplit
+
+from bot.core.patterns import Pattern
+
+NOT_AN_ADDRESS = "must be a web address that starts with https:// or http:// and names a host"
+NO_CREDENTIALS = "must not hold a user name or password"
+NO_QUERY = "must end with its path: no ? and no #"
+NOT_ENCRYPTED = "must start with https://, for a password is sent to it (http:// only for this machine itself)"
+
+NOT_HTTPS = "must start with https://"
+
+_WRITABLE = Pattern(r"[!#-;=?-\[\]_a-z~]+")
+"""What a URL may hold as it is (RFC 3986, section 2); a backslash, which browsers read as `/`, is not part of it."""
+
+LONGEST_LINK = 800
+"""Characters of an address that is linked; longer ones are nothing that people follow."""
+
+_HOST = Pattern(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\.?")
+
+
+def http_url(text: str) -> str:
+    """Return an http or https address without its last slash, scheme and host in lower case.
+
+    Raises ValueError with a text that never repeats the address, for it may hold a password.
+    """
+    parts = _split(text)
+    if parts.username is not None or parts.password is not None:
+        raise ValueError(NO_CREDENTIALS)
+    if "?" in text or "#" in text:
+        raise ValueError(NO_QUERY)
+    return f"{parts.scheme}://{parts.netloc.lower()}{parts.path}".rstrip("/")
+
+
+def encrypted_url(text: str) -> str:
+    """Return an address like `http_url`, but refuse plain http to any machine other than this one."""
+    url = http_url(text)
+    if url.startswith("http://") and not _is_this_machine(urlsplit(url).hostname or ""):
+        raise ValueError(NOT_ENCRYPTED)
+    return url
+
+
+def linkable(text: str) -> str:
+    """Return an address from outside so that it ends no markup around it; empty for one that is not to be linked.
+
+    Linked are http and https, without credentials, which would hide where the link leads.
+    """
+    url = quote(text.strip(), safe="%/:?#@!$&'*+,;=-._~", errors="replace")
+    try:
+        parts = _split(url)
+    except ValueError:
+        return ""
+    return url if parts.username is None and parts.password is None and len(url) <= LONGEST_LINK else ""
+
+
+def encrypted_link(text: str) -> str:
+    """Return an https address that people are sent to, which may have a query and a fragment; else raise ValueError."""
+    parts = _split(text)
+    if parts.username is not None or parts.password is not None:
+        raise ValueError(NO_CREDENTIALS)
+    if parts.scheme != "https":
+        raise ValueError(NOT_HTTPS)
+    return text
+
+
+def _split(text: str) -> SplitResult:
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname or ""
+        port_is_usable = parts.port is None or parts.port > 0
+    except ValueError:
+        raise ValueError(NOT_AN_ADDRESS) from None
+    well_written = _WRITABLE.fullmatch(text.lower())
+    if parts.scheme not in ("http", "https") or not port_is_usable or not well_written or not _is_host(host):
+        raise ValueError(NOT_AN_ADDRESS)
+    return parts
+
+
+def _is_host(host: str) -> bool:
+    return bool(_HOST.fullmatch(host)) or _address(host) is not None
+
+
+def _is_this_machine(host: str) -> bool:
+    address = _address(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None

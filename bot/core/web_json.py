@@ -1,0 +1,98 @@
+"""JSON from the web, for what is beside GitHub: it is only ever read."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from bot.core.errors import TryAgain, UserError
+from bot.github.errors import seconds_in
+
+TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)
+"""Seconds for one answer."""
+LARGEST = 4 * 1024 * 1024
+"""Bytes of an answer that are read."""
+
+AWAY = "{host} did not answer ({problem})"
+BROKEN = "{host} answered {status} to GET {path}"
+BUSY = "{host} takes no more requests for a while"
+REFUSED = "{host} answered {status} to GET {path}; nobody but who runs it can tell why"
+MOVED = "{host} sends whoever asks for {path} elsewhere, which is not followed; name the right address"
+NOT_JSON = "{host} did not answer with JSON to GET {path}; name the address of its API"
+TOO_LONG = "{host} answered GET {path} with more than {limit:,} bytes"
+
+
+class Reader:
+    """Reads from web addresses that are configured. `now` is the time, in seconds since 1970."""
+
+    def __init__(self, session: aiohttp.ClientSession, *, now: Callable[[], float] = time.time) -> None:
+        self._session = session
+        self._now = now
+
+    async def json(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        within: aiohttp.ClientTimeout = TIMEOUT,
+        limit: int = LARGEST,
+    ) -> Any:
+        """Return the JSON at an address, None where there is nothing (404); no redirection is followed.
+
+        `limit` is how many bytes are read, `within` how long it may take.
+
+        Raises `TryAgain` where another try may succeed (no answer, 429, 5xx), `UserError` for every other answer.
+        """
+        address = URL(url, encoded=True)
+        words: dict[str, object] = {"host": address.host, "path": address.path}
+        try:
+            async with self._session.get(address, headers=headers, allow_redirects=False, timeout=within) as response:
+                words["status"] = response.status
+                if response.status == 404:
+                    return None
+                if response.status != 200:
+                    problem = self._problem(response, words)
+                else:
+                    return _decoded(await read_body(response, limit), words, limit)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            problem = TryAgain(AWAY.format(**words, problem=type(error).__name__))
+        raise problem
+
+    def _problem(self, response: aiohttp.ClientResponse, words: dict[str, object]) -> Exception:
+        if response.status == 429:
+            return TryAgain(BUSY.format(**words), retry_in=self._pause(response))
+        if response.status >= 500:
+            return TryAgain(BROKEN.format(**words), retry_in=seconds_in(response.headers.get("Retry-After")))
+        return UserError((MOVED if response.status < 400 else REFUSED).format(**words))
+
+    def _pause(self, response: aiohttp.ClientResponse) -> float | None:
+        """Return the seconds that are asked for; Docker Hub names the moment at which they are over.
+
+        https://docs.docker.com/reference/api/hub/latest/#tag/rate-limiting
+        """
+        told = seconds_in(response.headers.get("Retry-After"))
+        until = seconds_in(response.headers.get("X-Retry-After"))
+        return told if told is not None or until is None else max(0.0, until - self._now())
+
+
+async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """Return the body of an answer, or the beginning of one that is longer than `limit` bytes."""
+    body = await response.content.read(limit + 1)
+    while len(body) <= limit and (more := await response.content.read(limit + 1)):
+        body += more
+    return body
+
+
+def _decoded(body: bytes, words: dict[str, object], limit: int) -> Any:
+    if len(body) > limit:
+        raise UserError(TOO_LONG.format(**words, limit=limit))
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        pass
+    raise UserError(NOT_JSON.format(**words))

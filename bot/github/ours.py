@@ -1,0 +1,82 @@
+"""What of a commit's statuses, check runs and workflow runs comes from this bot: it says nothing about the commit.
+
+A commit that was just pushed has our statuses at once, all of them green; and a branch that we push starts workflows
+whose runs have the same commit as those of the branch that it follows. Taken for CI, either would let through what
+nobody has tested. So everybody who reads how a commit stands asks here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+from bot.core.patterns import Pattern
+from handlers.branches.nightly_effects import STATUS
+
+if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
+    from bot.core.payload import Payload
+    from bot.github.app import AppIdentity
+
+_APP_PICTURE = Pattern(r"/in/([0-9]{1,18})(?:\?|$)")
+"""As in `https://avatars.githubusercontent.com/in/15368`; people's pictures are below `/u/`."""
+OF_PULL_REQUESTS = frozenset({"pull_request", "pull_request_target"})
+"""Events whose runs belong to a pull request: its branch, perhaps a fork's, may have the name of one of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """How to tell what is ours: by who reported it, and, as a second sign, by the names that app.yaml gives it.
+
+    `app_id` is the App's number and `user_id` that of its account. `contexts` are in small letters, for GitHub compares
+    them so. `branches` are those that we push to.
+    """
+
+    app_id: int
+    user_id: int
+    contexts: frozenset[str] = frozenset()
+    branches: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, me: AppIdentity, config: RepositoryConfig) -> Self:
+        """Return what is ours in a repository."""
+        pushed = (config.nightly, config.last_good, config.docker_update)
+        branches = frozenset(one.branch for one in pushed if one is not None)
+        return cls(me.app_id, me.user_id, frozenset(map(str.casefold, own_contexts(config))), branches)
+
+    def on(self, branch: str) -> Self:
+        """Return the same for somebody who looks at `branch` itself: what ran there is then what they look for."""
+        return replace(self, branches=self.branches - {branch})
+
+    def has_status(self, status: Payload) -> bool:
+        """Say whether a status is ours: a list of statuses names its creator, a combined status only the picture."""
+        by = status.integer("creator", "id") if status.has("creator", "id") else 0
+        reported = by == self.user_id or app_of(status) == self.app_id
+        return reported or status.text("context").casefold() in self.contexts
+
+    def has_check(self, app_id: int) -> bool:
+        """Say whether a check run of the App with this number is ours."""
+        return app_id == self.app_id
+
+    def has_run(self, run: Payload) -> bool:
+        """Say whether a workflow run, as the API and webhooks show it, began because we pushed to our own branch."""
+        heads = [run.integer(name, "id") for name in ("head_repository", "repository") if run.has(name, "id")]
+        from_here = len(set(heads)) == 1
+        of_pull = run.text("event") in OF_PULL_REQUESTS
+        return from_here and not of_pull and run.text("head_branch") in self.branches
+
+
+def own_contexts(config: RepositoryConfig) -> set[str]:
+    """Return the contexts of the statuses that we set in a repository."""
+    slow, skip, nightly = config.slow_tests, config.skip_ci, config.nightly
+    return {
+        *([slow.status] if slow is not None else []),
+        *([skip.status] if skip is not None else []),
+        *([STATUS] if nightly is not None else []),
+    }
+
+
+def app_of(status: Payload) -> int:
+    """Return the number of the App that set a status, 0 for a person: its picture tells it."""
+    found = _APP_PICTURE.search(status.text("avatar_url"))
+    return int(found[1]) if found else 0

@@ -1,0 +1,224 @@
+"""Our own record of where each pull request's head is, kept from the payloads as they come.
+
+An `issue_comment` payload names no commit, and GitHub's API can lag behind its own webhooks: what the person who wrote
+a command had before their eyes is the head that we were told of last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from gidgethub import HTTPException
+
+from bot.core.events import Delivery, PullRequest, Repository
+from bot.core.payload import Payload
+from bot.github.errors import is_not_found
+
+if TYPE_CHECKING:
+    from bot.engine.records import Records
+    from bot.github.client import GitHub
+
+
+MOST_PULLS = 20
+"""Pull requests of one commit that are kept, the latest ones: one branch may be proposed to several others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A pull request as its newest payload told of it.
+
+    `heads` are those that payloads of the second `updated_at` named, in the order of their arrival, each with the head
+    that a push replaced by it; empty where no push was told of. `head_ref` is the branch in this repository that the
+    pull request comes from, empty for one from a fork. `moved_at` is the time of the payload that first told of this
+    head in place of another, so no earlier than the push; empty where no other is known. `since` is from when on this
+    is known to be the head: `moved_at`, or else the time of the first payload that we had; empty where the pull request
+    was opened with it. Who wrote before may have seen another.
+    """
+
+    sha: str
+    heads: Mapping[str, str]
+    head_ref: str
+    base_ref: str
+    author_id: int
+    is_open: bool
+    updated_at: str
+    moved_at: str = ""
+    since: str = ""
+
+    @classmethod
+    def of(cls, pull: PullRequest, before: str = "", *, opened: bool = False) -> Self:
+        """Take what is kept out of a pull request; `opened` says that it has just been opened."""
+        return cls(
+            sha=pull.head_sha,
+            heads={pull.head_sha: before},
+            head_ref=pull.head_ref,
+            base_ref=pull.base_ref,
+            author_id=pull.author.id,
+            is_open=pull.is_open,
+            updated_at=pull.updated_at,
+            moved_at=pull.updated_at if before else "",
+            since="" if opened else pull.updated_at,
+        )
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> Self:
+        """Read it back out of a record."""
+        stored = Payload(record, "head record")
+        return cls(
+            sha=stored.string("sha"),
+            heads={sha: stored.text("heads", sha) for sha in stored.at("heads").raw},
+            head_ref=stored.text("head_ref"),
+            base_ref=stored.text("base_ref"),
+            author_id=stored.integer("author_id"),
+            is_open=stored.flag("is_open"),
+            updated_at=stored.text("updated_at"),
+            moved_at=stored.text("moved_at"),
+            since=stored.text("since") or stored.text("moved_at"),
+        )
+
+    def after(self, known: Head) -> Head:
+        """Return what is known once this has been told too.
+
+        Webhooks come in any order. GitHub's times are whole seconds, so the heads of one second are told apart by the
+        pushes that lead from one to the next: it is one that no push replaced, of several the one told of last.
+        """
+        if self.updated_at < known.updated_at:
+            return known
+        if self.updated_at > known.updated_at:
+            return self._moved_from(known, self.sha)
+        heads = {**known.heads, **{sha: before or known.heads.get(sha, "") for sha, before in self.heads.items()}}
+        last = [sha for sha in (*known.heads, self.sha) if sha not in heads.values()]
+        sha = last[-1] if last else self.sha
+        return replace((self if sha == self.sha else known)._moved_from(known, sha), sha=sha, heads=heads)
+
+    def _moved_from(self, known: Head, sha: str) -> Head:
+        """Return this with the times of a head that is still the known one, or is another since this was told."""
+        if sha == known.sha:
+            return replace(self, moved_at=known.moved_at, since=known.since)
+        return replace(self, moved_at=self.updated_at, since=self.updated_at)
+
+    def may_follow(self, written_at: str) -> bool:
+        """Say whether who wrote at that moment may have seen another head.
+
+        Times are whole seconds: who writes in the second of a push has not seen it.
+        """
+        return bool(self.since) and self.since >= written_at
+
+
+def head_key(repository_id: int, number: int) -> str:
+    """Return the key of a pull request's record."""
+    return f"head:{repository_id}#{number}"
+
+
+def pulls_key(repository_id: int, sha: str) -> str:
+    """Return the key of the record of the pull requests that a commit is, or was, the head of."""
+    return f"pulls-of:{repository_id}:{sha}"
+
+
+def repository_key(full_name: str) -> str:
+    """Return the key of the record that says which id a repository's name stands for."""
+    return f"repository:{full_name.lower()}"
+
+
+async def note_head(records: Records, delivery: Delivery) -> None:
+    """Keep what a `pull_request` delivery says of the head, unless something newer is known already.
+
+    Called once for each delivery, in the order of its pull request's lock. Other events are passed over. Raises
+    `PayloadError` for a payload that lacks what is kept.
+    """
+    if delivery.event != "pull_request":
+        return
+    payload = delivery.payload
+    pull, repository = PullRequest.of(payload.at("pull_request")), Repository.of(payload)
+    head, key = _told_head(pull, delivery), head_key(repository.id, pull.number)
+    stored = await records.get(key)
+    known = Head.read(stored) if stored is not None else None
+    now = head.after(known) if known is not None else head
+    if now != known:
+        await _note_pull(records, repository.id, now.sha, pull.number)
+        await records.put(key, asdict(now))
+    await note_id(records, repository.full_name, repository.id)
+
+
+async def note_id(records: Records, full_name: str, repository_id: int) -> None:
+    """Keep which id a repository's name stands for."""
+    if await records.get(repository_key(full_name)) != {"id": repository_id}:
+        await records.put(repository_key(full_name), {"id": repository_id})
+
+
+def _told_head(pull: PullRequest, delivery: Delivery) -> Head:
+    return Head.of(pull, before=delivery.payload.text("before"), opened=delivery.action == "opened")
+
+
+async def head_of(records: Records, repository_id: int, number: int) -> Head | None:
+    """Return what is known of a pull request, None where none of its payloads came by."""
+    stored = await records.get(head_key(repository_id, number))
+    return Head.read(stored) if stored is not None else None
+
+
+async def _note_pull(records: Records, repository_id: int, sha: str, number: int) -> None:
+    """Keep which pull request a commit is the head of: a status or a workflow run names the commit alone."""
+    key = pulls_key(repository_id, sha)
+    numbers = _numbers(await records.get(key))
+    if number not in numbers:
+        await records.put(key, {"numbers": [*numbers, number][-MOST_PULLS:]})
+
+
+async def pulls_with_head(records: Records, repository_id: int, sha: str) -> list[int]:
+    """Return the pull requests whose head a commit is, also those from forks; no request is made for it.
+
+    https://docs.github.com/rest/commits/commits#list-pull-requests-associated-with-a-commit tells of none from a fork.
+    """
+    numbers = _numbers(await records.get(pulls_key(repository_id, sha)))
+    heads = {number: await head_of(records, repository_id, number) for number in numbers}
+    return [number for number, head in heads.items() if head is not None and head.sha == sha]
+
+
+def _numbers(record: Mapping[str, Any] | None) -> list[int]:
+    return [int(number) for number in (record or {}).get("numbers", ())]
+
+
+async def confirmed_head(
+    records: Records, github: GitHub, repository: Repository, number: int, sha: str
+) -> Head | None:
+    """Return what is known of a pull request if this is its head, asking GitHub where our own record does not say so.
+
+    Raises what asking GitHub raises.
+    """
+    known = await head_of(records, repository.id, number)
+    if known is not None and known.sha == sha:
+        return known
+    where = {"repo": repository.full_name, "number": str(number)}
+    try:
+        pull = PullRequest.of(Payload(await github.getitem("/repos/{+repo}/pulls/{number}", url_vars=where)))
+    except HTTPException as error:
+        if is_not_found(error):
+            return None
+        raise
+    # Where GitHub knows of a push that its webhook has not told of yet, that one waits for those who ask here.
+    return Head.of(pull) if pull.head_sha == sha else None
+
+
+async def repository_id_of(records: Records, full_name: str) -> int | None:
+    """Return the id that a repository's name stands for, None where no payload has told us yet."""
+    stored = await records.get(repository_key(full_name))
+    return Payload(stored, "repository record").integer("id") if stored is not None else None
+
+
+async def find_repository_id(
+    records: Records, github_for: Callable[[str], Awaitable[GitHub]], full_name: str, *, remember: bool = True
+) -> int:
+    """Return the number by which GitHub knows a repository, asking it where no payload has told us yet.
+
+    Raises what asking GitHub raises.
+    """
+    known = await repository_id_of(records, full_name)
+    if known is not None:
+        return known
+    github = await github_for(full_name)
+    found = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": full_name})).integer("id")
+    if remember:
+        await records.put(repository_key(full_name), {"id": found})
+    return found

@@ -1,0 +1,174 @@
+"""What is known of the repositories that app.yaml names: their ids, what GitHub calls them now, and which are gone.
+
+A repository keeps its id when it is renamed or transferred, so everything that comes from GitHub is matched by id. The
+record `known-repository:<id>` has the name in app.yaml, the name on GitHub, and why the bot leaves it alone, if so.
+Another repository may get the old name on GitHub: it has another id, and what is set for the first is not for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from bot.core.events import Delivery, Repository
+from bot.core.payload import Payload
+from bot.github.privacy import CalledPrivate, is_called_public
+from bot.github.pull_heads import note_id
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.engine.records import Records
+
+PREFIX = "known-repository:"
+
+ARCHIVED = "it is archived on GitHub"
+DELETED = "it was deleted on GitHub"
+REMOVED = "the App was taken off it"
+UNINSTALLED = "the App was uninstalled from its account"
+SUSPENDED = "the App's installation on its account is suspended"
+
+AWAY_BY_ACTION = {"archived": ARCHIVED, "deleted": DELETED, "unarchived": ""}
+"""What a `repository` event says about whether the bot works on it; other actions say nothing about that.
+https://docs.github.com/en/webhooks/webhook-events-and-payloads#repository"""
+GONE = frozenset({DELETED, REMOVED, UNINSTALLED})
+"""Of these another repository may take the name, such as one that was made anew."""
+PRIVATIZED = "privatized"
+"""The action of the `repository` event that tells that it became private."""
+AWAY_BY_INSTALLATION = {"deleted": UNINSTALLED, "suspend": SUSPENDED, "unsuspend": "", "created": ""}
+
+TAKEN = "another repository has a name of app.yaml on GitHub: it is left alone"
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRepository:
+    """A repository of app.yaml. `away` says why its timers stand still, empty while they run."""
+
+    id: int
+    name: str
+    full_name: str
+    away: str = ""
+
+    @property
+    def renamed(self) -> bool:
+        """Whether GitHub calls it otherwise than app.yaml."""
+        return self.name.lower() != self.full_name.lower()
+
+
+class Repositories:
+    """The repositories of one configuration."""
+
+    def __init__(self, config: Config, records: Records) -> None:
+        self._config = config
+        self._records = records
+        self._called_private = CalledPrivate(records)
+        self._seen: dict[int, KnownRepository] = {}
+
+    async def all(self) -> list[KnownRepository]:
+        """Return every repository that app.yaml names and that was seen before. It reads many records: for timers."""
+        stored = await self._records.starting_with(PREFIX)
+        return [known for value in stored.values() if self._config.repository((known := _read(value)).name)]
+
+    async def get(self, repository_id: int) -> KnownRepository | None:
+        """Return what is known by an id; None for what was never seen, or is no longer in app.yaml."""
+        stored = await self._records.get(f"{PREFIX}{repository_id}")
+        known = _read(stored) if stored is not None else None
+        return known if known is not None and self._config.repository(known.name) is not None else None
+
+    async def name_of(self, repository: Repository) -> str | None:
+        """Return what app.yaml calls a repository, None where it does not name it."""
+        known = self._seen.get(repository.id) or await self.get(repository.id)
+        if known is not None:
+            return known.name
+        named = self._config.repository(repository.full_name) is not None
+        return repository.full_name if named and not await self.holder(repository.full_name, repository.id) else None
+
+    async def holder(self, name: str, repository_id: int) -> KnownRepository | None:
+        """Return which other repository than that of an id has a name of app.yaml, None where that one may have it."""
+        others = [one for one in await self.all() if one.id != repository_id and one.away not in GONE]
+        return next((one for one in others if one.name.lower() == name.lower()), None)
+
+    async def current(self, repository: Repository) -> Repository:
+        """Return a repository under the name that GitHub knows it by now: writes are not redirected."""
+        known = await self.get(repository.id)
+        return repository if known is None else replace(repository, full_name=known.full_name)
+
+    async def see(self, repository_id: int, full_name: str, *, name: str = "", away: str | None = None) -> None:
+        """Remember what GitHub says of a repository, if app.yaml names it by `name`, its full name, or did before.
+
+        `away` None leaves as it is what is known about that.
+        """
+        before = self._seen.get(repository_id) or await self.get(repository_id)
+        given = full_name if self._config.repository(full_name) is not None else name or (before.name if before else "")
+        if not given:
+            return
+        if before is None and (holder := await self.holder(given, repository_id)) is not None:
+            log.warning(TAKEN, repository=given, id=repository_id, named=holder.id, now=holder.full_name)
+            return
+        gone = away if away is not None else before.away if before else ""
+        now = KnownRepository(repository_id, given, full_name, gone)
+        if now == self._seen.get(repository_id):
+            return
+        if now != before:
+            await self._records.put(f"{PREFIX}{repository_id}", asdict(now))
+            await note_id(self._records, given, repository_id)
+            _tell(before, now)
+        self._seen[repository_id] = now
+
+    async def note(self, delivery: Delivery) -> None:
+        """Remember what a delivery says of repositories. Raises `PayloadError` for one that lacks what is needed."""
+        payload, action = delivery.payload, delivery.action
+        if delivery.event == "installation":
+            await self._see_all(delivery, "repositories", AWAY_BY_INSTALLATION.get(action))
+        elif delivery.event == "installation_repositories":
+            await self._see_all(delivery, "repositories_removed", REMOVED)
+            await self._see_all(delivery, "repositories_added", "")
+        elif delivery.event == "repository":
+            repository = Repository.of(payload)
+            self._seen.pop(repository.id, None)  # another process may know more than this one
+            await self.see(repository.id, repository.full_name, away=AWAY_BY_ACTION.get(action))
+        elif "." not in delivery.event and payload.has("repository", "id"):
+            repository = Repository.of(payload)
+            if repository.id not in self._seen or self._seen[repository.id].full_name != repository.full_name:
+                await self.see(repository.id, repository.full_name)
+        if "." not in delivery.event and payload.has("repository", "id"):
+            changed = delivery.event == "repository" and action == PRIVATIZED
+            await self._note_private(delivery, payload.at("repository"), changed=changed)
+
+    async def _see_all(self, delivery: Delivery, key: str, away: str | None) -> None:
+        for one in delivery.payload.items(key) if delivery.payload.has(key) else ():
+            self._seen.pop(one.integer("id"), None)
+            await self.see(one.integer("id"), one.string("full_name"), away=away)
+            await self._note_private(delivery, one)
+
+    async def _note_private(self, delivery: Delivery, described: Payload, *, changed: bool = False) -> None:
+        """Remember that a payload describes a repository of app.yaml as private; it cannot make one public."""
+        if not described.has("private") or is_called_public(described):
+            return
+        name = await self.name_of(Repository(described.integer("id"), described.string("full_name"), None))
+        if name is not None:
+            await self._called_private.note(name, delivery.guid, changed=changed)
+
+
+def away_by_name(known: Iterable[KnownRepository]) -> dict[str, str]:
+    """Return why the bot leaves repositories alone, by what app.yaml calls them, in lower case."""
+    known = list(known)
+    there = {one.name.lower() for one in known if not one.away}
+    return {one.name.lower(): one.away for one in known if one.away and one.name.lower() not in there}
+
+
+def _read(stored: Mapping[str, Any]) -> KnownRepository:
+    return KnownRepository(**stored)
+
+
+def _tell(before: KnownRepository | None, now: KnownRepository) -> None:
+    if now.renamed and (before is None or before.full_name != now.full_name):
+        log.warning("repository was renamed: change its name in app.yaml", repository=now.name, now=now.full_name)
+    if now.away and (before is None or before.away != now.away):
+        log.warning("repository is left alone", repository=now.name, reason=now.away)
+    elif before is not None and before.away and not now.away:
+        log.info("repository is back", repository=now.name)

@@ -1,0 +1,108 @@
+"""What is required of a commit: patterns over the contexts of its statuses and the names of its check runs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from bot.config.types import matches
+
+SETTLED_SECONDS = 2 * 60 * 60
+"""How long nothing new must have been reported on a green commit before it says which jobs there are."""
+
+
+class State(StrEnum):
+    """How a status or check stands, or, MISSING, that there is none. In the order in which they are told."""
+
+    RED = "red"
+    PENDING = "pending"
+    MISSING = "missing"
+    GREEN = "green"
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A commit status or a check run, by its context or name; two that stand alike are the same, whatever they say.
+
+    `result` is GitHub's own word, the state or the conclusion, empty while a check runs; `says` and `url` are what is
+    shown beside it: a status's description and target, a check run's title and details. All of them come from outside.
+    `app` is the number of the App that reported it, 0 for what is not known to be an App's; `at` is when, in seconds
+    since 1970, None where nobody says. `ours`: this bot reported it, so that it says nothing about the commit
+    (`bot.github.ours`).
+    """
+
+    name: str
+    state: State
+    result: str = field(default="", compare=False)
+    says: str = field(default="", compare=False)
+    url: str = field(default="", compare=False)
+    app: int = field(default=0, compare=False)
+    at: float | None = field(default=None, compare=False)
+    ours: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Names that a pattern stands for, as it matched them on the commit `sha`."""
+
+    pattern: str
+    names: tuple[str, ...]
+    sha: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A commit of the base branch, or the head that was merged as one, with all that was reported on it."""
+
+    sha: str
+    signals: tuple[Signal, ...]
+
+    def matched(self, pattern: str) -> list[Signal]:
+        """Return what a pattern matches here; what the bot itself reported is left out."""
+        return [signal for signal in self.signals if not signal.ours and matches([pattern], signal.name)]
+
+    def is_green(self, pattern: str) -> bool:
+        """Say whether a pattern matches something here, and all of it is green."""
+        theirs = self.matched(pattern)
+        return bool(theirs) and all(signal.state is State.GREEN for signal in theirs)
+
+    def is_settled(self, pattern: str, now: float) -> bool:
+        """Say whether a pattern is green here and nothing new was reported for `SETTLED_SECONDS`.
+
+        Only then is a job that is not there no part of CI: one that `needs:` others has no check run before they end.
+        Of what failed nothing is known: it may have kept others from beginning.
+        """
+        return self.is_green(pattern) and all(
+            signal.at is not None and now - signal.at >= SETTLED_SECONDS for signal in self.matched(pattern)
+        )
+
+
+def stands_for(pattern: str, seen: Sequence[Seen], now: float) -> list[Expected]:
+    """Return the names that a pattern stands for, each with the newest commit that has it.
+
+    `seen` has the newest first; what follows the first that is settled is left out. With one, these are the names of
+    the commits that are green; without, those of all commits, however they stand. `now` is in seconds since 1970.
+    """
+    end = next((place for place, one in enumerate(seen) if one.is_settled(pattern, now)), None)
+    counting = seen if end is None else [one for one in seen[: end + 1] if one.is_green(pattern)]
+    found: list[Expected] = []
+    known: set[str] = set()
+    for one in counting:
+        names = {signal.name for signal in one.matched(pattern)} - known
+        known |= names
+        if names:
+            found.append(Expected(pattern, tuple(sorted(names)), one.sha))
+    return found
+
+
+def blockers(require: Sequence[str], signals: Iterable[Signal]) -> list[Signal]:
+    """Return what keeps a commit from being fit: the red first, then the pending, then patterns that match nothing.
+
+    Each pattern must match at least one signal, and all that match must be green. What the bot itself reported counts
+    for nothing, whatever a pattern matches.
+    """
+    wanted = [signal for signal in signals if not signal.ours and matches(require, signal.name)]
+    found = {signal for signal in wanted if signal.state is not State.GREEN}
+    found |= {Signal(p, State.MISSING) for p in require if not any(matches([p], s.name) for s in wanted)}
+    return sorted(found, key=lambda signal: (list(State).index(signal.state), signal.name))

@@ -1,0 +1,107 @@
+"""Whether a repository is public on GitHub: what strangers may be told of."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+from bot.core.payload import Payload
+from bot.github.privacy import CalledPrivate, is_called_public
+from bot.github.pull_heads import repository_id_of
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.engine.records import Records
+    from bot.github.client import GitHub
+
+FRESH_SECONDS = 300.0
+"""How long GitHub's answer is believed. There is no grace after that, not even while GitHub is away: most of what
+strangers read needs GitHub too, and to refuse them for a while does less harm than to show them what is private."""
+PATIENCE = 3.0
+"""Seconds that somebody waits for GitHub's answer before the repository counts as private."""
+PAUSE = 60.0
+"""Seconds after a failed question before the next."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Known:
+    """What GitHub said, and when it was asked; `public` None: the last question has no answer. On the given clock."""
+
+    public: bool | None = None
+    at: float = 0.0
+    not_before: float = 0.0
+    asking: asyncio.Task[None] | None = None
+
+
+class Visibility:
+    """Say whether the repositories of app.yaml are public. Only GitHub's own answer makes one public.
+
+    `github_for` gives a client for `owner/name`; `clock` is in seconds from anywhere. One for the process.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        github_for: Callable[[str], Awaitable[GitHub]],
+        records: Records,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._config = config
+        self._github_for = github_for
+        self._records = records
+        self._called_private = CalledPrivate(records)
+        self._clock = clock
+        self._known: dict[str, _Known] = {}
+
+    async def is_public(self, repository: str) -> bool:
+        """Say whether anybody may read about `owner/name`; not for one that is unknown, here or on GitHub.
+
+        Answers at once about one that was private, so that the time taken does not tell which repositories there are.
+        Raises ConnectorException while the database is away.
+        """
+        config = self._config.repository(repository)
+        if config is None:
+            return False
+        if config.api.private is not None:
+            return not config.api.private
+        known = self._known.setdefault(repository.lower(), _Known())
+        if not await self._holds(repository, known):
+            if known.asking is None and self._clock() >= known.not_before:
+                known.asking = asyncio.create_task(self._ask(repository, known))
+            if known.asking is not None and known.public is not False:
+                await asyncio.wait({known.asking}, timeout=PATIENCE)
+        # Once more, for a payload may have called it private while GitHub was asked.
+        return known.public is True and await self._holds(repository, known)
+
+    async def _holds(self, repository: str, known: _Known) -> bool:
+        """Say whether GitHub's answer is young, and no payload has called the repository private since."""
+        if known.public is None or self._clock() - known.at >= FRESH_SECONDS:
+            return False
+        return known.public is False or not await self._called_private.by(repository)
+
+    async def _is_same(self, repository: str, found: Payload) -> bool:
+        return await repository_id_of(self._records, repository) in (None, found.integer("id"))
+
+    async def _ask(self, repository: str, known: _Known) -> None:
+        try:
+            called, at = await self._called_private.by(repository), self._clock()
+            github = await self._github_for(repository)
+            found = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
+            # Another repository may have got the name, and says nothing of what is kept under it.
+            public = is_called_public(found) and await self._is_same(repository, found)
+            if public and called:
+                await self._called_private.take_back(repository, called)
+            known.public, known.at = public, at
+        except Exception as error:
+            # A 404 too: it says that the repository is gone, or private and the App was taken off it.
+            known.public, known.not_before = None, self._clock() + PAUSE
+            log.warning("whether a repository is public is not known", repository=repository, reason=str(error))
+        finally:
+            known.asking = None

@@ -1,0 +1,184 @@
+"""News as text for GitHub, Discord and Slack: escaped, cut and counted by the rules of each place.
+
+Titles, names, texts and addresses may come from outside. None of them can mention anybody, make a link other than to
+its own http or https address, or break a limit; what does not fit is counted, as in "and 3 more".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any
+
+from bot.core.patterns import Pattern
+from bot.core.urls import linkable
+from bot.github.markdown import BREAK, TEXT_LIMIT, code, escape, plain, truncate
+from bot.news.message import Item, News
+
+GOOD, BAD = "✅", "❌"
+LINK = "details"
+MORE = "and {count} more"
+
+LONGEST_TITLE, LONGEST_NAME, LONGEST_TEXT, LONGEST_NOTE = 200, 150, 250, 400
+"""Characters before anything is escaped."""
+MOST_ITEMS = 20
+"""More than that nobody reads in a channel."""
+
+MARKDOWN_LIMIT, MARKDOWN_NOTES = TEXT_LIMIT - 8000, 16_000
+"""Characters of items and notes together, and of notes; the rest is for the title and a comment's marker."""
+DISCORD_LIMIT, DISCORD_NOTES = 4096, 1300
+"""Characters of an embed's description, and of the notes in it.
+
+https://docs.discord.com/developers/resources/message#embed-object-embed-limits
+"""
+SLACK_LIMIT, SLACK_NOTES = 3000, 900
+"""Characters of one text in a block, and of the notes; Slack names no limit for rich text itself.
+
+https://docs.slack.dev/reference/block-kit/composition-objects/text-object
+"""
+GREEN, RED = 0x1A7F37, 0xD1242F
+
+
+def as_markdown(news: News) -> str:
+    """Return news as GitHub's Markdown, short enough for a comment that has a marker as well."""
+
+    def link(url: str) -> str:
+        # Entities are read in addresses, too: https://spec.commonmark.org/0.31.2/#link-destination
+        return f" ([{LINK}](<{url.replace('&', '&amp;')}>))" if url else ""
+
+    news = _readable(news)
+    notes = _fitting(map(escape, news.notes), MARKDOWN_NOTES)
+    items = [f"- {_said(o.name and code(o.name), escape(o.text))}{link(o.url)}" for o in news.items]
+    kept = _fitting(items, MARKDOWN_LIMIT - _size(notes))
+    lines = "\n".join([*kept, *(f"- {line}" for line in _more(news, len(kept)))])
+    return "\n\n".join(filter(None, [f"{_mark(news)} **{escape(news.title)}**{link(news.url)}", lines, *notes]))
+
+
+def as_discord(news: News) -> dict[str, Any]:
+    """Return news as what is posted to a Discord webhook: a line that notifies, and the details in a box below it.
+
+    https://docs.discord.com/developers/resources/webhook#execute-webhook
+    """
+
+    def link(url: str) -> str:
+        return f" ([{LINK}](<{url}>))" if url else ""  # within < and >, no preview is shown of it
+
+    news = _readable(news)
+    notes = _fitting(map(_discord, news.notes), DISCORD_NOTES)
+    items = [f"- {_said(o.name and f'**{_discord(o.name)}**', _discord(o.text))}{link(o.url)}" for o in news.items]
+    kept = _fitting(items, DISCORD_LIMIT - _size(notes))
+    lines = "\n".join([*kept, *(f"- {line}" for line in _more(news, len(kept)))])
+    box = "\n\n".join(filter(None, [lines, *notes]))
+    return {
+        "content": f"{_mark(news)} **{_discord(news.title)}**{link(news.url)}",
+        "embeds": [{"description": box, "color": GREEN if news.good else RED}] if box else [],
+        "allowed_mentions": {"parse": []},
+    }
+
+
+def as_slack(news: News) -> dict[str, Any]:
+    """Return news as what is posted to a Slack incoming webhook: rich text, and its first line for notifications.
+
+    In rich text Slack reads no markup: links and mentions are elements of their own.
+    https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks,
+    https://docs.slack.dev/reference/block-kit/blocks/rich-text-block
+    """
+    news = _readable(news)
+    title = f"{_mark(news)} {_inert(news.title)}"
+    notes = _fitting(map(_inert, news.notes), SLACK_NOTES)
+    items = [f"{_said(_inert(o.name), _inert(o.text))} ({LINK}) {o.url}" for o in news.items]
+    kept = _fitting(items, SLACK_LIMIT - _size(notes))
+    listed = [_section(_inert(o.name), _inert(o.text), o.url) for o in news.items[: len(kept)]]
+    listed += [_section("", line) for line in _more(news, len(kept))]
+    details = [{"type": "rich_text_list", "style": "bullet", "elements": listed}] if listed else []
+    details += [_section("", "\n".join(notes))] if notes else []
+    blocks = [[_section(title, "", news.url)], details]
+    return {
+        "text": title.translate(_SLACK_ENTITIES),
+        "blocks": [{"type": "rich_text", "elements": elements} for elements in blocks if elements],
+        "unfurl_links": False,
+        "unfurl_media": False,
+    }
+
+
+def _readable(news: News) -> News:
+    """Return news cut to what people read, without addresses that cannot be linked and lines that say nothing."""
+    items = [
+        Item(_cut(item.name, LONGEST_NAME), _cut(item.text, LONGEST_TEXT), linkable(item.url)) for item in news.items
+    ]
+    said = [item for item in items if item.name or item.text]
+    return News(
+        title=_cut(news.title, LONGEST_TITLE),
+        items=tuple(said[:MOST_ITEMS]),
+        more=news.more + len(said[MOST_ITEMS:]),
+        url=linkable(news.url),
+        notes=tuple(note for note in (_cut(note, LONGEST_NOTE) for note in news.notes) if note),
+        good=news.good,
+    )
+
+
+def _cut(text: str, limit: int) -> str:
+    return truncate(text, limit) if plain(text) else ""
+
+
+def _mark(news: News) -> str:
+    return GOOD if news.good else BAD
+
+
+def _said(name: str, text: str) -> str:
+    return ": ".join(filter(None, (name, text)))
+
+
+def _more(news: News, kept: int) -> list[str]:
+    left_out = news.more + len(news.items) - kept
+    return [MORE.format(count=left_out)] if left_out else []
+
+
+def _fitting(texts: Iterable[str], room: int) -> list[str]:
+    """Return as many of the texts, from the first on, as fit, with the ends of their lines and a word on the others."""
+    given = list(texts)
+    used = accumulate(map(_length, given), initial=_length(MORE) + 20)
+    return [text for text, before in zip(given, used, strict=False) if before + _length(text) <= room]
+
+
+def _size(texts: Sequence[str]) -> int:
+    return sum(map(_length, texts))
+
+
+def _length(text: str) -> int:
+    """Count a line with its end as the clients do, in which an emoji is two characters."""
+    return len(text.encode("utf-16-le", "replace")) // 2 + len("\n\n")
+
+
+def _inert(text: str) -> str:
+    """Return text in which nothing is looked for, and nothing found: in one line, and with control sequences broken."""
+    return plain(text).replace("<", f"<{BREAK}")
+
+
+_DISCORD_MARKUP = Pattern(r"[\\`*_~|<>\[\]#]|^[-+]|^\p{Nd}+\.")
+_DISCORD_INVITE = Pattern(r"(discord)(\.gg|\.com|app\.com)", ignore_case=True)
+"""An invitation is shown as such even without a scheme."""
+
+
+def _discord(text: str) -> str:
+    """Return text as Discord's Markdown that shows it: any character but letters, digits and spaces can be escaped."""
+    broken = _DISCORD_INVITE.sub(lambda found: f"{found[1]}{BREAK}{found[2]}", plain(text))
+    return _DISCORD_MARKUP.sub(
+        lambda found: f"{found[0][:-1]}{BREAK}." if found[0][0].isdigit() else f"\\{found[0]}", broken
+    )
+
+
+_SLACK_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+"""https://docs.slack.dev/messaging/formatting-message-text#escaping"""
+
+
+def _section(name: str, text: str, url: str = "") -> dict[str, Any]:
+    elements: list[dict[str, Any]] = []
+    if name:
+        elements.append({"type": "text", "text": name, "style": {"bold": True}})
+    if text:
+        elements.append({"type": "text", "text": f": {text}" if name else text})
+    if url:
+        elements += [{"type": "text", "text": " ("}, {"type": "link", "url": url, "text": LINK}]
+        elements.append({"type": "text", "text": ")"})
+    return {"type": "rich_text_section", "elements": elements}

@@ -1,0 +1,91 @@
+"""What an effect is: one write, described as data, that may be applied any number of times and happens once."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from bot.github.access import WritePermissions
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from bot.config import RepositoryConfig
+    from bot.config.environment import Settings
+    from bot.core.events import Repository
+    from bot.engine.records import Records
+    from bot.engine.writes import Writes
+    from bot.github.app import AppIdentity
+    from bot.github.client import GitHub
+    from handlers.hardware.service import ResultsService
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of an effect: `text` for the audit record, `changed` false when the world was already so."""
+
+    text: str
+    changed: bool = True
+    then: tuple[Effect, ...] = ()
+    """Effects that follow from how this one went, such as telling who could not be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """How another effect of the same plan ended; `text` is fit to be shown to people."""
+
+    target: str
+    failed: bool
+    text: str
+
+
+class Announce(Protocol):
+    """The engine's `accept`: makes a delivery of our own durable, once for its GUID."""
+
+    async def __call__(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
+        """Return whether it is new; it is handled not before a moment, in seconds since 1970."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EffectContext:
+    """What an effect may use to apply itself."""
+
+    intent: str
+    repository: Repository
+    config: RepositoryConfig
+    settings: Settings
+    github: GitHub
+    me: AppIdentity
+    records: Records
+    results: ResultsService
+    http: aiohttp.ClientSession
+    announce: Announce
+    siblings: Callable[[], Awaitable[Sequence[Sibling]]]
+    writes: Writes
+    """For what is written elsewhere than on GitHub and must not be sent twice; `github` sees to that by itself."""
+
+
+class Effect(Protocol):
+    """One thing to be written to GitHub, a CI, or our own records.
+
+    Effects are frozen dataclasses of plain JSON values, so that a plan can be stored, shown and replayed.
+    """
+
+    permissions: ClassVar[WritePermissions]
+    """The permissions that it writes to GitHub with, `NO_PERMISSIONS` for none: its client has these and no others."""
+
+    @property
+    def target(self) -> str:
+        """Name what is written, unique within a plan: with the plan's intent it makes the effect's key."""
+        ...
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Look first whether it is so already, also for twins of what is written, and heal them; then write.
+
+        A try after an unclear write may come to no further than its look: see `bot.engine.writes`.
+
+        Raises `TryAgain` where another try may succeed, `UserError` with words for the person, or GitHub's refusal.
+        """
+        ...

@@ -1,0 +1,130 @@
+"""What a handler is given, what it returns, and how it says which events it wants."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from bot.github.ranks import Rank
+
+if TYPE_CHECKING:
+    from bot.ci.jenkins_builds import JenkinsBuilds
+    from bot.config import Config, RepositoryConfig
+    from bot.core.events import Delivery, Repository
+    from bot.core.web_json import Reader
+    from bot.engine.records import Records
+    from bot.github.app import AppIdentity
+    from bot.github.client import GitHub
+    from bot.plan.effect import Effect
+    from handlers.hardware.service import ResultsService
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a handler may read while it decides. Its GitHub client refuses writes: handlers return effects.
+
+    `reader` reads from other addresses, those that are configured; `jenkins` asks how builds ended.
+    """
+
+    delivery: Delivery
+    intent: str
+    repository: Repository
+    config: RepositoryConfig
+    app_config: Config
+    github: GitHub
+    me: AppIdentity
+    records: Records
+    results: ResultsService
+    reader: Reader
+    jenkins: JenkinsBuilds
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a handler decided: effects in the order they are to be applied, and why.
+
+    `closing` is applied when every one of `effects` has ended, well or badly.
+    """
+
+    effects: tuple[Effect, ...] = ()
+    why: str = ""
+    closing: Effect | None = None
+    rank: Rank = Rank.EVENT
+    """For whom the effects are applied, where GitHub's limits leave little."""
+
+
+NOTHING = Plan()
+
+PlanFunction = Callable[[Context], Awaitable[Plan]]
+Concerns = Callable[["Delivery", "RepositoryConfig"], bool]
+
+
+class FailurePlan(Protocol):
+    """What to tell people when planning itself failed for good; `told` is fit to be shown to them."""
+
+    async def __call__(self, context: Context, told: str) -> Plan:
+        """Return what to do about it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """One feature's answer to some events: `plan` is called for the (event, action) pairs of `wants`."""
+
+    name: str
+    wants: frozenset[tuple[str, str]]
+    plan: PlanFunction
+    feature: str = ""
+    """The key of app.yaml that must be on for the repository; empty for what is always on."""
+    on_failure: FailurePlan | None = field(default=None)
+    concerns: Concerns | None = field(default=None)
+    """Tells from the payload alone whether a delivery is worth a plan: of some events GitHub sends hundreds an hour."""
+
+
+class Router:
+    """Collect one module's handlers; `bot/` joins the modules' routers in one place."""
+
+    def __init__(self) -> None:
+        self.handlers: list[Handler] = []
+
+    def on(
+        self,
+        event: str,
+        *actions: str,
+        name: str,
+        feature: str = "",
+        on_failure: FailurePlan | None = None,
+        concerns: Concerns | None = None,
+    ) -> Callable[[PlanFunction], PlanFunction]:
+        """Register a plan function for an event; without actions, for every delivery of it."""
+        wants = frozenset((event, action) for action in actions or ("*",))
+
+        def register(function: PlanFunction) -> PlanFunction:
+            self.add(Handler(name, wants, function, feature, on_failure, concerns))
+            return function
+
+        return register
+
+    def add(self, handler: Handler) -> None:
+        """Register a handler; two of one name are one handler that wants both sets of events."""
+        for index, known in enumerate(self.handlers):
+            if known.name == handler.name:
+                if known.plan is not handler.plan:
+                    raise ValueError(f"two handlers are named {handler.name}")
+                self.handlers[index] = replace(known, wants=known.wants | handler.wants)
+                return
+        self.handlers.append(handler)
+
+    def wanting(self, event: str, action: str) -> Sequence[Handler]:
+        """Return the handlers that asked for this event, in the order of registration."""
+        return [h for h in self.handlers if (event, action) in h.wants or (event, "*") in h.wants]
+
+
+def joined(routers: Iterable[Router]) -> Router:
+    """Return one router with the handlers of all."""
+    whole = Router()
+    for router in routers:
+        for handler in router.handlers:
+            whole.add(handler)
+    return whole

@@ -1,0 +1,47 @@
+"""Compare a suite with its baseline: what a process of its own does for the server (`bot.core.untrusted`). No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from bot.results.compare.diff import Told, compare, confirmed
+from bot.results.model import Seen
+from bot.results.report.findings import Baseline, Compared
+from bot.results.state import SuiteState
+
+
+def compared_with(suite: SuiteState, baseline: Baseline | None, before: Mapping[str, Seen] | None) -> Compared:
+    """Compare a suite with its baseline. Of what may still come, nothing is told as gone."""
+    comparison = compare(suite.seen, before, exit_status=exit_status(suite))
+    if not suite.complete:
+        comparison = replace(comparison, gone=())
+    return Compared(comparison, baseline)
+
+
+def with_confirmed(
+    suite: SuiteState, told: Compared, before: Mapping[str, Seen], earlier: Mapping[str, Seen]
+) -> Compared:
+    """Add which failures are confirmed by this run, its baseline (`before`) and the baseline's own (`earlier`)."""
+    first = compare(before, earlier, exit_status=None)
+    now = dict(told.comparison.renamed)
+    runs = (
+        Told(_renamed(_renamed(earlier, dict(first.renamed)), now)),
+        Told(_renamed(before, now), mass=first.mass),
+        Told(suite.seen, mass=told.comparison.mass),
+    )
+    return replace(told, confirmed=confirmed(runs))
+
+
+def _renamed(seen: Mapping[str, Seen], names: Mapping[str, str]) -> Mapping[str, Seen]:
+    return {names.get(test, test): one for test, one in seen.items()} if names else seen
+
+
+def exit_status(suite: SuiteState) -> int | None:
+    """Return the worst exit status of a suite's shards, each as its last run told it; None where none told.
+
+    A negative one is a signal's, and worse than any other.
+    """
+    last = {run.claims.shard_index: run.claims.exit_status for run in suite.runs if run.claims is not None}
+    told = [status for status in last.values() if status is not None]
+    return max(told, key=lambda status: (status < 0, status), default=None)

@@ -1,0 +1,311 @@
+"""What changed between two runs, and whether a run says anything about the code at all: no I/O."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bot.core.patterns import SPACE, Pattern
+from bot.results.compare.places import Places
+from bot.results.compare.renames import search_renames
+from bot.results.model import BAD, Seen, Status, Trouble
+
+FINISHED = (None, 0, 5)
+"""Exit statuses with which a run may end well without a test; 5 is pytest's for none selected."""
+INTERRUPTED = (2, 3, 4, 124)
+"""Exit statuses of a run that ended early: pytest's for an interrupt, an internal error, a wrong call; timeout(1)'s."""
+KILLED = 125
+"""Exit statuses from here on, and negative ones, are those of a command that could not be run or was killed."""
+MASS_COLLECTION_FILES = 3
+MASS_COLLECTION_SHARE = 0.75
+"""So many files, and so much of all files, must have failed at collection. Real nights have up to 0.57, a broken lab 1.
+Files are counted, not tests: a file that could not be collected may stand for hundreds."""
+ONE_CAUSE_TESTS = 10
+ONE_CAUSE_SHARE = 0.8
+"""More than this share of the tests that ran, so many at least, must have failed with one cause (Trunk's rule too)."""
+ALL_SKIPPED_TESTS = 3
+"""So many tests must have ended well in the baseline before it is odd that all are skipped."""
+MASS_TESTS = 20
+MASS_SHARE = 0.1
+"""So many new failures, and more than this share of the tests that ran, are a mass."""
+CONFIRMED_RUNS = 2
+"""A failure that is seen in so many runs in a row is no chance any more."""
+
+NOTHING = "it has no test at all; see which tests the lab's command selects"
+CRASHED = (
+    "the lab's command ended with exit status {status} before its first test; see the lab's installation and device"
+)
+ONLY_CRASHES = "nothing but crashes was reported, and not one test's result; see the lab's installation and device"
+UNTESTED = "all {skipped:,} tests were skipped"
+ALL_SKIPPED = (
+    "all {skipped:,} tests were skipped, of which {good:,} ended well before; see whether the lab's device was found"
+)
+MASS_COLLECTION = "{broken:,} of {files:,} test files could not be imported; see the lab's installation"
+ONE_CAUSE = "{failed:,} of the {ran:,} tests that ran failed with one cause; see the lab's installation and device"
+
+GOOD = frozenset({Status.PASSED, Status.XFAILED, Status.XPASSED})
+_SKIPPED = Status.SKIPPED
+
+_PART_OF_WORD = rf"[^{SPACE}'\"`(),;<>/\\]"
+_PATH = Pattern(rf"{_PART_OF_WORD}*[/\\](?:{_PART_OF_WORD}|[/\\])*")
+_NUMBER = Pattern(r"0x[0-9a-fA-F]+|\p{Nd}+")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many tests ended in which way; `flaky` are counted among the others too."""
+
+    passed: int = 0
+    failed: int = 0
+    errored: int = 0
+    skipped: int = 0
+    xfailed: int = 0
+    xpassed: int = 0
+    flaky: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One suite's run beside its baseline: sorted test IDs by what happened to them.
+
+    `new` are all tests that the baseline does not have, those that fail (which are new failures too) included. `gone`
+    are all that only the baseline has, but for `precluded`: nobody knows of those, for this time their file could not
+    be collected, the process died in it, or the whole run ended early. `renamed` are pairs of (before, now). Without a
+    baseline (`has_baseline` false) only `counts`, `failing` and `flaky` say anything.
+    """
+
+    counts: Counts
+    has_baseline: bool
+    failing: tuple[str, ...] = ()
+    new_failures: tuple[str, ...] = ()
+    still_failing: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    precluded: tuple[str, ...] = ()
+    newly_skipped: tuple[str, ...] = ()
+    flaky: tuple[str, ...] = ()
+    newly_flaky: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+    unsearched: bool = False
+    """Renamed tests were not searched for, as so many names changed: they count among `gone` and `new`."""
+    infra: str = ""
+    """Why this run says nothing about the code, in words for people; then nothing is told as new, gone or fixed."""
+    mass: bool = False
+    """So much failed at once that one cause is likelier than many: nothing of it is confirmed."""
+
+
+def compare(now: Mapping[str, Seen], baseline: Mapping[str, Seen] | None, *, exit_status: int | None) -> Comparison:
+    """Compare one suite's merged results with those of its baseline, which must not be infra itself.
+
+    `exit_status` is that of the lab's test command, as far as it is known: one that no finished run of tests has makes
+    tests that are missing precluded. A file's own ID, for a collection error or a skip of all of it, speaks for its
+    tests: they are precluded or newly skipped, not gone, and it is fixed, not gone, when they are there again.
+    """
+    failing = _sorted(test for test, seen in now.items() if seen.status in BAD)
+    flaky = _sorted(test for test, seen in now.items() if seen.flaky)
+    told = Comparison(_counts(now), baseline is not None, failing=failing, flaky=flaky)
+    if why := infra(now, baseline, exit_status=exit_status):
+        return replace(told, infra=why)
+    return told if baseline is None else _compared(told, now, baseline, exit_status)
+
+
+def infra(now: Mapping[str, Seen], baseline: Mapping[str, Seen] | None, *, exit_status: int | None) -> str:
+    """Say why a run tells nothing about the code, what to look at included, or ""; none of a lab's words is in it."""
+    if not now:
+        return NOTHING if exit_status in FINISHED else CRASHED.format(status=exit_status)
+    if all(seen.trouble in (Trouble.INTERNAL, Trouble.CRASH) for seen in now.values()):
+        return ONLY_CRASHES
+    return _mass_collection(now) or _all_skipped(now, baseline or {}) or _one_cause(now)
+
+
+def untested(now: Mapping[str, Seen]) -> str:
+    """Say that nothing was tested, for everything was skipped, or "": that may well be, but compares with nothing.
+
+    As a baseline, a night without its device would make each night after it look like nothing changed.
+    """
+    skipped = all(seen.status is _SKIPPED for seen in now.values())
+    return UNTESTED.format(skipped=len(now)) if skipped else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One run of a series: the suite's tests, and whether it was infra or a mass of new failures."""
+
+    seen: Mapping[str, Seen]
+    infra: bool = False
+    mass: bool = False
+
+
+def confirmed(runs: Sequence[Told]) -> frozenset[str]:
+    """Return the failures of the last run that are no chance any more, from a suite's consecutive runs, oldest first.
+
+    They failed in the last CONFIRMED_RUNS runs in a row at least, and ended well the last time before. Reruns of one
+    commit are runs like others. Infra and mass runs count for nothing, neither as a failure nor as its end; of such a
+    last run nothing is confirmed. A run in which the test is missing or skipped is passed over when it is asked how the
+    test ended before, but it parts a row. A failure that is proved flaky, for it passed on the same commit, is none.
+    """
+    if not runs or runs[-1].infra or runs[-1].mass:
+        return frozenset()
+    telling = [run.seen for run in reversed(runs) if not (run.infra or run.mass)]
+    return frozenset(
+        test
+        for test, seen in telling[0].items()
+        if seen.status in BAD and _confirmed([run.get(test) for run in telling])
+    )
+
+
+def _confirmed(history: Sequence[Seen | None]) -> bool:
+    """Judge one test by its runs, newest first."""
+    row = 0
+    for seen in history:
+        if seen is None or seen.status not in BAD or seen.flaky:
+            break
+        row += 1
+    before = next((seen for seen in history[row:] if seen and seen.status is not _SKIPPED), None)
+    return row >= CONFIRMED_RUNS and before is not None and before.status not in BAD
+
+
+def _compared(
+    told: Comparison, now: Mapping[str, Seen], baseline: Mapping[str, Seen], exit_status: int | None
+) -> Comparison:
+    precluded, skipped, returned, gone = _unseen(now, baseline, exit_status)
+    found = search_renames(gone, now.keys() - baseline.keys())
+    renamed = found or {}
+    before = {renamed.get(test, test): seen.status for test, seen in baseline.items()}
+    new_failures = _sorted(test for test in told.failing if before.get(test) not in BAD)
+    newly_skipped = [
+        test for test, seen in now.items() if seen.status is _SKIPPED and before.get(test, _SKIPPED) is not _SKIPPED
+    ]
+    fixed = [test for test, seen in now.items() if before.get(test) in BAD and seen.status in GOOD]
+    was_flaky = {renamed.get(test, test) for test, seen in baseline.items() if seen.flaky}
+    ran = sum(seen.status is not _SKIPPED for seen in now.values())
+    return replace(
+        told,
+        new_failures=new_failures,
+        still_failing=_sorted(test for test in told.failing if before.get(test) in BAD),
+        fixed=_sorted([*fixed, *(test for test in returned if before[test] in BAD)]),
+        new=_sorted(now.keys() - before.keys()),
+        gone=_sorted(gone - renamed.keys()),
+        precluded=_sorted(precluded),
+        newly_skipped=_sorted([*newly_skipped, *(test for test in skipped if before[test] is not _SKIPPED)]),
+        newly_flaky=tuple(test for test in told.flaky if test not in was_flaky),
+        renamed=tuple(sorted(renamed.items())),
+        unsearched=found is None,
+        mass=len(new_failures) >= MASS_TESTS and len(new_failures) > MASS_SHARE * ran,
+    )
+
+
+def _unseen(
+    now: Mapping[str, Seen], baseline: Mapping[str, Seen], exit_status: int | None
+) -> tuple[set[str], set[str], set[str], set[str]]:
+    """Sort the tests that only the baseline has: precluded, skipped with their file, files that run again, and gone."""
+    precluded, skipped, returned, gone = set[str](), set[str](), set[str](), set[str]()
+    unseen = baseline.keys() - now.keys()
+    if not unseen:
+        return precluded, skipped, returned, gone
+    files = {test for test in unseen if "::" not in test}
+    inside = Places(_file(test) for test in now if files and "::" in test)
+    stopped = Places(place for test, seen in now.items() if (place := _stopped(test, seen)))
+    left_out = Places(test for test, seen in now.items() if _left_out(test, seen))
+    ended = _ended_early(now, exit_status)
+    for test in unseen:
+        file = _file(test)
+        if test in files and inside.lie_in(test):
+            returned.add(test)
+        elif left_out.hold(file):
+            skipped.add(test)
+        elif ended or stopped.hold(file):
+            precluded.add(test)
+        elif baseline[test].trouble is Trouble.INTERNAL:
+            returned.add(test)
+        else:
+            gone.add(test)
+    return precluded, skipped, returned, gone
+
+
+def absent(now: Mapping[str, Seen], tests: Iterable[str], *, exit_status: int | None) -> tuple[set[str], set[str]]:
+    """Return which of some tests that failed, and are not in this run, run again under other IDs, and which are gone.
+
+    The first are files that could not be collected. Of all others nobody knows, as in `Comparison`.
+    """
+    _, _, returned, gone = _unseen(now, dict.fromkeys(tests, Seen(Status.FAILED)), exit_status)
+    return returned, gone
+
+
+def _file(test: str) -> str:
+    """Return the file, or the dotted name, that a test's ID begins with."""
+    return test.partition("::")[0]
+
+
+def _stopped(test: str, seen: Seen) -> str:
+    """Return the place whose other tests may not have run because of this one."""
+    if _unread(seen):
+        return test
+    return _file(test) if seen.trouble is Trouble.CRASH else ""
+
+
+def _ended_early(now: Mapping[str, Seen], exit_status: int | None) -> bool:
+    """Tell whether the run ended before it had come to all tests.
+
+    pytest ends after collection if a file could not be collected and it was not told to continue.
+    """
+    if exit_status is not None and (exit_status in INTERRUPTED or not 0 <= exit_status < KILLED):
+        return True
+    if any(seen.trouble is Trouble.INTERNAL for seen in now.values()):
+        return True
+    unread = sum(_unread(seen) for seen in now.values())
+    return unread > 0 and unread + sum(_left_out(test, seen) for test, seen in now.items()) == len(now)
+
+
+def _unread(seen: Seen) -> bool:
+    """Tell whether this is a file that could not be collected."""
+    return seen.trouble is Trouble.COLLECTION and seen.status in BAD
+
+
+def _left_out(test: str, seen: Seen) -> bool:
+    """Tell whether this is a file that was skipped as a whole."""
+    return "::" not in test and seen.status is _SKIPPED
+
+
+def _counts(now: Mapping[str, Seen]) -> Counts:
+    ended = Counter(seen.status.value for seen in now.values())
+    return Counts(**ended, flaky=sum(seen.flaky for seen in now.values()))
+
+
+def _mass_collection(now: Mapping[str, Seen]) -> str:
+    broken = {test for test, seen in now.items() if _unread(seen)}
+    if len(broken) < MASS_COLLECTION_FILES:
+        return ""
+    files = broken | {_file(test) for test, seen in now.items() if seen.trouble is not Trouble.INTERNAL}
+    much = len(broken) >= MASS_COLLECTION_SHARE * len(files)
+    return MASS_COLLECTION.format(broken=len(broken), files=len(files)) if much else ""
+
+
+def _all_skipped(now: Mapping[str, Seen], baseline: Mapping[str, Seen]) -> str:
+    if any(seen.status is not _SKIPPED for seen in now.values()):
+        return ""
+    good = sum(seen.status in GOOD for seen in baseline.values())
+    return ALL_SKIPPED.format(skipped=len(now), good=good) if good >= ALL_SKIPPED_TESTS else ""
+
+
+def _one_cause(now: Mapping[str, Seen]) -> str:
+    ran = sum(seen.status is not _SKIPPED for seen in now.values())
+    messages = Counter(seen.message for seen in now.values() if seen.status in BAD and seen.message)
+    if ran < ONE_CAUSE_TESTS or messages.total() <= ONE_CAUSE_SHARE * ran:
+        return ""
+    causes = Counter[str]()
+    for message, count in messages.items():
+        causes[_cause(message)] += count
+    failed = max(causes.values())
+    return ONE_CAUSE.format(failed=failed, ran=ran) if failed > ONE_CAUSE_SHARE * ran else ""
+
+
+def _cause(message: str) -> str:
+    """Fold what differs between failures of one cause: paths and node IDs, numbers, addresses, workers' names."""
+    return _NUMBER.sub("0", _PATH.sub("/", message))
+
+
+def _sorted(tests: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(tests))

@@ -1,0 +1,112 @@
+"""Search for renamed tests between two tries to write a run: never inside of a transaction.
+
+What labs upload is searched in a process of its own (`bot.core.untrusted`), for their names decide how long it takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import structlog
+
+from bot.core.errors import TryAgain
+from bot.core.untrusted.limits import OverLimit
+from bot.results.compare.renames import GAVE_UP, MAX_STEPS, TOO_LONG, renames, search_renames
+
+if TYPE_CHECKING:
+    from bot.core.untrusted.pool import Pool
+    from bot.core.untrusted.queue import Owner
+
+Renames = Callable[[Iterable[str], Iterable[str]], Mapping[str, str]]
+"""Finds which of the tests that are gone have come back under which name (`bot.results.compare.renames.renames`)."""
+
+FEW, FEW_CHARACTERS = 100, 10_000
+"""Tests, and characters of their names, that are searched at once: that takes a millisecond or two."""
+MOST_SEARCHES = 20
+"""Searches for one run; it has at most three for each of the suites that it had before and has now."""
+KEEPS_CHANGING = "the results beside this run keep changing while it is stored"
+
+Written = TypeVar("Written")
+_Lists = tuple[tuple[str, ...], tuple[str, ...]]
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class SearchNeeded(Exception):
+    """A transaction asked which tests were renamed, and that is not known yet; it was undone."""
+
+    def __init__(self, lists: _Lists) -> None:
+        super().__init__()
+        self.lists = lists
+
+
+class Answers:
+    """What the searches for one run have found; lists that are short are searched at once, with `few`.
+
+    An answer depends on the two lists of names alone, so it is right whatever others have stored meanwhile; where that
+    changes the question, it is asked again.
+    """
+
+    def __init__(self, few: Renames) -> None:
+        self._few = few
+        self._known: dict[_Lists, Mapping[str, str]] = {}
+
+    def __call__(self, gone: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
+        """Return what is known. Raises `SearchNeeded` where that is nothing."""
+        lists = tuple(gone), tuple(new)
+        if all(lists) and _are_few([*lists[0], *lists[1]]):
+            return self._few(*lists)
+        if lists not in self._known:
+            raise SearchNeeded(lists)
+        return self._known[lists]
+
+    def add(self, lists: _Lists, found: Mapping[str, str]) -> None:
+        """Remember what a search has found."""
+        self._known[lists] = found
+
+
+def _are_few(names: Sequence[str]) -> bool:
+    return len(names) <= FEW and sum(map(len, names)) <= FEW_CHARACTERS
+
+
+def written(write: Callable[[Renames], Written], search: Renames) -> Written:
+    """Write in one transaction that may ask which tests were renamed, and search for them outside of it.
+
+    A transaction that asks what is not known yet is undone, and begins anew once it is. Raises `TryAgain` after
+    MOST_SEARCHES.
+    """
+    answers = Answers(search)
+    for _ in range(MOST_SEARCHES):
+        try:
+            return write(answers)
+        except SearchNeeded as needed:
+            answers.add(needed.lists, search(*needed.lists))
+    raise TryAgain(KEEPS_CHANGING)
+
+
+async def written_apart(write: Callable[[Renames], Written], pool: Pool, owner: Owner) -> Written:
+    """Do the same with the transaction in a thread, and each search in a process of the pool.
+
+    Where one costs too much, no test counts as renamed, and the log says so. Raises `TryAgain` while too many wait.
+    """
+    answers = Answers(renames)
+    for _ in range(MOST_SEARCHES):
+        try:
+            return await asyncio.to_thread(write, answers)
+        except SearchNeeded as needed:
+            answers.add(needed.lists, await _searched(pool, owner, needed.lists))
+    raise TryAgain(KEEPS_CHANGING)
+
+
+async def _searched(pool: Pool, owner: Owner, lists: _Lists) -> Mapping[str, str]:
+    why = TOO_LONG.format(most=MAX_STEPS)
+    try:
+        found = await pool.run(owner, pool.limits.renames, search_renames, *lists)
+    except OverLimit as error:
+        found, why = None, str(error)
+    if found is None:
+        removed, added = map(len, lists)
+        log.warning(GAVE_UP, reason=why, repository=owner.repository, part=owner.part, removed=removed, added=added)
+    return found or {}

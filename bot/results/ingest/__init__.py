@@ -1,0 +1,1 @@
+"""From files that labs sent to results that can be stored."""

@@ -1,0 +1,178 @@
+"""Whether a run may be taken: it is the lab's own, and for a commit that labs are to test.
+
+What the run says of itself does not count. Whose it is, the key in the bucket says, for a lab's credentials may write
+below its own folder only; what the commit is, GitHub says. That the commit exists is not enough: GitHub shows the
+commits of every fork under the repository's own name.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from cachetools import TTLCache
+from gidgethub import HTTPException
+
+from bot.core.payload import Payload
+from bot.github.errors import is_not_found, is_unprocessable
+from bot.github.pages import PER_PAGE
+from bot.github.pull_heads import head_of
+from bot.results.ingest.limits import Refused
+from bot.results.model import RunKey
+from bot.results.state import Admission
+
+if TYPE_CHECKING:
+    from bot.config.results import Lab, Results
+    from bot.engine.records import Records
+    from bot.github.client import GitHub
+
+UNKNOWN_LAB = "app.yaml has no lab {lab} for {repository}; ask its maintainers to add it below results.labs"
+UNKNOWN_TARGET = "app.yaml has no target {target} for the lab {lab}; it has {known}"
+UNKNOWN_COMMIT = "there is no commit {sha} in {repository}"
+OTHER_HEAD = "the head of pull request {number} is {head}, not {sha}; leave pull_request out, or test its head"
+NO_SUCH_PULL_REQUEST = "there is no pull request {number} in {repository}"
+NOT_TO_BE_TESTED = (
+    "{sha} is neither on {branches} nor the head of a pull request; of a pull request from a fork the manifest has to "
+    "name the number, as pull_request"
+)
+TOO_MANY_RUNS = (
+    "the lab has sent {runs} runs today (UTC), the most that app.yaml allows (runs_per_day); upload it "
+    "tomorrow, under another run ID"
+)
+TOO_MANY_BYTES = (
+    "with this run the lab would have sent more than {megabytes} MB today (UTC), the most that app.yaml allows "
+    "(megabytes_per_day); upload it tomorrow, under another run ID"
+)
+
+REMEMBERED, REMEMBERED_SECONDS = 10_000, 600.0
+"""A lab sends many runs of one commit within minutes; whether that is to be tested is asked once."""
+REFUSED_SECONDS = 60.0
+"""Likewise of a commit that is not to be tested, but that may change: a branch is moved to it, or a head pushed."""
+
+
+def lab_of(key: RunKey, config: Results) -> Lab:
+    """Return the lab that a run belongs to. Raises `Refused` where app.yaml knows no such lab or target."""
+    lab = config.labs.get(key.lab)
+    if lab is None:
+        raise Refused(UNKNOWN_LAB.format(lab=key.lab, repository=key.repository))
+    if key.target not in lab.targets:
+        raise Refused(UNKNOWN_TARGET.format(target=key.target, lab=key.lab, known=", ".join(lab.targets)))
+    return lab
+
+
+def check_quota(lab: Lab, runs: int, sent: int, size: int) -> None:
+    """Raise `Refused` if a run of `size` bytes is too much after those `runs` and bytes that were taken today."""
+    if runs >= lab.runs_per_day:
+        raise Refused(TOO_MANY_RUNS.format(runs=runs))
+    if sent + size > lab.megabytes_per_day * 1_000_000:
+        raise Refused(TOO_MANY_BYTES.format(megabytes=lab.megabytes_per_day))
+
+
+class Admissions:
+    """Finds out what commits are, and remembers for some minutes which are to be tested, and for one which are not.
+
+    `now` is in seconds.
+    """
+
+    def __init__(self, records: Records, now: Callable[[], float] = time.time) -> None:
+        self._records = records
+        self._known: TTLCache[tuple[str, str, int | None], Admission] = TTLCache(
+            REMEMBERED, REMEMBERED_SECONDS, timer=now
+        )
+        self._refused: TTLCache[tuple[str, str, int | None], str] = TTLCache(REMEMBERED, REFUSED_SECONDS, timer=now)
+
+    async def admit(
+        self,
+        github: GitHub,
+        key: RunKey,
+        repository_id: int,
+        branches: Sequence[str],
+        claimed: int | None,
+        *,
+        afresh: bool = False,
+    ) -> Admission:
+        """Return what the commit of a run is; `claimed` is the pull request that the manifest names.
+
+        `branches` are those whose commits labs test.
+
+        `afresh`: that it was refused a moment ago does not count, for somebody has seen to it and asks again.
+        Raises `Refused` for a commit that is not to be tested, `TryAgain` or gidgethub's errors where GitHub could
+        not be asked.
+        """
+        asked = (key.repository, key.sha, claimed)
+        if not afresh and (reason := self._refused.get(asked)) is not None:
+            raise Refused(reason)
+        known = self._known.get(asked)
+        if known is None:
+            try:
+                known = await self._ask(github, key, repository_id, branches, claimed)
+            except Refused as error:
+                self._refused[asked] = str(error)
+                raise
+            self._known[asked] = known
+        return known
+
+    async def _ask(
+        self, github: GitHub, key: RunKey, repository_id: int, branches: Sequence[str], claimed: int | None
+    ) -> Admission:
+        committed_at = await _committed_at(github, key)
+        if claimed is not None:
+            await self._check_head(github, key, repository_id, claimed)
+        for branch in branches:
+            if await _is_on(github, key, branch):
+                return Admission(committed_at, mainline=True, pull_request=claimed)
+        number = claimed if claimed is not None else await _pull_request_of(github, key)
+        if number is None:
+            raise Refused(NOT_TO_BE_TESTED.format(sha=key.sha, branches=" or ".join(branches)))
+        return Admission(committed_at, mainline=False, pull_request=number)
+
+    async def _check_head(self, github: GitHub, key: RunKey, repository_id: int, number: int) -> None:
+        """Raise `Refused` unless the pull request has this head, by our own record or by GitHub's word."""
+        known = await head_of(self._records, repository_id, number)
+        if known is not None and known.sha == key.sha:
+            return
+        pull = await _found(github, "/repos/{+repo}/pulls/{number}", repo=key.repository, number=str(number))
+        if pull is None:
+            raise Refused(NO_SUCH_PULL_REQUEST.format(number=number, repository=key.repository))
+        head = pull.string("head", "sha")
+        if head != key.sha:
+            raise Refused(OTHER_HEAD.format(number=number, head=head, sha=key.sha))
+
+
+async def _committed_at(github: GitHub, key: RunKey) -> float:
+    # This one, for `GET /repos/{owner}/{repo}/commits/{ref}` sends all that the commit changed with it.
+    commit = await _found(github, "/repos/{+repo}/git/commits/{sha}", repo=key.repository, sha=key.sha)
+    if commit is None:
+        raise Refused(UNKNOWN_COMMIT.format(sha=key.sha, repository=key.repository))
+    return datetime.fromisoformat(commit.string("committer", "date")).timestamp()
+
+
+async def _is_on(github: GitHub, key: RunKey, branch: str) -> bool:
+    # The second page, for the first holds the difference file by file, which nobody here reads.
+    url = "/repos/{+repo}/compare/{branch}...{sha}?per_page=1&page=2"
+    compared = await _found(github, url, repo=key.repository, branch=branch, sha=key.sha)
+    return compared is not None and compared.string("status") in ("identical", "behind")
+
+
+async def _pull_request_of(github: GitHub, key: RunKey) -> int | None:
+    """Return the newest pull request, open ones first, that has this head; of those from forks GitHub does not tell."""
+    url = f"/repos/{{+repo}}/commits/{{sha}}/pulls?per_page={PER_PAGE}"
+    pulls = [Payload(item) for item in await github.getitem(url, url_vars={"repo": key.repository, "sha": key.sha})]
+    heads = [
+        (pull.string("state") == "open", pull.integer("number"))
+        for pull in pulls
+        if pull.string("head", "sha") == key.sha
+    ]
+    return max(heads)[1] if heads else None
+
+
+async def _found(github: GitHub, url: str, **url_vars: str) -> Payload | None:
+    try:
+        return Payload(await github.getitem(url, url_vars=url_vars))
+    except HTTPException as error:
+        # GitHub answers 422 to a SHA that names nothing.
+        if is_not_found(error) or is_unprocessable(error):
+            return None
+        raise

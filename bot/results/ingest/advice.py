@@ -1,0 +1,102 @@
+"""What a lab could do better, seen in the names, paths and times of its cases while they are read: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bot.core.patterns import Pattern
+from bot.results.ingest.identity import Resolver
+from bot.results.model import Case, Trouble
+
+EXAMPLES = 3
+"""Names that a warning shows at most."""
+LONGEST_EXAMPLE = 120
+
+NO_TEST = "it holds no test; see which tests the lab's command selects"
+NO_FILE = (
+    "no case says in which file it stands: tests are found by their dotted names alone, and "
+    "annotations have no line; use pytest-reportlog, or pytest -o junit_family=xunit1"
+)
+NO_MODULE = (
+    "no case says in which file it stands, and no name holds a test's module, as in "
+    "tests.test_add: the names cannot be resolved; use pytest-reportlog, or pytest -o junit_family=xunit1, or whatever "
+    "makes your runner write `file` and `line`"
+)
+REPEATED = (
+    "{count:,} of its cases have the name of another one, and are told as one test with it, as in {examples}; give "
+    "different tests different names"
+)
+CHANGING = (
+    "{count:,} names hold an address, a hash or a temporary path, which differ in every run, so that each run seems "
+    "to have new tests, as in {examples}; give parameters IDs of their own (pytest: `ids=`)"
+)
+NO_DURATION = "{count:,} of its {cases:,} cases have no duration"
+
+UNTIMED = ("executorch-csv",)
+"""Formats without a test's duration."""
+TIMELESS = (Trouble.COLLECTION, Trouble.CRASH, Trouble.INTERNAL)
+"""Troubles of which no lab can tell how long they took."""
+
+_CHANGING = Pattern(
+    r"\b0x[0-9a-fA-F]{5,}"  # an address, as in the repr of an object
+    r"|\b(?P<digits>[0-9a-f]{32,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b"
+    r"|/tmp/|/var/folders/|\\Temp\\|pytest-of-"
+)
+_MODULE = Pattern(r"(?:^|[.])(?:tests?_[^.]*|[^.]*_tests?|tests?)(?:[.]|$)")
+
+
+class Onlooker:
+    """Resolves cases as the bot does that does not know the repository's files, and keeps what is odd about them."""
+
+    def __init__(self) -> None:
+        self.cases = 0
+        self._resolve = Resolver(None).resolve
+        self._ids: set[str] = set()
+        self._repeated: list[str] = []
+        self._changing: dict[str, None] = {}
+        self._repeats = self._placed = self._modules = self._undated = 0
+
+    def resolve(self, case: Case) -> tuple[str, str]:
+        """Return the case's test ID and no path. Raises what `Resolver.resolve` raises."""
+        test, path = self._resolve(case)
+        self.cases += 1
+        if case.path or case.nodeid:
+            self._placed += 1
+        elif _MODULE.search(case.classname) or not case.classname:
+            self._modules += 1
+        if case.seconds is None and case.trouble not in TIMELESS:
+            self._undated += 1
+        if test in self._ids:
+            self._repeats += 1
+            if len(self._repeated) < EXAMPLES and test not in self._repeated:
+                self._repeated.append(test)
+        else:
+            self._ids.add(test)
+            if _changes(test):
+                self._changing[test] = None
+        return test, path
+
+    def warnings(self, format: str) -> Iterator[str]:
+        """Yield what the lab could do better, in sentences; `format` is that of the file whose cases were seen."""
+        if not self.cases:
+            yield NO_TEST
+            return
+        if format == "junit" and not self._placed:
+            yield NO_FILE if self._modules else NO_MODULE
+        if self._repeats:
+            yield REPEATED.format(count=self._repeats, examples=_examples(self._repeated))
+        if self._changing:
+            yield CHANGING.format(count=len(self._changing), examples=_examples(list(self._changing)))
+        if self._undated and format not in UNTIMED:
+            yield NO_DURATION.format(count=self._undated, cases=self.cases)
+
+
+def _changes(test: str) -> bool:
+    """Tell whether a name holds what differs in every run; of letters or figures alone no hash is made."""
+    found = (match["digits"] for match in _CHANGING.finditer(test))
+    return any(digits is None or not (digits.isdecimal() or digits.isalpha()) for digits in found)
+
+
+def _examples(names: list[str]) -> str:
+    shown = [name if len(name) <= LONGEST_EXAMPLE else name[: LONGEST_EXAMPLE - 1] + "…" for name in names[:EXAMPLES]]
+    return ", ".join(shown)

@@ -1,0 +1,276 @@
+"""Fold the cases of a file to one verdict per test, and the files of a run to one: lean, for there may be 300,000."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+
+import zstandard
+
+from bot.results.ingest.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL, Refused, TooMuch
+from bot.results.model import BAD, Case, Status, Trouble
+from bot.results.store.columns import BOUNDS, CODES, FLAKY, STATUS_BITS, STATUS_BYTES
+
+LEFT_OUT = "\n… {count:,} characters left out …\n"
+CUT_MESSAGE = "…"
+SAME_NAME = "two tests have names that differ in a line break alone; give each a name of its own"
+TOO_MANY = f"the files have more than {MAX_TESTS:,} tests together; send the run in shards"
+IN_ID = "@"
+"""Stands for the path with which the test's ID begins."""
+LEVEL = 3
+"""Of compression: more takes longer and saves next to nothing, measured on real failures' texts."""
+
+PIECE = 4096
+"""Cases whose names are held as text at once."""
+PIECE_BYTES = 1 << 17
+
+_SEVERITY = ("skipped", "xfailed", "passed", "xpassed", "errored", "failed")
+_RANK = {CODES[Status(word)]: rank for rank, word in enumerate(_SEVERITY)}
+_BAD = frozenset(CODES[status] for status in BAD)
+_GOOD = frozenset(CODES[status] for status in (Status.PASSED, Status.XFAILED, Status.XPASSED))
+
+# One object for each value that a test can have: numbers of their own would be 32 bytes for each of 300,000 tests.
+_PACKED = tuple(range(256 * STATUS_BYTES))
+
+Resolve = Callable[[Case], tuple[str, str]]
+
+
+class Reason(NamedTuple):
+    """Why a test did not simply pass: one for all tests that say the same.
+
+    `text` is the number of the failure's text, 0 for none. `path`, which may be IN_ID, and `line` are kept of tests
+    that failed: there annotations stand. `measures` is JSON, or empty.
+    """
+
+    trouble: Trouble = Trouble.NONE
+    message: str = ""
+    text: int = 0
+    path: str = ""
+    line: int | None = None
+    measures: str = ""
+
+
+@dataclass(slots=True)
+class Columns:
+    """The tests of a file or of a run, each once, for this process alone.
+
+    `names` are the test IDs, compressed. Their hashes stand for them elsewhere, as 300,000 IDs are 50 MB: 64 bits with
+    a key of the process's own, so that two of as many tests are taken for one in one of 400 million such runs. `tests`
+    holds, in the order of the names, what `split` takes apart: the status byte and the number of the duration.
+    `reasons` says of those that did not simply pass which of `whys` it is. `texts` numbers failures' texts by their
+    SHA-256, from 1 on; `bodies` are these texts, compressed.
+    """
+
+    names: list[bytes] = field(default_factory=list)
+    tests: dict[int, int] = field(default_factory=dict)
+    reasons: dict[int, int] = field(default_factory=dict)
+    whys: dict[Reason, int] = field(default_factory=dict)
+    texts: dict[bytes, int] = field(default_factory=dict)
+    bodies: list[bytes] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        """Return how many tests there are."""
+        return len(self.tests)
+
+    def __getstate__(self) -> tuple[object, ...]:
+        """Return it without hashes, which mean nothing in another process: tests by their place instead."""
+        place = {key: number for number, key in enumerate(self.tests)}
+        reasons = {place[key]: why for key, why in self.reasons.items()}
+        return self.names, array("H", self.tests.values()).tobytes(), reasons, self.whys, self.texts, self.bodies
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Read it back, with the hashes of this process."""
+        self.names, tests, reasons, self.whys, self.texts, self.bodies = state
+        keys = [hash(name) for name in read_names(self.names)]
+        self.tests = {key: _PACKED[packed] for key, packed in zip(keys, memoryview(tests).cast("H"), strict=True)}
+        if len(self.tests) < len(keys):
+            raise Refused(SAME_NAME)
+        self.reasons = {keys[number]: why for number, why in reasons.items()}
+
+
+def split(packed: int) -> tuple[int, int]:
+    """Return a test's status byte and the number of its duration."""
+    return packed % STATUS_BYTES, packed // STATUS_BYTES
+
+
+def collect(cases: Iterable[Case], resolve: Resolve) -> Columns:
+    """Fold the cases of one file.
+
+    `resolve` gives a case's test ID and its path in the repository, or "". Of several cases with one ID the worst
+    counts, as of several files. But where they are attempts at one test, the first bad one counts if any is bad, for
+    pytest writes an attempt that failed and was run again as if it had passed; if all are good, the test is flaky; if
+    some were skipped, the others count. What the reader of the cases raises, this raises.
+    """
+    columns = Columns()
+    compressor = zstandard.ZstdCompressor(level=LEVEL)
+    names = NamesWriter()
+    every = iter(cases)
+    while True:
+        new, count = _fold(columns, compressor, islice(every, PIECE), resolve)
+        names.write(new)
+        if count < PIECE:
+            columns.names.append(names.finish())
+            return columns
+
+
+def _fold(
+    columns: Columns, compressor: zstandard.ZstdCompressor, cases: Iterable[Case], resolve: Resolve
+) -> tuple[list[str], int]:
+    """Fold some cases; return the new names among them, and how many cases there were."""
+    tests, packed_of, code_of, bounds = columns.tests, _PACKED, CODES, BOUNDS
+    passed, count = CODES[Status.PASSED], 0
+    names: list[str] = []
+    known: dict[str, int] = {}  # thousands of tests may be skipped for one reason
+    for count, case in enumerate(cases, 1):  # noqa: B007  # it is told
+        _, status, _, _, _, _, seconds, flaky, trouble, message, text, measures, attempt = case
+        test_id, path = resolve(case)
+        code = packed = code_of[status]
+        if flaky:
+            packed += FLAKY
+        if seconds is not None:
+            packed += STATUS_BYTES + STATUS_BYTES * bisect_right(bounds, seconds)
+        key = hash(test_id)
+        counts = True
+        if key in tests:
+            packed, counts = (_attempts if attempt else _worse)(tests[key], packed)
+        else:
+            names.append(test_id)
+        tests[key] = packed_of[packed]
+        if counts and (code != passed or message or text or measures or trouble):
+            if code not in _BAD and message in known and not (text or measures or trouble):
+                columns.reasons[key] = known[message]
+            else:
+                _explain(columns, compressor, key, test_id, path, case)
+                if code not in _BAD and not (text or measures or trouble) and message:
+                    known[message] = columns.reasons[key]
+    return names, count
+
+
+class NamesWriter:
+    """Compresses names as they come, a line each."""
+
+    def __init__(self) -> None:
+        self._compressor = zstandard.ZstdCompressor(level=LEVEL).compressobj()
+        self._parts: list[bytes] = []
+
+    def write(self, names: Sequence[str]) -> None:
+        """Add names."""
+        if names:
+            text = "\n".join(names)
+            if text.count("\n") >= len(names):
+                text = "\n".join(name.replace("\n", "\\n") for name in names)
+            self._parts.append(self._compressor.compress((text + "\n").encode("utf-8", "surrogatepass")))
+
+    def finish(self) -> bytes:
+        """Return them all."""
+        return b"".join((*self._parts, self._compressor.flush()))
+
+
+def read_names(blobs: Iterable[bytes]) -> Iterator[str]:
+    """Yield the names that stand in blobs, in order, without ever holding all of them."""
+    for blob in blobs:
+        rest = b""
+        with zstandard.ZstdDecompressor().stream_reader(blob, read_across_frames=True) as reader:
+            while piece := reader.read(PIECE_BYTES):
+                lines, ended, rest = (rest + piece).rpartition(b"\n")
+                if ended:
+                    yield from lines.decode("utf-8", "surrogatepass").split("\n")
+
+
+def merge(files: Iterable[Columns]) -> Columns:
+    """Merge the files of one run: the worse status counts, and the first file where two are equal.
+
+    The first one's columns are taken as they are, and grow. Raises `TooMuch` where that are more than MAX_TESTS.
+    """
+    every = iter(files)
+    into = next(every, None)
+    if into is None:
+        return Columns()
+    for columns in every:
+        for digest, body in zip(columns.texts, columns.bodies, strict=True):
+            if digest not in into.texts:
+                into.bodies.append(body)
+                into.texts[digest] = len(into.bodies)
+        names = NamesWriter()
+        names.write([name for name in read_names(columns.names) if hash(name) not in into.tests])
+        into.names.append(names.finish())
+        texts = [0, *(into.texts[digest] for digest in columns.texts)]
+        whys = [why._replace(text=texts[why.text]) for why in columns.whys]
+        for key, now in columns.tests.items():
+            packed, counts = _worse(into.tests[key], now) if key in into.tests else (now, True)
+            into.tests[key] = _PACKED[packed]
+            if counts:
+                into.reasons.pop(key, None)
+                if (number := columns.reasons.get(key)) is not None:
+                    into.reasons[key] = into.whys.setdefault(whys[number], len(into.whys))
+        if len(into) > MAX_TESTS:
+            raise TooMuch(TOO_MANY)
+    return into
+
+
+def _attempts(before: int, now: int) -> tuple[int, bool]:
+    """Fold two attempts; the second value tells whether the later one is the one that counts."""
+    one, other = before & STATUS_BITS, now & STATUS_BITS
+    if one in _BAD or other in _BAD:
+        # Attempts that looked passed were no passes, so what they made flaky is not.
+        packed, later = _joined(before, now, later=one not in _BAD)
+        return packed & ~FLAKY | (now if later else before) & FLAKY, later
+    packed, later = _joined(before, now, later=other in _GOOD or one == other)
+    return (packed | FLAKY if one in _GOOD and other in _GOOD else packed), later
+
+
+def _worse(before: int, now: int) -> tuple[int, bool]:
+    return _joined(before, now, later=_RANK[now & STATUS_BITS] > _RANK[before & STATUS_BITS])
+
+
+def _joined(before: int, now: int, *, later: bool) -> tuple[int, bool]:
+    status = (now if later else before) & STATUS_BITS
+    duration = max(before // STATUS_BYTES, now // STATUS_BYTES)
+    return status | (before | now) & FLAKY | duration * STATUS_BYTES, later
+
+
+def _explain(
+    columns: Columns, compressor: zstandard.ZstdCompressor, key: int, test_id: str, path: str, case: Case
+) -> None:
+    text, message = case.text, case.message
+    if case.status not in BAD:
+        path, line = "", None
+        if not (message or text or case.measures or case.trouble):
+            columns.reasons.pop(key, None)
+            return
+    else:
+        line = case.line
+    number = 0
+    if text:
+        cut = _cut(text).encode("utf-8", "surrogatepass")
+        digest = hashlib.sha256(cut).digest()
+        number = columns.texts.get(digest, 0)
+        if not number:
+            # A copy, for what is given lies at the beginning of a block as large as the text was.
+            columns.bodies.append(memoryview(compressor.compress(cut)).tobytes())
+            number = columns.texts[digest] = len(columns.bodies)
+    if len(message) > MAX_MESSAGE:
+        message = message[: MAX_MESSAGE - 1] + CUT_MESSAGE
+    if path and begins_with(test_id, path):
+        path = IN_ID
+    measures = json.dumps(case.measures, sort_keys=True, separators=(",", ":")) if case.measures else ""
+    reason = Reason(case.trouble, message, number, path, line, measures)
+    columns.reasons[key] = columns.whys.setdefault(reason, len(columns.whys))
+
+
+def begins_with(test_id: str, path: str) -> bool:
+    """Tell whether a test's ID begins with a path, as pytest's do."""
+    return test_id == path or test_id.startswith(path + "::")
+
+
+def _cut(text: str) -> str:
+    count = len(text) - MAX_TEXT_HEAD - MAX_TEXT_TAIL
+    if count <= 0:
+        return text
+    return text[:MAX_TEXT_HEAD] + LEFT_OUT.format(count=count) + text[-MAX_TEXT_TAIL:]

@@ -1,0 +1,202 @@
+r"""Which test a case is, whatever the lab's root folder, prefix or format: no I/O.
+
+The ID is `path::Class::name[params]`, as pytest's node IDs are, with the path as it is in the repository at that
+commit. Characters of a name that cannot be printed (control characters, line breaks, bidirectional marks, odd spaces)
+are written as Python's `repr` writes them: `\n`, `\x1b`, `\u202e`. Paths are taken in Unicode's form NFC, for file
+systems change the form of what they keep; names come from the source, the same everywhere, and keep theirs. An ID
+longer than MAX_NAME is shortened to its beginning, 16 digits of its SHA-256 and its end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import TypeVar
+
+from bot.core.patterns import normalized
+from bot.results.ingest.limits import MAX_NAME
+from bot.results.ingest.paths import MAX_PARTS, Paths
+from bot.results.model import Case, Trouble
+
+SHORTENED_TAIL = 240
+"""Characters kept of the end of an ID that is too long."""
+HASH_DIGITS = 16
+MAX_REMEMBERED = 10_000
+"""Classes, and as many files, whose place is kept for their next test."""
+
+Place = tuple[str, str]
+"""What stands before a test's own name in its ID, and the path that its line belongs to."""
+Key = TypeVar("Key")
+
+
+class Resolver:
+    """Give each case its test ID, by the list of the repository's files at the commit (None: the list is unknown).
+
+    A dotted name (JUnit's `classname`) is read as Codecov's compute_name does: components are dropped from the right
+    until the rest is a file; the dropped ones are classes. Where that finds nothing, the lab has another root folder or
+    a prefix, and the longest end of the name decides that only one file has. Such a match must hold the word "test", or
+    a Java package would become the Python module of the same name.
+    """
+
+    def __init__(self, files: Iterable[str] | None) -> None:
+        self._files = {normalized("NFC", file): file for file in files or ()}
+        self._paths = Paths(tuple(file.split("/")) for file in self._files)
+        self._modules = {file.rpartition("/")[2].removesuffix(".py") for file in self._files if file.endswith(".py")}
+        self._classes: dict[str, Place] = {}
+        self._placed: dict[tuple[str, str], Place] = {}
+        self._heads: dict[tuple[str, str], Place] = {}
+
+    def resolve(self, case: Case) -> tuple[str, str]:
+        """Return a case's test ID, and the path in the repository that its line belongs to, or "".
+
+        The ID of a file that could not be collected, or was skipped as a whole, is its path alone. Where nothing
+        matches, the ID is what the case says: `classname::name`.
+        """
+        name = case.name
+        classname = case.classname
+        if case.nodeid:
+            test, path = self._noded(case)
+        elif not classname or case.trouble is Trouble.COLLECTION:
+            test, path = self._unusual(case)
+        elif case.path:
+            key = (classname, case.path)
+            head, path = self._placed.get(key) or _remembered(self._placed, key, self._place(*key))
+            test = head + (name if name.isprintable() else _visible(name))
+        else:
+            known = self._classes.get(classname)
+            head, path = known or _remembered(self._classes, classname, self._class(classname))
+            test = head + (name if name.isprintable() else _visible(name))
+        if len(test) > MAX_NAME:
+            test = _shortened(test)
+        return test, path
+
+    def _class(self, classname: str) -> Place:
+        file, classes = self._module(classname)
+        if not file:
+            return _visible(classname) + "::", ""
+        return "".join(_visible(part) + "::" for part in (file, *classes)), self._files[file]
+
+    def _place(self, classname: str, path: str) -> Place:
+        """Return the place of a class whose case has a path too.
+
+        The classname goes first: pytest's `file` is where the function was written, which for an inherited test is
+        another file than the one that it was collected from. But the path is the one that the line belongs to.
+        """
+        file = self._file(path)
+        head, found = self._class(classname)
+        if not found and path.endswith(".py"):
+            classes = _after(classname.split("."), _spelled(path).removesuffix(".py").split("/"))
+            if classes is not None:
+                head = "".join(_visible(part) + "::" for part in (file or _spelled(path), *classes))
+        elif not found and file:
+            head = _visible(file) + "::" + head
+        return head, self._files.get(file, found)
+
+    def _noded(self, case: Case) -> tuple[str, str]:
+        """Return ID and path of a case that has pytest's node ID."""
+        file, separator, rest = case.nodeid.partition("::")
+        key = (file, case.path)
+        head, path = self._heads.get(key) or _remembered(self._heads, key, self._head(*key))
+        if "[" in file and file not in self._files:  # the `::` stands in the parameters, and there is no path
+            return _visible(case.nodeid), path
+        if case.trouble is Trouble.COLLECTION:
+            return head, path
+        return head + separator + (rest if rest.isprintable() else _visible(rest)), path
+
+    def _unusual(self, case: Case) -> tuple[str, str]:
+        """Return ID and path of a case that has no classname, or stands for a whole file."""
+        if case.trouble is Trouble.COLLECTION and case.path:
+            return self._head(case.path)
+        dotted = case.classname or case.name
+        if case.trouble is Trouble.COLLECTION or ("." in dotted and not case.path):
+            file, classes = self._module(dotted)
+            if file and (not classes or case.trouble is Trouble.COLLECTION):
+                return _visible(file), self._files[file]
+        where = self._file(case.path)
+        return (f"{_visible(where)}::" if where else "") + _visible(dotted), self._files.get(where, "")
+
+    def _head(self, path: str, other: str = "") -> tuple[str, str]:
+        """Return a path as IDs begin with it, and the file that lines belong to, of which a case may have another."""
+        file = self._file(path)
+        return _visible(file or _spelled(path)), self._files.get(self._file(other) or file, "")
+
+    def _file(self, path: str) -> str:
+        """Return the file of the repository that a lab's path names, in NFC, or ""."""
+        if not path or not self._files:
+            return ""
+        path = _spelled(path)
+        return path if path in self._files else self._ending(path.split("/", MAX_PARTS))[1]
+
+    def _module(self, dotted: str) -> tuple[str, list[str]]:
+        """Return the Python file that a dotted name begins with, and the classes that follow, or ("", [])."""
+        parts = normalized("NFC", dotted).split(".", MAX_PARTS)
+        if not self._files or len(parts) > MAX_PARTS:
+            return "", []
+        ends = [end for end in range(len(parts), 0, -1) if parts[end - 1] in self._modules]
+        for end in ends:
+            if (whole := "/".join(parts[:end]) + ".py") in self._files:
+                return whole, parts[end:]
+        found = ((*self._ending([*parts[: end - 1], parts[end - 1] + ".py"]), end) for end in ends)
+        _, file, end = max(found, key=itemgetter(0), default=(0, "", 0))
+        return (file, parts[end:]) if file else ("", [])
+
+    def _ending(self, parts: Sequence[str]) -> tuple[int, str]:
+        """Return how long an end of a path the repository's files have, and the file that has it, "" if several do."""
+        length, path = self._paths.ending(parts)
+        if path is None or "test" not in "/".join(parts[-length:]).lower():
+            return length, ""
+        return length, "/".join(path)
+
+
+def _remembered(places: dict[Key, Place], key: Key, place: Place) -> Place:
+    """Keep a place for the next test that asks, while there are not too many, and none of them is endless."""
+    if len(places) < MAX_REMEMBERED and len(place[0]) <= MAX_NAME:
+        places[key] = place
+    return place
+
+
+def _common_end(left: Sequence[str], right: Sequence[str]) -> int:
+    count = 0
+    for one, other in zip(reversed(left), reversed(right), strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def _after(dotted: Sequence[str], module: Sequence[str]) -> Sequence[str] | None:
+    """Return what follows a module in a dotted name, wherever in it the module stands, or None if it is not there."""
+    ends = [index + 1 for index, part in enumerate(dotted) if part == module[-1]]
+    if not ends or len(dotted) > MAX_PARTS:
+        return None
+    return dotted[max(ends, key=lambda end: _common_end(dotted[:end], module)) :]
+
+
+def _spelled(path: str) -> str:
+    """Return a lab's path with slashes, without `.` and `..` where that can be, in NFC."""
+    path = posixpath.normpath(normalized("NFC", path).replace("\\", "/"))
+    climbs = 0
+    while path.startswith("../", climbs):
+        climbs += 3
+    return path[climbs:]
+
+
+def _visible(name: str) -> str:
+    """Write what cannot be printed as Python's `repr` does. Backslashes stay: pytest's own IDs have such escapes."""
+    if name.isprintable():
+        return name
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in name)
+
+
+def is_shortened(test: str) -> bool:
+    """Tell whether an ID stands for one that is too long: no test is called so."""
+    begin, end = MAX_NAME - SHORTENED_TAIL - HASH_DIGITS - 2, MAX_NAME - SHORTENED_TAIL - 1
+    return len(test) == MAX_NAME and test[begin] == test[end] == "…"
+
+
+def _shortened(test: str) -> str:
+    """Return an ID that is too long with a hash of all of it in place of its middle, the same in every run."""
+    mark = f"…{hashlib.sha256(test.encode('utf-8', 'surrogatepass')).hexdigest()[:HASH_DIGITS]}…"
+    return test[: MAX_NAME - len(mark) - SHORTENED_TAIL] + mark + test[-SHORTENED_TAIL:]

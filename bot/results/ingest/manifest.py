@@ -1,0 +1,202 @@
+"""The manifest of a run: what its lab says that the run holds. It is uploaded last, and read before anything else.
+
+What it says of itself are claims; whose run it is and for which commit, the key in the bucket says (`RunKey`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, ValidationInfo, field_validator
+from pydantic_core import ErrorDetails
+
+from bot.core.patterns import Pattern
+from bot.results.ingest.limits import MAX_FILE_BYTES, MAX_FILES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES, Refused, TooMuch
+from bot.results.model import RunKey
+from bot.results.state import Claims
+
+MANIFEST = "manifest.json"
+SCHEMA = 1
+
+TOO_LARGE = f"manifest.json is larger than {MAX_MANIFEST_BYTES:,} bytes; put measurements into result files"
+NOT_JSON = "manifest.json is not JSON: {reason}"
+NOT_AN_OBJECT = "manifest.json must hold a JSON object"
+OTHER_SCHEMA = f"manifest.json: schema must be {SCHEMA}, the only one that this version of Nightjar reads"
+FAULTS = "manifest.json: {faults}"
+OTHER_SHA = "manifest.json: sha is {claimed}, but the folder is that of {sha}; upload to the folder of the commit"
+NAMED_TWICE = "manifest.json: files names {name} twice"
+NAMES_ITSELF = f"{MANIFEST}: files must not name {MANIFEST} itself"
+NO_FILES = "manifest.json: files is empty; name at least one file, also where no test was run"
+TOO_MANY_BYTES = f"manifest.json: its files have more than {MAX_RUN_BYTES >> 20} MiB together; send the run in shards"
+FILE_MISSING = "{name} has not arrived"
+FILE_OF_OTHER_SIZE = "{name} has {found:,} bytes, and manifest.json says {expected:,}"
+FILE_OF_OTHER_CONTENT = "{name} is not the file that manifest.json describes: its SHA-256 is {found}"
+FILE_TOO_LARGE = f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB, the most that are read; split it, or compress it"
+BEYOND = "the index is beyond the total"
+MOST_FAULTS = 5
+MISSING = "{key} is missing; it must be {words}"
+WRONG = "{key} must be {words}"
+_WORDS: Mapping[str, str] = {
+    "sha": "40 hexadecimal digits, a to f in small letters",
+    "suite": "up to 100 letters, digits, blanks and . _ + / -, as in operators",
+    "files": f"a list of 1 to {MAX_FILES} objects",
+    "name": "a file's name of letters, digits and . _ + -, without folders, as in te.xml",
+    "bytes": "a whole number from 0",
+    "sha256": "64 hexadecimal digits, a to f in small letters",
+    "format": "the name of a format, as in junit",
+    "attempt": "a whole number from 1 to 10000",
+    "shard": 'an object, as in {"index": 1, "total": 4}',
+    "index": "a whole number from 1 to 10000",
+    "total": "a whole number from 1 to 10000, and not less than index",
+    "started_at": "a time with its zone, as in 2026-11-20T05:10:00Z",
+    "finished_at": "a time with its zone, as in 2026-11-20T05:31:10Z",
+    "exit_status": "a whole number",
+    "pull_request": "the number of a pull request",
+    "environment": "an object of at most 100 texts, numbers, true, false or null",
+    "log_url": "a text of at most 2000 characters",
+}
+
+_SEGMENT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+_KEY = Pattern(
+    rf"(?P<repository>[A-Za-z0-9_-]{{1,100}}/[A-Za-z0-9._-]{{1,100}})/(?P<lab>{_SEGMENT})/(?P<target>{_SEGMENT})"
+    r"/(?P<sha>[0-9a-f]{40})/(?P<run_id>[A-Za-z0-9][A-Za-z0-9._-]{0,99})/(?P<name>[^/]+)"
+)
+
+_Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+ /-]{0,99}$")]
+_Time = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$")]
+_Count = Annotated[int, Field(ge=1, le=10_000)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, hide_input_in_errors=True)
+
+
+class FileEntry(_Strict):
+    """One result file: its name in the run's folder, what it is, and by what it is known to be whole."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}$")]
+    bytes: Annotated[int, Field(ge=0)]
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    format: Annotated[str, StringConstraints(max_length=50)] | None = None
+
+
+class _Shard(_Strict):
+    index: _Count
+    total: _Count
+
+    @field_validator("total")
+    @classmethod
+    def _within(cls, total: int, info: ValidationInfo) -> int:
+        index = info.data.get("index", 1)
+        if index > total:
+            raise ValueError(BEYOND)
+        return total
+
+
+class _Document(_Strict):
+    """What the contract says of a manifest; what else it holds is passed over, for newer labs may say more."""
+
+    sha: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+    suite: _Word
+    files: Annotated[tuple[FileEntry, ...], Field(max_length=MAX_FILES, strict=False)]
+    attempt: _Count = 1
+    shard: _Shard = _Shard(index=1, total=1)
+    started_at: _Time | None = None
+    finished_at: _Time | None = None
+    exit_status: int | None = None
+    pull_request: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    environment: Mapping[str, str | int | float | bool | None] = Field(default_factory=dict, max_length=100)
+    log_url: Annotated[str, StringConstraints(max_length=2000)] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A manifest that was read: the lab's claims, and the files that it names."""
+
+    claims: Claims
+    files: tuple[FileEntry, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all files as they lie in the bucket."""
+        return sum(file.bytes for file in self.files)
+
+
+def run_key(key: str, prefix: str) -> tuple[RunKey, str] | None:
+    """Return whose run an object of the bucket belongs to, and its name in the run's folder; None: it is no run's."""
+    found = _KEY.fullmatch(key.removeprefix(prefix)) if key.startswith(prefix) else None
+    if found is None:
+        return None
+    *parts, name = found.groups()
+    return RunKey(*parts), name
+
+
+def read_manifest(raw: bytes, key: RunKey) -> Manifest:
+    """Read the manifest of a run.
+
+    Raises `Refused` with everything that is wrong with it, for the lab.
+    """
+    if len(raw) > MAX_MANIFEST_BYTES:
+        raise TooMuch(TOO_LARGE)
+    document = _validated(_parsed(raw))
+    if document.sha != key.sha:
+        raise Refused(OTHER_SHA.format(claimed=document.sha, sha=key.sha))
+    names = [file.name for file in document.files]
+    if not names:
+        raise Refused(NO_FILES)
+    if MANIFEST in names:
+        raise Refused(NAMES_ITSELF)
+    if twice := next((name for name, times in Counter(names).items() if times > 1), None):
+        raise Refused(NAMED_TWICE.format(name=twice))
+    manifest = Manifest(_claims(document), document.files)
+    if manifest.bytes > MAX_RUN_BYTES:
+        raise TooMuch(TOO_MANY_BYTES)
+    return manifest
+
+
+def _parsed(raw: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise Refused(NOT_JSON.format(reason=str(error) or type(error).__name__)) from None
+    if not isinstance(value, dict):
+        raise Refused(NOT_AN_OBJECT)
+    if type(value.get("schema")) is not int or value["schema"] != SCHEMA:
+        raise Refused(OTHER_SCHEMA)
+    return value
+
+
+def _validated(value: dict[str, Any]) -> _Document:
+    try:
+        return _Document.model_validate(value)
+    except ValidationError as error:
+        found = list(dict.fromkeys(_fault(fault) for fault in error.errors()))
+    more = f"; and {len(found) - MOST_FAULTS} more" if len(found) > MOST_FAULTS else ""
+    raise Refused(FAULTS.format(faults="; ".join(found[:MOST_FAULTS]) + more))
+
+
+def _fault(error: ErrorDetails) -> str:
+    # Below `environment` the keys are the lab's own.
+    place = error["loc"][:1] if error["loc"][0] == "environment" else error["loc"]
+    key = next(step for step in reversed(place) if isinstance(step, str))
+    said = MISSING if error["type"] == "missing" else WRONG
+    return said.format(key=".".join(map(str, place)), words=_WORDS[key])
+
+
+def _claims(document: _Document) -> Claims:
+    return Claims(
+        suite=document.suite,
+        attempt=document.attempt,
+        shard_index=document.shard.index,
+        shard_total=document.shard.total,
+        started_at=document.started_at or "",
+        finished_at=document.finished_at or "",
+        exit_status=document.exit_status,
+        pull_request=document.pull_request,
+        environment=dict(document.environment),
+        log_url=document.log_url or "",
+    )

@@ -1,0 +1,243 @@
+"""What a lab may know of its results before anybody else sees them: read on its own machine as the bot will read them.
+
+What the bot knows besides (whether app.yaml names the lab, whether the commit is to be tested, what was sent today) is
+not looked at here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bot.results import formats
+from bot.results.compare.diff import NOTHING, Counts, infra
+from bot.results.ingest.advice import Onlooker
+from bot.results.ingest.collect import Columns, collect, merge, read_names, split
+from bot.results.ingest.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES, Refused
+from bot.results.ingest.manifest import (
+    FILE_MISSING,
+    FILE_OF_OTHER_CONTENT,
+    FILE_OF_OTHER_SIZE,
+    FILE_TOO_LARGE,
+    MANIFEST,
+    FileEntry,
+    Manifest,
+    read_manifest,
+    run_key,
+)
+from bot.results.ingest.opening import inflated
+from bot.results.model import BAD, RunKey, Seen, Trouble
+from bot.results.store.columns import is_flaky, status_of
+
+UNREADABLE = "{path} cannot be read: {reason}"
+NO_RUN = "{path} holds no manifest.json; name result files, or the folder of one run"
+IS_FOLDER = "{path} is a folder; name the files in it"
+INFRA = "the check would say that this run tells nothing about the code: {why}"
+NOT_NAMED = "{name} is not named by manifest.json, and nobody will read it"
+NOT_LAID_OUT = (
+    "the folder's path does not end as in the bucket (OWNER/NAME/LAB/TARGET/SHA/RUN), so that only the manifest says "
+    "for which commit it is"
+)
+KEY_PARTS = 6
+"""Folders of a run's key: owner, name, lab, target, SHA and run."""
+NONE = Counts()
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """One file: `cases` counts attempts, `counts` tests; `problem` is why the bot would refuse it, or empty."""
+
+    name: str
+    format: str = ""
+    cases: int = 0
+    counts: Counts = NONE
+    collection_errors: int = 0
+    crashes: int = 0
+    problem: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """The files of one run, and what is wrong with all of it. `counts` are those of the files together."""
+
+    files: tuple[FileReport, ...]
+    counts: Counts = NONE
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    manifest: Manifest | None = None
+
+    @property
+    def good(self) -> bool:
+        """Whether the bot would take it, as far as the files tell."""
+        return not self.problems and not any(file.problem for file in self.files)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "good": self.good,
+            "counts": asdict(self.counts),
+            "problems": self.problems,
+            "warnings": self.warnings,
+            "files": [asdict(file) for file in self.files],
+        }
+
+
+def check_files(paths: Sequence[Path], format: str | None = None) -> RunReport:
+    """Check files as those of one run that has no manifest yet; `format` None: guessed for each by its content."""
+    return _together([_check(path, path.name, format) for path in paths], exit_status=None)
+
+
+def check_run(path: Path) -> RunReport:
+    """Check the folder of a run, or the manifest in it, with the files that it names."""
+    folder = path if path.is_dir() else path.parent
+    try:
+        with (folder / MANIFEST).open("rb") as file:
+            raw = file.read(MAX_MANIFEST_BYTES + 1)
+    except FileNotFoundError:
+        return RunReport((), problems=(NO_RUN.format(path=folder),))
+    except OSError as error:
+        return RunReport((), problems=(UNREADABLE.format(path=folder / MANIFEST, reason=_reason(error)),))
+    key = key_of(folder)
+    warnings = () if key is not None else (NOT_LAID_OUT,)
+    try:
+        manifest = read_manifest(raw, key or RunKey("", "", "", _claimed_sha(raw), ""))
+    except Refused as refused:
+        return RunReport((), problems=(str(refused),), warnings=warnings)
+    names = {entry.name for entry in manifest.files} | {MANIFEST}
+    others = sorted(entry.name for entry in folder.iterdir() if entry.name not in names)
+    report = _together(
+        [_check_entry(folder, entry) for entry in manifest.files], exit_status=manifest.claims.exit_status
+    )
+    warnings = (*warnings, *(NOT_NAMED.format(name=name) for name in others), *report.warnings)
+    return RunReport(report.files, report.counts, report.problems, warnings, manifest)
+
+
+def key_of(folder: Path) -> RunKey | None:
+    """Return whose run a folder is by its path, None where that does not end as in the bucket."""
+    parts = folder.resolve().parts[-KEY_PARTS:]
+    found = run_key("/".join((*parts, MANIFEST)), "")
+    return found[0] if found else None
+
+
+def is_run(path: Path) -> bool:
+    """Tell whether a path is to be checked as a run: a folder, or a manifest."""
+    return path.is_dir() or path.name == MANIFEST
+
+
+Checked = tuple[FileReport, Columns | None]
+
+
+def _check_entry(folder: Path, entry: FileEntry) -> Checked:
+    """Check a file of a run: whether it is the one that the manifest describes, and then what it holds."""
+    path = folder / entry.name
+    try:
+        found = path.stat().st_size
+        if found != entry.bytes:
+            return _refused(entry.name, FILE_OF_OTHER_SIZE.format(name=entry.name, found=found, expected=entry.bytes))
+        if (sha256 := sha256_of(path)) != entry.sha256:
+            return _refused(entry.name, FILE_OF_OTHER_CONTENT.format(name=entry.name, found=sha256))
+    except FileNotFoundError:
+        return _refused(entry.name, FILE_MISSING.format(name=entry.name))
+    except OSError as error:
+        return _refused(entry.name, UNREADABLE.format(path=path, reason=_reason(error)))
+    return _check(path, entry.name, entry.format)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file's content in hexadecimal digits. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _check(path: Path, name: str, format: str | None) -> Checked:
+    if path.is_dir():
+        return _refused(name, IS_FOLDER.format(path=path))
+    onlooker = Onlooker()
+    guessed = format or ""
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            return _refused(name, FILE_TOO_LARGE.format(name=name))
+        with path.open("rb") as file:
+            guessed = guessed or formats.guess(inflated(file, name).peek(formats.HEAD_BYTES)[: formats.HEAD_BYTES])
+        with path.open("rb") as file:
+            columns = collect(formats.read(file, name, guessed), onlooker.resolve)
+    except Refused as refused:
+        said = str(refused)
+        return _refused(name, said if name in said else f"{name}: {said}", guessed)
+    except OSError as error:
+        return _refused(name, UNREADABLE.format(path=path, reason=_reason(error)), guessed)
+    troubles = _troubles(columns)
+    report = FileReport(
+        name,
+        guessed,
+        onlooker.cases,
+        _counts(columns),
+        troubles[Trouble.COLLECTION],
+        troubles[Trouble.CRASH],
+        warnings=tuple(onlooker.warnings(guessed)),
+    )
+    return report, columns
+
+
+def _refused(name: str, problem: str, format: str = "") -> Checked:
+    return FileReport(name, format, problem=problem), None
+
+
+def _together(checked: Sequence[Checked], *, exit_status: int | None) -> RunReport:
+    """Look at the files of a run as one, as its check will."""
+    files = tuple(report for report, _ in checked)
+    columns = merge(found for _, found in checked if found is not None)
+    warnings: tuple[str, ...] = ()
+    if all(not file.problem for file in files) and (why := infra(_seen(columns), None, exit_status=exit_status)):
+        # That there is no test at all, a single file says already.
+        warnings = () if why == NOTHING and len(files) == 1 else (INFRA.format(why=why),)
+    return RunReport(files, _counts(columns), warnings=warnings)
+
+
+def _counts(columns: Columns) -> Counts:
+    found: Counter[str] = Counter()
+    for packed, count in Counter(columns.tests.values()).items():
+        byte, _ = split(packed)
+        found[str(status_of(byte))] += count
+        found["flaky"] += count if is_flaky(byte) else 0
+    return Counts(**found)
+
+
+def _troubles(columns: Columns) -> Mapping[Trouble, int]:
+    whys = list(columns.whys)
+    bad = (number for test, number in columns.reasons.items() if status_of(split(columns.tests[test])[0]) in BAD)
+    found: Counter[Trouble] = Counter()
+    for number, count in Counter(bad).items():
+        found[whys[number].trouble] += count
+    return found
+
+
+def _seen(columns: Columns) -> dict[str, Seen]:
+    whys = list(columns.whys)
+    seen = {}
+    for test, (key, packed) in zip(read_names(columns.names), columns.tests.items(), strict=True):
+        byte, _ = split(packed)
+        status = status_of(byte)
+        assert status is not None  # a run's tests are there
+        number = columns.reasons.get(key)
+        why = whys[number] if number is not None else None
+        seen[test] = Seen(status, is_flaky(byte), why.trouble if why else Trouble.NONE, why.message if why else "")
+    return seen
+
+
+def _claimed_sha(raw: bytes) -> str:
+    """Return the commit that a manifest names, for one that lies where no key says it."""
+    with suppress(ValueError, RecursionError, AttributeError):
+        return str(json.loads(raw).get("sha"))
+    return ""
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()

@@ -1,0 +1,181 @@
+"""The bytes of a result file, inflated where it was compressed."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any, BinaryIO, Protocol, cast
+
+import zstandard
+
+from bot.results.ingest.limits import MAX_INFLATED_BYTES, MAX_MEMBERS, MAX_RATIO, RATIO_FREE_BYTES, Refused, TooMuch
+
+GZIP = b"\x1f\x8b"
+ZSTD = b"\x28\xb5\x2f\xfd"
+_ZSTD_SKIPPABLE = tuple(bytes((first,)) + b"\x2a\x4d\x18" for first in range(0x50, 0x60))
+
+CHUNK = 1 << 16
+HEAD_BYTES = 512
+"""Looked at to tell what a file is; tar has its mark at 257."""
+GZIP_STEP, ZSTD_STEP = 1 << 14, 1 << 9
+"""Compressed bytes given to a decompressor at once: at worst 16 MiB come out, for deflate makes a byte into 1,032 and
+zstd four bytes into 128 KiB."""
+MAX_WINDOW = 8 << 20
+"""Bytes a zstd decompressor may hold; what `zstd -19` needs, and RFC 8878 asks every decoder to take."""
+
+TAKEN = "Send it as it is, or compressed as .gz or .zst"
+_EMPTY = "{name} is empty: what should have written the report ended before it did. Run the tests again"
+_CUT_OFF = "{name} ends too early: its compressed data is cut off after {taken} bytes. Upload it again"
+_GARBAGE = "{name} has something behind the end of its compressed data, before byte {taken}. Compress it again"
+_BROKEN = "{name} cannot be inflated: {error}, before byte {taken}. Compress it again, by gzip, or zstd up to level 19"
+_BOMB = f"{{name}} inflates to more than {MAX_RATIO} times its size, which no report does"
+_TOO_LONG = f"{{name}} is longer than {MAX_INFLATED_BYTES >> 20} MiB once it is inflated. Split the run into shards"
+_TOO_MANY = f"{{name}} has more than {MAX_MEMBERS:,} compressed parts. Compress it in one piece"
+_ARCHIVES = (
+    (0, (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"), "a zip archive"),
+    (257, (b"ustar",), "a tar archive"),
+    (0, tuple(b"BZh%d" % level for level in range(1, 10)), "compressed with bzip2"),
+    (0, (b"\xfd7zXZ\x00",), "compressed with xz"),
+    (0, (b"7z\xbc\xaf\x27\x1c",), "a 7z archive"),
+)
+
+
+def inflated(stream: BinaryIO, name: str) -> io.BufferedReader:
+    """Return what `stream` holds, inflated while it is read if it is gzip or zstd, of any number of members or frames.
+
+    What the file is, its first bytes tell; `name` is for the words only: tools that upload may inflate a `.gz` on the
+    way and leave its name. Raises Refused here or while reading: an empty file, an archive or a compression that is not
+    taken, a compressed file inside another, one that is cut off, or has something else behind its end; TooMuch beyond
+    MAX_INFLATED_BYTES or MAX_RATIO.
+    """
+    head = _head(stream)
+    if not head:
+        raise Refused(_EMPTY.format(name=name))
+    _refuse_archive(head, name)
+    chunks = chain([head], iter(lambda: stream.read(CHUNK), b""))
+    made = _decompressor(head)
+    if made is None:
+        return _readable(_counted(chunks, name))
+    opened = _readable(_inflated(chunks, *made, name))
+    inner = opened.peek(HEAD_BYTES)
+    if _decompressor(inner) is not None:
+        raise Refused(f"{name} is compressed twice. {TAKEN}, once")
+    if not inner:
+        raise Refused(f"{name} holds nothing once it is inflated")
+    _refuse_archive(inner, name)
+    return opened
+
+
+class _Decompressor(Protocol):
+    """One member of gzip, or one frame of zstd."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, /) -> bytes: ...
+
+
+def _zstd() -> _Decompressor:
+    return cast(_Decompressor, zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj())
+
+
+def _gzip() -> _Decompressor:
+    return cast(_Decompressor, zlib.decompressobj(wbits=16 + zlib.MAX_WBITS))
+
+
+def _decompressor(head: bytes) -> tuple[Callable[[], _Decompressor], int] | None:
+    """Tell how to inflate what begins with `head`, and how many bytes at a time; None: it is not compressed."""
+    if head.startswith(GZIP):
+        return _gzip, GZIP_STEP
+    if head.startswith((ZSTD, *_ZSTD_SKIPPABLE)):
+        return _zstd, ZSTD_STEP
+    return None
+
+
+def _inflated(chunks: Iterable[bytes], make: Callable[[], _Decompressor], step: int, name: str) -> Iterator[bytes]:
+    member, left = make(), b""
+    taken = given = 0
+    members = 1
+    for piece in (chunk[at : at + step] for chunk in chunks for at in range(0, len(chunk), step)):
+        taken += len(piece)
+        left += piece
+        while left:
+            if member.eof:
+                if len(left) < len(ZSTD):
+                    break
+                if _decompressor(left) != (make, step):
+                    raise Refused(_GARBAGE.format(name=name, taken=taken))
+                member, members = make(), members + 1
+                if members > MAX_MEMBERS:
+                    raise TooMuch(_TOO_MANY.format(name=name))
+            try:
+                made = member.decompress(left)
+            except (zlib.error, zstandard.ZstdError) as error:
+                raise Refused(_BROKEN.format(name=name, taken=taken, error=error)) from None
+            given += len(made)
+            if given > RATIO_FREE_BYTES and given > MAX_RATIO * taken:
+                raise TooMuch(_BOMB.format(name=name))
+            if given > MAX_INFLATED_BYTES:
+                raise TooMuch(_TOO_LONG.format(name=name))
+            yield made
+            left = member.unused_data
+    if left:
+        raise Refused(_GARBAGE.format(name=name, taken=taken))
+    if not member.eof:
+        raise Refused(_CUT_OFF.format(name=name, taken=taken))
+
+
+def _counted(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    given = 0
+    for chunk in chunks:
+        given += len(chunk)
+        if given > MAX_INFLATED_BYTES:
+            raise TooMuch(_TOO_LONG.format(name=name))
+        yield chunk
+
+
+def _head(stream: BinaryIO) -> bytes:
+    """Read the first bytes, of a stream that may give fewer at once than it is asked for."""
+    head = b""
+    while len(head) < HEAD_BYTES and (more := stream.read(HEAD_BYTES - len(head))):
+        head += more
+    return head
+
+
+def _refuse_archive(head: bytes, name: str) -> None:
+    for at, magic, what in _ARCHIVES:
+        if head.startswith(magic, at):
+            raise Refused(f"{name} is {what}, or holds such, which is not taken. {TAKEN}")
+
+
+class _Chunks(io.RawIOBase):
+    """A stream of what an iterator gives."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._left = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill the buffer to its end if there is enough, so that a peek sees as much as it may."""
+        room, filled = memoryview(buffer).cast("B"), 0
+        while filled < len(room):
+            if not self._left:
+                chunk = next(self._chunks, None)
+                if chunk is None:
+                    break
+                self._left = memoryview(chunk)
+            count = min(len(room) - filled, len(self._left))
+            room[filled : filled + count] = self._left[:count]
+            self._left = self._left[count:]
+            filled += count
+        return filled
+
+
+def _readable(chunks: Iterator[bytes]) -> io.BufferedReader:
+    return io.BufferedReader(_Chunks(chunks), CHUNK)

@@ -1,0 +1,31 @@
+"""Read the files of a run: what a process of its own does for the server (`bot.core.untrusted`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+from bot.results import formats
+from bot.results.ingest.collect import Columns, collect, merge
+from bot.results.ingest.identity import Resolver
+from bot.results.ingest.limits import Refused
+
+UNREADABLE = "{name}: {why}"
+
+Named = tuple[str, str | None]
+"""A file's name, and its format as far as the manifest names one."""
+
+
+def parse_run(files: Sequence[BinaryIO], names: Sequence[Named], listed: frozenset[str]) -> Columns:
+    """Return the tests of a run's files; `listed` are the files of the repository at the commit. Raises `Refused`."""
+    return merge(_each_parsed(files, names, listed))
+
+
+def _each_parsed(files: Sequence[BinaryIO], names: Sequence[Named], listed: frozenset[str]) -> Iterator[Columns]:
+    resolve = Resolver(listed).resolve
+    for file, (name, format_) in zip(files, names, strict=True):
+        try:
+            yield collect(formats.read(file, name, format_), resolve)
+        except Refused as error:
+            said = str(error)
+            raise Refused(said if name in said else UNREADABLE.format(name=name, why=said)) from error

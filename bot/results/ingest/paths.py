@@ -1,0 +1,76 @@
+"""The files of a repository at one commit, found by the ends of their paths: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from bot.results.ingest.limits import MAX_PATH_STEPS, TooMuch
+
+MAX_PARTS = 64
+"""Components of a path or a dotted name; what has more is not looked for in the repository."""
+TOO_MANY_STEPS = (
+    f"the names of its tests need more than {MAX_PATH_STEPS:,} steps to be found among the repository's files; give "
+    "the paths as they are in the repository"
+)
+
+Parts = tuple[str, ...]
+
+
+class Paths:
+    """An index of paths by their last component, then by the one before it, and so on.
+
+    Branches are made when a search first gets there: each path is moved at most MAX_PARTS times, whatever is looked
+    for. A search takes a step for each component that is found. Raises TooMuch beyond MAX_PATH_STEPS in all.
+    """
+
+    def __init__(self, paths: Iterable[Parts]) -> None:
+        self._root = _Branch(0)
+        self._root.paths.extend(paths)
+        self._steps = 0
+
+    def ending(self, parts: Sequence[str]) -> tuple[int, Parts | None]:
+        """Return how long an end of `parts` the paths have, and the one that has it, None if several do.
+
+        Of two with equally long ends, one that is itself all of that end wins: only the prefix is foreign then.
+        """
+        branch = self._root
+        if len(parts) > MAX_PARTS:
+            return 0, None
+        while branch.depth < len(parts) and (longer := self._longer(branch, parts[-branch.depth - 1])) is not None:
+            branch = longer
+        if branch is self._root:
+            return 0, None
+        return branch.depth, branch.whole or (branch.first if branch.count == 1 else None)
+
+    def _longer(self, branch: _Branch, component: str) -> _Branch | None:
+        self._steps += 1 + len(branch.paths)
+        if self._steps > MAX_PATH_STEPS:
+            raise TooMuch(TOO_MANY_STEPS)
+        branch.split()
+        return branch.longer.get(component)
+
+
+class _Branch:
+    """The paths that have one end in common, of `depth` components; those not yet parted by the component before it."""
+
+    __slots__ = ("count", "depth", "first", "longer", "paths", "whole")
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        self.count = 0
+        self.first: Parts | None = None
+        self.whole: Parts | None = None
+        self.paths: list[Parts] = []
+        self.longer: dict[str, _Branch] = {}
+
+    def split(self) -> None:
+        for path in self.paths:
+            name = path[-self.depth - 1]
+            branch = self.longer.get(name) or self.longer.setdefault(name, _Branch(self.depth + 1))
+            branch.count += 1
+            branch.first = branch.first or path
+            if len(path) == branch.depth:
+                branch.whole = path
+            else:
+                branch.paths.append(path)
+        self.paths = []

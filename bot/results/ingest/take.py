@@ -1,0 +1,273 @@
+"""Take a run: from its manifest in the bucket to its results in the store, or the reason why not.
+
+Everything here may happen again at any time, for a crash, a second notification or a rebuild: a run that is stored is
+left alone, and what is not can only be decided the same way again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+import structlog
+
+from bot.aws.bucket import Arrival, NotThere, Source
+from bot.config.types import seconds
+from bot.core.errors import UserError
+from bot.core.untrusted.limits import OverLimit
+from bot.core.untrusted.pool import Pool
+from bot.core.untrusted.queue import Owner
+from bot.results.compare.searching import written_apart
+from bot.results.ingest.admission import Admissions, check_quota, lab_of
+from bot.results.ingest.files import FileLists
+from bot.results.ingest.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES, Refused, TooMuch
+from bot.results.ingest.manifest import (
+    FILE_MISSING,
+    FILE_OF_OTHER_CONTENT,
+    FILE_OF_OTHER_SIZE,
+    FILE_TOO_LARGE,
+    FileEntry,
+    Manifest,
+    read_manifest,
+)
+from bot.results.ingest.parse import parse_run
+from bot.results.model import RunKey
+from bot.results.state import Admission, Run, RunState
+
+if TYPE_CHECKING:
+    from bot.config.results import Results
+    from bot.github.client import GitHub
+    from bot.results.store.store import ResultsStore
+
+OTHER_SPELLING = (
+    "the folder is that of {found}, and app.yaml calls the repository {repository}; upload the run to the folder "
+    "{prefix}{repository}/"
+)
+ONCE_NAMED = (
+    "once it is there, have a maintainer run `nightjar results ingest` for this run, or upload it under another run ID"
+)
+ONCE_CORRECTED = "upload the run under another run ID when that is corrected"
+GONE = "{key} is not there any more"
+LARGER = "{name} has more than the {expected:,} bytes that manifest.json says"
+COST_TOO_MUCH = "the files could not be read: {why}; send the run in shards, under another run ID"
+NEVER_CAME = "{missing}; it was waited for in vain, upload the run again under another run ID"
+MOST_TOLD = 5
+"""Files of which it is told what is wrong with them; of the others, how many they are."""
+HEADS_AT_ONCE = 16
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Incomplete(Exception):
+    """Files are missing, or are not those that the manifest describes; the text is for the lab."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """One run that is to be taken: where it lies, whose it is, and whom to ask about its commit.
+
+    `repository` is its name as app.yaml has it, which the folder may spell otherwise; `branches` are those that labs
+    test.
+    """
+
+    source: Source
+    arrival: Arrival
+    key: RunKey
+    repository: str
+    config: Results
+    branches: Sequence[str]
+    github: GitHub
+    repository_id: int
+
+    def file_key(self, name: str) -> str:
+        """Return the key of a file beside the manifest."""
+        return self.arrival.key.rpartition("/")[0] + "/" + name
+
+
+class Intake:
+    """Takes runs, one after the other or several at once; `now` is the time in seconds since 1970."""
+
+    def __init__(
+        self,
+        store: ResultsStore,
+        admissions: Admissions,
+        files: FileLists,
+        pool: Pool,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._pool = pool
+        self._admissions = admissions
+        self._files = files
+        self._now = now
+
+    async def take(self, taking: Taking, *, again: bool = False) -> Run:
+        """Take a run, and return what became of it.
+
+        One that is stored is left alone, and so is a refused one whose manifest is the same as then. With `again`, they
+        are read once more, and the day's quota does not count.
+
+        Raises `TryAgain` or `UserError` where the bucket or GitHub could not be asked; then nothing has changed.
+        """
+        before = await asyncio.to_thread(self._store.run, taking.key)
+        if before is not None and not again and _is_settled(before, taking.arrival.version):
+            return before
+        since = before.received_at if before is not None else self._now()
+        run = Run(taking.key, taking.arrival.version, RunState.REFUSED, "", since)
+        try:
+            _check_spelling(taking)
+            with _adding(ONCE_NAMED):
+                lab_of(taking.key, taking.config)
+            small = await taking.source.read_small(taking.arrival.key, MAX_MANIFEST_BYTES)
+            with _adding(ONCE_CORRECTED):
+                manifest = read_manifest(small.body, taking.key)
+            run = replace(run, version=small.version, claims=manifest.claims, bytes=manifest.bytes)
+            run = replace(run, admission=await self._admit(taking, manifest, before, again=again))
+        except NotThere:
+            if before is not None and before.state is RunState.WAITING:
+                return await self._wait(before, GONE.format(key=taking.arrival.key), seconds(taking.config.deadline))
+            raise UserError(GONE.format(key=taking.arrival.key)) from None
+        except Refused as error:
+            return await self._note(replace(run, reason=str(error)))
+        waited = before is not None and before.state is RunState.WAITING
+        return await self._read(taking, run, manifest, again=again, waited=waited)
+
+    async def _admit(self, taking: Taking, manifest: Manifest, before: Run | None, *, again: bool) -> Admission:
+        """Return what is known of the run's commit; what was found out once stands, though branches and heads move.
+
+        So a shard that comes when the head has moved on is taken as those before it were.
+        """
+        if before is not None and before.admission is not None:
+            return before.admission
+        key, claimed = taking.key, manifest.claims.pull_request
+        lab = lab_of(key, taking.config)
+        if not again:  # who reads months of a bucket anew reads them on one day
+            today = datetime.fromtimestamp(self._now(), UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+            usage = partial(self._store.usage, key.repository, key.lab, today.timestamp())
+            runs, sent = await asyncio.to_thread(usage)
+            check_quota(lab, runs, sent, manifest.bytes)
+        try:
+            return await self._admissions.admit(
+                taking.github, key, taking.repository_id, taking.branches, claimed, afresh=again
+            )
+        except Refused:
+            known = await asyncio.to_thread(self._store.admission, key.repository, key.sha)
+            if known is None or claimed not in (None, known.pull_request):
+                raise
+            return known
+
+    async def _read(self, taking: Taking, run: Run, manifest: Manifest, *, again: bool, waited: bool) -> Run:
+        owner = _owner_of(taking.key)
+        self._pool.check(owner)  # before anything is fetched for it
+        names = [(entry.name, entry.format) for entry in manifest.files]
+        try:
+            if waited:  # and each look would read all that is there
+                await _check_arrived(taking, manifest.files)
+            with ExitStack() as folder:
+                files = await self._fetch_all(taking, manifest.files, folder)
+                listed = await self._files.of(taking.github, taking.key.repository, taking.key.sha)
+                limits = self._pool.limits.run
+                columns = await self._pool.run(owner, limits, parse_run, names, listed, files=files)
+        except Incomplete as error:
+            return await self._wait(run, str(error), seconds(taking.config.deadline))
+        except OverLimit as error:
+            reason = COST_TOO_MUCH.format(why=error)
+            return await self._note(replace(run, state=RunState.INCOMPLETE, reason=reason))
+        except Refused as error:
+            # The lab's results exist, and nobody can read them: that is to be seen, not passed over.
+            return await self._note(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
+        run = replace(run, state=RunState.STORED)
+        try:
+            await written_apart(partial(self._store.put, run, columns, replace=again), self._pool, owner)
+        except TooMuch as error:
+            return await self._note(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
+        log.info("run stored", run=run.key.folder, suite=manifest.claims.suite, tests=len(columns))
+        return run
+
+    async def _fetch_all(self, taking: Taking, entries: Sequence[FileEntry], folder: ExitStack) -> list[BinaryIO]:
+        for entry in entries:
+            if entry.bytes > MAX_FILE_BYTES:
+                raise TooMuch(FILE_TOO_LARGE.format(name=entry.name))
+        try:
+            return [await self._fetch(taking, entry, folder) for entry in entries]
+        except Incomplete:
+            await _check_arrived(taking, entries)  # of what is missing the lab is to know all
+            raise
+
+    async def _fetch(self, taking: Taking, entry: FileEntry, folder: ExitStack) -> BinaryIO:
+        """Return a file of the run, verified, before any of it is parsed."""
+        file = cast("BinaryIO", folder.enter_context(tempfile.TemporaryFile()))  # noqa: SIM115  # the stack closes it
+        try:
+            # No more than the manifest says, for that is what the day's quota counts.
+            got = await taking.source.download(taking.file_key(entry.name), file, limit=entry.bytes)
+        except NotThere:
+            raise Incomplete(FILE_MISSING.format(name=entry.name)) from None
+        except TooMuch:
+            raise Incomplete(LARGER.format(name=entry.name, expected=entry.bytes)) from None
+        if got.bytes != entry.bytes:
+            raise Incomplete(FILE_OF_OTHER_SIZE.format(name=entry.name, found=got.bytes, expected=entry.bytes))
+        if got.sha256 != entry.sha256:
+            raise Incomplete(FILE_OF_OTHER_CONTENT.format(name=entry.name, found=got.sha256))
+        file.seek(0)
+        return file
+
+    async def _wait(self, run: Run, missing: str, deadline: float) -> Run:
+        if self._now() - run.received_at < deadline:
+            return await self._note(replace(run, state=RunState.WAITING, reason=missing))
+        reason = NEVER_CAME.format(missing=missing)
+        return await self._note(replace(run, state=RunState.INCOMPLETE, reason=reason))
+
+    async def _note(self, run: Run) -> Run:
+        await written_apart(partial(self._store.note, run), self._pool, _owner_of(run.key))
+        log.info("run not stored", run=run.key.folder, state=run.state.value, reason=run.reason)
+        return run
+
+
+def _owner_of(key: RunKey) -> Owner:
+    return Owner(key.repository.lower(), f"{key.lab}/{key.target}")
+
+
+@contextmanager
+def _adding(remedy: str) -> Generator[None]:
+    """Say what else helps, where something is refused."""
+    try:
+        yield
+    except Refused as error:
+        raise Refused(f"{error}; {remedy}") from error
+
+
+def _check_spelling(taking: Taking) -> None:
+    # GitHub takes a name in any spelling and folders do not: history would be kept twice, and each half told apart.
+    if taking.key.repository != taking.repository:
+        found, prefix = taking.key.repository, taking.config.prefix
+        raise Refused(OTHER_SPELLING.format(found=found, repository=taking.repository, prefix=prefix))
+
+
+def _is_settled(run: Run, version: str) -> bool:
+    return run.state is RunState.STORED or (run.state is RunState.REFUSED and run.version == version)
+
+
+async def _check_arrived(taking: Taking, entries: Sequence[FileEntry]) -> None:
+    """Raise `Incomplete` unless all files are there in the sizes that the manifest gives; nothing is read for that."""
+    at_once = asyncio.Semaphore(HEADS_AT_ONCE)
+
+    async def fault(entry: FileEntry) -> str:
+        try:
+            async with at_once:
+                found = (await taking.source.head(taking.file_key(entry.name))).bytes
+        except NotThere:
+            return FILE_MISSING.format(name=entry.name)
+        same = found == entry.bytes
+        return "" if same else FILE_OF_OTHER_SIZE.format(name=entry.name, found=found, expected=entry.bytes)
+
+    faults = list(filter(None, await asyncio.gather(*map(fault, entries))))
+    if faults:
+        more = f"; and {len(faults) - MOST_TOLD} more files" if len(faults) > MOST_TOLD else ""
+        raise Incomplete("; ".join(faults[:MOST_TOLD]) + more)

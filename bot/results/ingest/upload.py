@@ -1,0 +1,184 @@
+"""A run on its way to the bucket: its files, then its manifest, each written once and never over another."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from bot.aws.bucket import AlreadyThere, Bucket
+from bot.core.errors import TryAgain, UserError
+from bot.core.patterns import Pattern
+from bot.results.ingest.limits import MAX_FILE_BYTES, Refused
+from bot.results.ingest.manifest import MANIFEST, SCHEMA, read_manifest, run_key
+from bot.results.ingest.offline_check import sha256_of
+from bot.results.ingest.opening import GZIP, ZSTD
+from bot.results.model import RunKey
+from bot.results.state import Claims
+
+NOT_A_KEY = "{key} is no folder of a run; lab and target are letters, digits and . _ -, up to 64 of them"
+UNREADABLE = "{path} cannot be read: {reason}"
+TWO_OF_A_NAME = "two of the files are named {name}; rename one of them, for a run's files lie in one folder"
+FOLDER = "{path} is a folder; name the files in it"
+BAD_NAME = "{name} is no name for a run's file; rename it to letters, digits and . _ + -, as in te.xml"
+TOO_LARGE = f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB, the most that are read; use --compress, or send shards"
+STILL_TOO_LARGE = (
+    f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB even compressed, the most that are read; send shards"
+)
+AGAIN = "{reason}; repeat the same command with --run-id {run_id}, and it goes on where it stopped"
+MANIFEST_THERE = (
+    "{key} is in the bucket already, and these credentials may not read it: a run of this ID was uploaded before. If "
+    "that was this one, all is well; if it was another one, upload under another run ID"
+)
+
+ZSTD_LEVEL = 10
+SUFFIXES = {"gz": ".gz", "zst": ".zst"}
+CHUNK = 1 << 20
+
+_FILE_NAME = Pattern(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A file of a run: where it lies on this machine, and what the manifest says of it."""
+
+    path: Path
+    name: str
+    bytes: int
+    sha256: str
+    format: str | None = None
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """What the manifest says of it."""
+        told = {"name": self.name, "format": self.format, "bytes": self.bytes, "sha256": self.sha256}
+        return {key: value for key, value in told.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A run that is ready to be sent: its key, the bucket's prefix, its files and its manifest."""
+
+    key: RunKey
+    prefix: str
+    pieces: tuple[Piece, ...]
+    manifest: bytes
+
+    @property
+    def folder(self) -> str:
+        """The key of its folder, with a slash at the end."""
+        return f"{self.prefix}{self.key.folder}"
+
+
+def named(paths: Sequence[Path]) -> None:
+    """Raise `UserError` unless every file may be a run's under its own name, beside the others."""
+    seen: set[str] = set()
+    for path in paths:
+        if path.is_dir():
+            raise UserError(FOLDER.format(path=path))
+        if not _FILE_NAME.fullmatch(path.name) or path.name == MANIFEST:
+            raise UserError(BAD_NAME.format(name=path.name))
+        if path.name in seen:
+            raise UserError(TWO_OF_A_NAME.format(name=path.name))
+        seen.add(path.name)
+
+
+def pieces(paths: Sequence[Path], format: str | None, compress: str | None, into: Path) -> Iterator[Piece]:
+    """Yield the files as they are sent; those that are to be compressed, and are not, as a copy in the folder `into`.
+
+    A file is compressed the same way every time, so that it is known again where it was uploaded before. Raises
+    `UserError`.
+    """
+    for path in paths:
+        try:
+            source = path if compress is None or _is_compressed(path) else _compressed(path, compress, into)
+            size = source.stat().st_size
+            if size > MAX_FILE_BYTES:
+                packed = source is not path or _is_compressed(path)
+                raise UserError((STILL_TOO_LARGE if packed else TOO_LARGE).format(name=path.name))
+            yield Piece(source, source.name, size, sha256_of(source), format)
+        except OSError as error:
+            reason = (error.strerror or type(error).__name__).lower()
+            raise UserError(UNREADABLE.format(path=path, reason=reason)) from None
+
+
+def pack(key: RunKey, prefix: str, files: Sequence[Piece], claims: Claims) -> Parcel:
+    """Return a run that is ready to be sent.
+
+    The manifest holds nothing but what it is given, so that the same run has the same one. Raises `UserError` for what
+    the bot would not take.
+    """
+    raw = json.dumps(_document(key, files, claims), indent=2, ensure_ascii=False).encode() + b"\n"
+    parcel = Parcel(key, prefix, tuple(files), raw)
+    if run_key(parcel.folder + MANIFEST, prefix) != (key, MANIFEST):
+        raise UserError(NOT_A_KEY.format(key=parcel.folder))
+    try:
+        read_manifest(raw, key)
+    except Refused as refused:
+        raise UserError(str(refused)) from None
+    return parcel
+
+
+def send(parcel: Parcel, bucket: Bucket, progress: Callable[[Piece | None, bool], None]) -> None:
+    """Write the files, then the manifest; blocks. What is there already stays.
+
+    `progress` is told of each file, and of the manifest by None, and whether it was written now. With credentials that
+    may write and not read, as labs' should be, a file of that name is taken for the same one: if it is not, the bot
+    finds out by the manifest. Raises `UserError`.
+    """
+    try:
+        for piece in parcel.pieces:
+            with piece.path.open("rb") as file:
+                progress(piece, _put(bucket, parcel.folder + piece.name, file, piece.sha256))
+        key = parcel.folder + MANIFEST
+        try:
+            progress(None, bucket.put_once(key, BytesIO(parcel.manifest), sha256=_sha256(parcel.manifest)))
+        except AlreadyThere:
+            raise UserError(MANIFEST_THERE.format(key=key)) from None
+    except (TryAgain, OSError) as error:
+        reason = str(error) if isinstance(error, TryAgain) else error.strerror
+        raise UserError(AGAIN.format(reason=reason, run_id=parcel.key.run_id)) from None
+
+
+def _put(bucket: Bucket, key: str, file: Any, sha256: str) -> bool:
+    try:
+        return bucket.put_once(key, file, sha256=sha256)
+    except AlreadyThere:
+        return False
+
+
+def _document(key: RunKey, files: Sequence[Piece], claims: Claims) -> Mapping[str, Any]:
+    said = asdict(claims)
+    shard = {"index": said.pop("shard_index"), "total": said.pop("shard_total")}
+    told = {name: value for name, value in said.items() if value not in (None, "", {})}
+    whole = {"shard": shard} if shard["total"] > 1 else {}
+    return {"schema": SCHEMA, "sha": key.sha, **told, **whole, "files": [piece.entry for piece in files]}
+
+
+def _is_compressed(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4).startswith((GZIP, ZSTD))
+
+
+def _compressed(path: Path, compress: str, into: Path) -> Path:
+    copy = into / (path.name + SUFFIXES[compress])
+    with path.open("rb") as source, copy.open("wb") as file:
+        if compress == "gz":
+            # Without the time of day and the name of the file.
+            with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
+                shutil.copyfileobj(source, packed, CHUNK)
+        else:
+            zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True).copy_stream(source, file)
+    return copy
+
+
+def _sha256(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()

@@ -1,0 +1,166 @@
+"""What a check run's report is made from: the state of one target at one commit, and what it was compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from bot.results.compare.diff import Comparison, untested
+from bot.results.model import Detail, Seen, Status, Trouble
+from bot.results.state import SuiteState, TargetState
+
+RANK = {
+    Trouble.CRASH: 0,
+    Trouble.TIMEOUT: 2,
+    Trouble.SETUP: 3,
+    Trouble.TEARDOWN: 3,
+    Trouble.COLLECTION: 4,
+    Trouble.INTERNAL: 5,
+}
+"""How much a failure tells about the code, most first; that a file could not be read is often the lab's own fault."""
+ASSERTED = 1
+"""The rank of all other troubles: the test ran, and what came out was wrong."""
+
+
+_NOTHING = Detail()
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The commit that a suite was compared with; `url` is its page as GitHub names it."""
+
+    sha: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What changed in one suite, and since when; no baseline: it is the first run, or none was found.
+
+    `confirmed` are those of its still failing tests that began to fail at the baseline; `good` is the nearest ancestor
+    of that with results, where they ended well.
+    """
+
+    comparison: Comparison
+    baseline: Baseline | None = None
+    confirmed: frozenset[str] = frozenset()
+    good: Baseline | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """What somebody chose to ignore for a pull request: pairs of suite and test ID. `at` is ISO 8601."""
+
+    by: str
+    sha: str
+    at: str
+    tests: frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One new failure with all that is known of it. Its details may take a query, so few of them are looked at."""
+
+    suite: str
+    test: str
+    seen: Seen
+    details: Mapping[str, Detail]
+
+    @cached_property
+    def detail(self) -> Detail:
+        """What is kept of it besides its status."""
+        return self.details.get(self.test, _NOTHING)
+
+    @property
+    def path(self) -> str:
+        """The file it stands in, as far as its lab or its ID tells."""
+        return self.detail.path or self.test.partition("::")[0]
+
+    @property
+    def message(self) -> str:
+        """Its message in one line."""
+        return next((line.strip() for line in self.seen.message.splitlines() if line.strip()), "")
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything that a report tells; `compared` has an entry for each suite of the state.
+
+    `over`: what has not come is waited for no longer. `files` are the paths of the repository at the commit, None where
+    they are not known. `contacts` and `reproduce` are what app.yaml says of the lab. `notice` (Markdown) answers who
+    pressed a button.
+    """
+
+    state: TargetState
+    compared: Mapping[str, Compared]
+    files: Collection[str] | None = None
+    contacts: tuple[str, ...] = ()
+    reproduce: str = ""
+    ignored: Ignored | None = None
+    over: bool = False
+    notice: str = ""
+
+    @cached_property
+    def suites(self) -> tuple[tuple[SuiteState, Compared], ...]:
+        """The suites with their comparisons, by name."""
+        return tuple((self.state.suites[name], self.compared[name]) for name in sorted(self.state.suites))
+
+    @cached_property
+    def _come(self) -> tuple[tuple[SuiteState, Compared], ...]:
+        """The suites of which something has come, if perhaps no test; of others there is nothing to say yet."""
+        return tuple((suite, told) for suite, told in self.suites if suite.seen or suite.complete)
+
+    @cached_property
+    def telling(self) -> tuple[tuple[SuiteState, Compared], ...]:
+        """The suites whose results say something about the code."""
+        return tuple((suite, told) for suite, told in self._come if not told.comparison.infra)
+
+    @cached_property
+    def infra(self) -> tuple[tuple[str, str], ...]:
+        """The suites whose results say nothing about the code, and why."""
+        return tuple((suite.suite, t.comparison.infra) for suite, t in self._come if t.comparison.infra)
+
+    @cached_property
+    def untested(self) -> int:
+        """How many tests there are where every suite that has come skipped all of its own; 0 where any test ran."""
+        skipped = bool(self.telling) and all(untested(suite.seen) for suite, _ in self.telling)
+        return sum(len(suite.seen) for suite, _ in self.telling) if skipped else 0
+
+    @cached_property
+    def all_new_failures(self) -> tuple[Failure, ...]:
+        """All new failures, ignored ones too, those that tell most about the code first."""
+        found = [_failure(suite, test) for suite, told in self.telling for test in told.comparison.new_failures]
+        return tuple(sorted(found, key=_evidence))
+
+    @cached_property
+    def new_failures(self) -> tuple[Failure, ...]:
+        """The new failures that nobody chose to ignore."""
+        ignored = self.ignored.tests if self.ignored else frozenset()
+        return tuple(failure for failure in self.all_new_failures if (failure.suite, failure.test) not in ignored)
+
+    @property
+    def ignored_failures(self) -> int:
+        """How many new failures are ignored."""
+        return len(self.all_new_failures) - len(self.new_failures)
+
+    @cached_property
+    def unjudged(self) -> int:
+        """How many tests fail in suites that there is nothing to compare with: nobody knows whether that is new."""
+        alone = [told.comparison for _, told in self.telling if not told.comparison.has_baseline]
+        return sum(len(comparison.failing) for comparison in alone)
+
+    @cached_property
+    def external_id(self) -> str:
+        """The ID of the newest run, by what the lab says of its times."""
+        runs = [run for suite in self.state.suites.values() for run in (*suite.runs, *suite.waiting, *suite.broken)]
+        newest = max(runs, key=lambda run: (run.claims.started_at if run.claims else "", run.key.run_id), default=None)
+        return newest.key.run_id if newest else ""
+
+
+def _failure(suite: SuiteState, test: str) -> Failure:
+    return Failure(suite.suite, test, suite.seen.get(test, Seen(Status.FAILED)), suite.details)
+
+
+def _evidence(failure: Failure) -> tuple[int, bool, str, str]:
+    return RANK.get(failure.seen.trouble, ASSERTED), not failure.seen.message, failure.suite, failure.test

@@ -1,0 +1,53 @@
+"""How to run a failed test oneself: the lab's template of app.yaml, filled in for a shell."""
+
+from __future__ import annotations
+
+import shlex
+
+from bot.config.results import PLACEHOLDERS
+from bot.core.patterns import Pattern
+from bot.github.markdown import fenced, lines_of
+from bot.results.ingest.identity import is_shortened
+from bot.results.report.findings import Failure, Findings
+
+MOST_COMMANDS = 10
+HEADING = "### How to reproduce"
+ONLY_FIRST = "The first {shown} of {total:,} new failures."
+
+_PLACEHOLDER = Pattern(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
+
+
+def reproduce(findings: Findings) -> str:
+    """Return the commands for the first ten new failures, empty where app.yaml has no template or nothing is new."""
+    # No runner would find a test by an ID that was shortened.
+    whole = [failure for failure in findings.new_failures if not is_shortened(failure.test)]
+    failures = whole[:MOST_COMMANDS]
+    if not findings.reproduce or not failures:
+        return ""
+    state = findings.state
+    commands = dict.fromkeys(command(findings.reproduce, f, state.about.target, state.sha) for f in failures)
+    total = len(findings.new_failures)
+    first = ONLY_FIRST.format(shown=len(failures), total=total) if total > len(failures) else ""
+    return "\n\n".join(filter(None, (HEADING, first, fenced("\n".join(commands)))))
+
+
+def command(template: str, failure: Failure, target: str, sha: str) -> str:
+    """Fill in a template; what is filled in is quoted, and is never an option.
+
+    >>> # pytest {test}  ->  pytest 'tests/test_matmul.py::test_tile[a b]'
+    """
+    values = {
+        "test": failure.test,
+        "path": failure.path,
+        "name": failure.test.rpartition("::")[2],
+        "suite": failure.suite,
+        "target": target,
+        "sha": sha,
+    }
+    return _PLACEHOLDER.sub(lambda found: quoted(values[found[1]]), template.strip())
+
+
+def quoted(text: str) -> str:
+    """Quote text from outside for a shell, in one line; it cannot begin like an option."""
+    line = " ".join(lines_of(text).split())
+    return shlex.quote(f"./{line}" if line.startswith("-") else line)

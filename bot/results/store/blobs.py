@@ -1,0 +1,143 @@
+"""What the store holds as compressed bytes: columns, names, and why tests did not simply pass."""
+
+from __future__ import annotations
+
+import json
+import struct
+from array import array
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain, islice, pairwise
+
+import zstandard
+
+from bot.results.ingest.collect import LEVEL, PIECE, Columns, NamesWriter, Reason, read_names, split
+from bot.results.model import Trouble
+from bot.results.store.columns import STATUS_BYTES
+
+_HEAD = struct.Struct("<II")
+_TROUBLES = {trouble.value: trouble for trouble in Trouble}
+
+
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """Why tests did not simply pass: places of tests in ascending order, and for each the number of its reason."""
+
+    ordinals: Sequence[int]
+    numbers: Sequence[int]
+    whys: list[Reason]
+
+
+@dataclass(frozen=True, slots=True)
+class LaidOut:
+    """A run in the order of its suite's names: its columns compressed, and the names that the suite did not have."""
+
+    statuses: bytes
+    durations: bytes
+    reasons: Reasons
+    new: int
+    new_names: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What one run says of its tests."""
+
+    statuses: bytes
+    reasons: Reasons
+
+
+def compressed(raw: bytes) -> bytes:
+    """Compress a blob."""
+    return zstandard.ZstdCompressor(level=LEVEL).compress(raw)
+
+
+def raw(blob: bytes) -> bytes:
+    """Return what was compressed."""
+    return zstandard.ZstdDecompressor().decompress(blob)
+
+
+def lay_out(columns: Columns, known: Sequence[bytes], count: int) -> LaidOut:
+    """Bring a run into the order of its suite's `count` known names, in blocks; names that it alone has follow them."""
+    statuses, durations = bytearray(count), bytearray(count)
+    ordinals, numbers = array("I"), array("I")
+    found = 0
+    for ordinal, key in enumerate(map(hash, read_names(known))):
+        if (packed := columns.tests.get(key)) is not None:
+            found += 1
+            statuses[ordinal], durations[ordinal] = split(packed)
+            if (number := columns.reasons.get(key)) is not None:
+                ordinals.append(ordinal)
+                numbers.append(number)
+    left = _left(columns.tests, known, found)
+    new = array("H", left.values())
+    statuses += bytes(packed % STATUS_BYTES for packed in new)
+    durations += bytes(packed // STATUS_BYTES for packed in new)
+    for ordinal, key in enumerate(left, count):
+        if (number := columns.reasons.get(key)) is not None:
+            ordinals.append(ordinal)
+            numbers.append(number)
+    return LaidOut(
+        compressed(bytes(statuses.rstrip(b"\0"))),
+        compressed(bytes(durations.rstrip(b"\0"))),
+        Reasons(ordinals, numbers, list(columns.whys)),
+        len(left),
+        _names_of(columns, left) if left else b"",
+    )
+
+
+def _left(tests: dict[int, int], known: Sequence[bytes], found: int) -> dict[int, int]:
+    """Return the tests of which `found` ones are not, without a copy where it is none or all."""
+    if found in (0, len(tests)):
+        return {} if found else tests
+    left = dict(tests)
+    for key in map(hash, read_names(known)):
+        left.pop(key, None)
+    return left
+
+
+def _names_of(columns: Columns, keys: Collection[int]) -> bytes:
+    if len(keys) == len(columns.tests):
+        return b"".join(columns.names)  # frames that follow each other are read as one
+    return names_blob(name for name in read_names(columns.names) if hash(name) in keys)
+
+
+def reasons_blob(reasons: Reasons) -> bytes:
+    """Write reasons down: as JSON, then the distances between tests, and reasons' numbers."""
+    # A list of each field: like stands beside like, which compresses better. Texts' numbers mostly follow each other.
+    texts = [why.text for why in reasons.whys]
+    fields = [
+        [why.trouble for why in reasons.whys],
+        [why.message for why in reasons.whys],
+        [one - before for before, one in pairwise([0, *texts])],
+        [why.path for why in reasons.whys],
+        [why.line for why in reasons.whys],
+        [why.measures for why in reasons.whys],
+    ]
+    text = json.dumps(fields, separators=(",", ":")).encode()
+    count = len(reasons.ordinals)
+    distances = struct.pack(f"<{count}I", *(one - before for before, one in pairwise(chain([0], reasons.ordinals))))
+    numbers = struct.pack(f"<{count}I", *reasons.numbers)
+    return compressed(_HEAD.pack(len(text), count) + text + distances + numbers)
+
+
+def read_reasons(blob: bytes | None) -> Reasons:
+    """Read what `reasons_blob` wrote."""
+    if blob is None:
+        return Reasons([], [], [])
+    data = raw(blob)
+    length, count = _HEAD.unpack_from(data)
+    troubles, messages, texts, *others = json.loads(data[_HEAD.size : _HEAD.size + length])
+    numbers = struct.unpack_from(f"<{2 * count}I", data, _HEAD.size + length)
+    fields = (map(_TROUBLES.__getitem__, troubles), messages, accumulate(texts), *others)
+    whys = list(map(Reason._make, zip(*fields, strict=True)))
+    return Reasons(list(accumulate(numbers[:count])), list(numbers[count:]), whys)
+
+
+def names_blob(names: Iterable[str]) -> bytes:
+    """Write names down as a block."""
+    writer = NamesWriter()
+    every = iter(names)
+    while piece := list(islice(every, PIECE)):
+        writer.write(piece)
+    return writer.finish()

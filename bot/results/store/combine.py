@@ -1,0 +1,85 @@
+"""All runs of one suite at one commit as one: what each test's verdict is, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import compress
+
+from bot.results.ingest.collect import IN_ID, Reason
+from bot.results.model import Detail, Seen, Trouble
+from bot.results.store.blobs import Stored
+from bot.results.store.columns import SEEN, STATUS_BYTES, at, good_and_bad, merged
+
+Fetch = Callable[[int], str]
+"""Gives the text of a number."""
+
+_OF_THE_RUNNER = {Trouble.COLLECTION, Trouble.CRASH, Trouble.INTERNAL}
+
+
+class Details(Mapping[str, Detail]):
+    """What is kept of the tests that did not simply pass, by their ID.
+
+    A failure's text is read when its test is asked for, since a broken lab may send 100,000 of them: that is a
+    query, so ask in a thread.
+    """
+
+    def __init__(self, reasons: Mapping[str, Reason], fetch: Fetch) -> None:
+        self._reasons = reasons
+        self._fetch = fetch
+
+    def __getitem__(self, test_id: str) -> Detail:
+        reason = self._reasons[test_id]
+        path = test_id.partition("::")[0] if reason.path == IN_ID else reason.path
+        text = self._fetch(reason.text) if reason.text else ""
+        measures = json.loads(reason.measures) if reason.measures else None
+        return Detail(reason.trouble, reason.message, text, path, reason.line, measures)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._reasons)
+
+    def __len__(self) -> int:
+        return len(self._reasons)
+
+
+def evidently_tells(runs: Sequence[Stored]) -> bool:
+    """Tell whether runs so plainly tell something about the code that nobody need look closer.
+
+    Most of the tests that ran ended well, and nothing befell the test runner.
+    """
+    troubles = {why.trouble for run in runs for why in run.reasons.whys}
+    good, bad = good_and_bad(merged([run.statuses for run in runs]))
+    return good > bad and not troubles & _OF_THE_RUNNER
+
+
+def verdicts(names: Sequence[str], runs: Sequence[Stored]) -> tuple[dict[str, Seen], dict[str, Reason]]:
+    """Return how each test ended and why, from its runs in their order."""
+    statuses = merged([run.statuses for run in runs])
+    # Tests that there are, each with the one object that stands for its status: nothing here walks through them in
+    # Python, for there may be 300,000.
+    bytes_there = bytes(filter(None, statuses))
+    seen: dict[str, Seen] = dict(zip(compress(names, statuses), map(SEEN.__getitem__, bytes_there), strict=True))
+    whys, numbers = _last_reasons(runs)
+    shared: dict[int, Seen] = {}
+    for ordinal, number in numbers.items():
+        byte = statuses[ordinal]
+        one = shared.get(number * STATUS_BYTES + byte)
+        if one is None:
+            why = whys[number]
+            one = shared[number * STATUS_BYTES + byte] = SEEN[byte]._replace(trouble=why.trouble, message=why.message)
+        seen[names[ordinal]] = one
+    called = map(names.__getitem__, numbers)
+    return seen, dict(zip(called, map(whys.__getitem__, numbers.values()), strict=True))
+
+
+def _last_reasons(runs: Sequence[Stored]) -> tuple[list[Reason], dict[int, int]]:
+    """Return all reasons, and which of them each test has by the last run that has the test."""
+    whys: list[Reason] = []
+    found: dict[int, int] = {}
+    for run in runs:
+        for ordinal in [ordinal for ordinal in found if at(run.statuses, ordinal)]:
+            del found[ordinal]
+        start = len(whys)
+        whys += run.reasons.whys
+        found.update(zip(run.reasons.ordinals, (start + number for number in run.reasons.numbers), strict=True))
+    return whys, found

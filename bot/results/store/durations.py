@@ -1,0 +1,34 @@
+"""How long the tests of a suite took at a commit, as its runs told it."""
+
+from __future__ import annotations
+
+from itertools import compress
+
+import sqlalchemy as sa
+
+from bot.results.model import TargetKey
+from bot.results.store import names, runs, schema
+from bot.results.store.blobs import raw
+from bot.results.store.columns import duration
+from bot.results.store.names import Known
+
+
+def of_suite(connection: sa.Connection, known: Known, about: TargetKey, suite: str, sha: str) -> dict[str, float]:
+    """Return the seconds of each test that a run timed, as the last of its runs that did.
+
+    They are at most three percent off (`bot.results.store.columns`).
+    """
+    found = names.find(connection, about.repository, suite)
+    target = runs.target_id(connection, about)
+    if found is None or target is None:
+        return {}
+    numbers = runs.stored(runs.told(connection, target, sha, suite))
+    table = schema.columns
+    statement = sa.select(table.c.run_id, table.c.durations).where(table.c.run_id.in_(numbers))
+    stored = {row.run_id: raw(row.durations) for row in connection.execute(statement)}
+    name_of = known.every(connection, found)
+    seconds: dict[str, float] = {}
+    for column in (stored[number] for number in numbers):
+        timed = (duration(code) or 0.0 for code in column if code)
+        seconds.update(zip(compress(name_of, column), timed, strict=True))
+    return seconds

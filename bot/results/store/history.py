@@ -1,0 +1,126 @@
+"""What the series tell of a suite: which commits there are to compare with, and which tests change most."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from bot.results.model import Seen, TargetKey
+from bot.results.store import names, runs, schema
+from bot.results.store.columns import SEEN, STATUS_BYTES, at, differences, is_flip
+from bot.results.store.names import Known
+
+FLIPS = [(before, after) for before in range(STATUS_BYTES) for after in range(STATUS_BYTES) if is_flip(before, after)]
+
+
+Change = tuple[Seen | None, Seen | None]
+"""How a test ended before and after, without why; None where it was not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flaky:
+    """A test and how often it went from good to bad or back, or became flaky."""
+
+    test_id: str
+    flips: int
+
+
+def baselines(connection: sa.Connection, about: TargetKey, suite: str, sha: str, limit: int) -> list[str]:
+    """Return commits of the nightly branch that are no younger than another one, complete and no infra.
+
+    Heads of pull requests are none of them: what one commit of a pull request broke, the next one has not found broken.
+    """
+    points, own = schema.points, schema.points.alias()
+    of_target = (schema.targets.c.lab == about.lab, schema.targets.c.target == about.target)
+    of_suite = _of_suite(sa.select(points.c.series_id), about.repository, suite).where(*of_target).scalar_subquery()
+    moment = sa.select(sa.func.min(own.c.committed_at)).where(own.c.series_id.in_(of_suite), own.c.sha == sha)
+    statement = (
+        sa.select(points.c.sha)
+        .where(points.c.series_id.in_(of_suite), points.c.sha != sha)
+        .where(points.c.linked, points.c.committed_at <= moment.scalar_subquery())
+        .order_by(points.c.committed_at.desc(), points.c.sha.desc())
+        .limit(limit)
+    )
+    return list(connection.execute(statement).scalars())
+
+
+def _of_suite(statement: sa.Select[Any], repository: str, suite: str) -> sa.Select[Any]:
+    joined = schema.points.join(schema.series).join(schema.suites).join(
+        schema.targets, schema.series.c.target_id == schema.targets.c.id
+    )  # fmt: skip
+    return statement.select_from(joined).where(schema.suites.c.repository == repository, schema.suites.c.suite == suite)
+
+
+def changed(
+    connection: sa.Connection, known: Known, about: TargetKey, suite: str, shas: tuple[str, str]
+) -> dict[str, Change]:
+    """Return the tests of a suite that ended otherwise at one commit than at another."""
+    found = names.find(connection, about.repository, suite)
+    target = runs.target_id(connection, about)
+    if found is None or target is None:
+        return {}
+    places = [(target, sha) for sha in shas]
+    told = runs.told_at(connection, places, suite)
+    before, after = runs.statuses(connection, [runs.stored(told.get(place, [])) for place in places])
+    name_of = known.every(connection, found)
+    return {
+        name_of[ordinal]: (_status(at(before, ordinal)), _status(at(after, ordinal)))
+        for ordinal in differences(before, after)
+    }
+
+
+def _status(byte: int) -> Seen | None:
+    return SEEN[byte] if byte else None
+
+
+def flakiest(
+    connection: sa.Connection, known: Known, about: TargetKey, suite: str, limit: int, since: float
+) -> list[Flaky]:
+    """Return the tests of a suite with the most flips, those of equal many by name."""
+    found = names.find(connection, about.repository, suite)
+    target = runs.target_id(connection, about)
+    if found is None or target is None:
+        return []
+    of = sa.select(schema.series.c.id).filter_by(suite_id=found.id, target_id=target).scalar_subquery()
+    counts = _flips(connection, of, since)
+    for old, new in _latest_names(connection, of, counts):
+        counts[new] += counts.pop(old, 0)
+    # Among equals the names decide, which are looked at for no more tests than may be told.
+    enough = sorted(counts.values(), reverse=True)[:limit]
+    wanted = [ordinal for ordinal, count in counts.items() if count >= enough[-1]] if enough else []
+    name_of = known.every(connection, found)
+    ranked = sorted((Flaky(name_of[ordinal], counts[ordinal]) for ordinal in wanted), key=lambda one: one.test_id)
+    return sorted(ranked, key=lambda one: -one.flips)[:limit]
+
+
+def _flips(connection: sa.Connection, series: sa.ScalarSelect[int], since: float) -> Counter[int]:
+    changes, points = schema.changes, schema.points
+    statement = sa.select(changes.c.ordinal, sa.func.count().label("flips")).where(
+        changes.c.series_id == series, sa.tuple_(changes.c.before, changes.c.after).in_(FLIPS)
+    )
+    if since:
+        statement = statement.join(points).where(points.c.committed_at >= since)
+    return Counter({row.ordinal: row.flips for row in connection.execute(statement.group_by(changes.c.ordinal)).all()})
+
+
+def _latest_names(
+    connection: sa.Connection, series: sa.ScalarSelect[int], counts: Counter[int]
+) -> list[tuple[int, int]]:
+    """Return which tests with flips were renamed into which, in the order in which that happened."""
+    renames, points = schema.renames, schema.points
+    statement = (
+        sa.select(renames.c.old_ordinal, renames.c.ordinal)
+        .join(points)
+        .where(renames.c.series_id == series)
+        .order_by(points.c.committed_at, points.c.sha)
+    )
+    concerned = set(counts)
+    pairs = []
+    for old, new in connection.execute(statement):
+        if old in concerned:
+            concerned.add(new)
+            pairs.append((old, new))
+    return pairs

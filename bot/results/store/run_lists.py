@@ -1,0 +1,86 @@
+"""Find and count runs: what lists of them show, what waits, and what a lab has sent."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from bot.results.model import RunKey, TargetKey
+from bot.results.state import Run, RunState
+from bot.results.store import runs, schema
+
+
+def page(
+    connection: sa.Connection,
+    repository: str | None,
+    lab: str | None,
+    target: str | None,
+    sha: str | None,
+    state: RunState | None,
+    before: RunKey | None,
+    limit: int,
+) -> list[Run]:
+    """Return runs as `ResultsStore.runs` does. Raises LookupError for the key `before`."""
+    targets, table = schema.targets, schema.runs
+    name = repository.lower() if repository else None
+    wanted = {
+        sa.func.lower(targets.c.repository): name,
+        targets.c.lab: lab,
+        targets.c.target: target,
+        table.c.sha: sha,
+    }
+    wanted |= {table.c.state: state.value if state else None}
+    statement = runs.select().where(*(column == value for column, value in wanted.items() if value is not None))
+    place = (table.c.received_at, table.c.id)
+    if before is not None:
+        last = runs.find(connection, before, any_spelling=True)
+        if last is None:
+            raise LookupError(before.folder)
+        statement = statement.where(sa.tuple_(*place) < sa.tuple_(last[1].received_at, last[0]))
+    newest_first = statement.order_by(*(column.desc() for column in place)).limit(limit)
+    return [runs.read(row) for row in connection.execute(newest_first).mappings()]
+
+
+def waiting(connection: sa.Connection, repository: str) -> list[Run]:
+    """Return the runs of a repository that wait for their files, the oldest first."""
+    table = schema.runs
+    statement = runs.select().where(table.c.state == RunState.WAITING.value, schema.targets.c.repository == repository)
+    oldest_first = statement.order_by(table.c.received_at, table.c.id)
+    return [runs.read(row) for row in connection.execute(oldest_first).mappings()]
+
+
+def newest(connection: sa.Connection, repository: str) -> dict[TargetKey, float]:
+    """Return when the last run of each target was heard of that is stored, in seconds since 1970."""
+    table, targets = schema.runs, schema.targets
+    statement = (
+        sa.select(targets.c.lab, targets.c.target, sa.func.max(table.c.received_at).label("at"))
+        .select_from(table.join(targets))
+        .where(targets.c.repository == repository, table.c.state == RunState.STORED.value)
+        .group_by(targets.c.lab, targets.c.target)
+    )
+    return {TargetKey(repository, row.lab, row.target): row.at for row in connection.execute(statement)}
+
+
+def targets(connection: sa.Connection, repository: str, sha: str) -> list[TargetKey]:
+    """Return the targets of which something is known at a commit."""
+    table, known = schema.runs, schema.targets
+    statement = (
+        sa.select(known.c.lab, known.c.target)
+        .select_from(table.join(known))
+        .where(known.c.repository == repository, table.c.sha == sha)
+        .where(table.c.state.in_([state.value for state in runs.TOLD]))
+        .distinct()
+    )
+    return sorted(TargetKey(repository, row.lab, row.target) for row in connection.execute(statement))
+
+
+def usage(connection: sa.Connection, repository: str, lab: str, since: float) -> tuple[int, int]:
+    """Return how many runs of a lab were heard of since a moment, and the bytes of the files of those taken."""
+    table, targets = schema.runs, schema.targets
+    taken = table.c.state != RunState.REFUSED.value
+    statement = (
+        sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.case((taken, table.c.bytes), else_=0)), 0))
+        .select_from(table.join(targets))
+        .where(targets.c.repository == repository, targets.c.lab == lab, table.c.received_at >= since)
+    )
+    count, size = connection.execute(statement).one()
+    return int(count), int(size)

@@ -1,0 +1,231 @@
+"""Runs in the database: their rows, and the order in which those of one suite and commit count."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from bot.engine import text
+from bot.results.model import RunKey, TargetKey
+from bot.results.state import Admission, Claims, Run, RunState
+from bot.results.store import schema
+from bot.results.store.blobs import Stored, raw, read_reasons
+from bot.results.store.columns import merged
+
+TOLD = (RunState.STORED, RunState.WAITING, RunState.INCOMPLETE)
+"""The states of runs that tell of their suite; refused ones do not."""
+
+
+Numbered = tuple[int, Run]
+"""A run and its number."""
+
+
+class Shards(NamedTuple):
+    """What has arrived of one suite at one commit."""
+
+    total: int
+    missing: tuple[int, ...]
+    waiting: tuple[Run, ...]
+    broken: tuple[Run, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that was announced has arrived."""
+        return not (self.missing or self.waiting or self.broken)
+
+
+def order(run: Run) -> tuple[int, str, str]:
+    """Return what sorts the runs of one suite and commit: the last one that has a test says how it ended."""
+    claims = run.claims
+    return (claims.attempt, claims.started_at, run.key.run_id) if claims else (0, "", run.key.run_id)
+
+
+def shards(runs: Iterable[Run]) -> Shards:
+    """Tell what is there of a suite whose runs these are, in any order.
+
+    A run that waits, or waited in vain, no longer matters once a later one brought the same shard. Attempts may be cut
+    into shards differently: where one cut is there as a whole, of another nothing is missing.
+    """
+    ordered = sorted((run for run in runs if run.claims), key=order)
+    cuts: dict[int, set[int]] = {}
+    for run in ordered:
+        cuts.setdefault(_claims(run).shard_total, set()).add(_claims(run).shard_index)
+    total = max(cuts, key=lambda cut: (len(cuts[cut]) == cut, cut), default=1)
+    sent = cuts.get(total, set())
+    stored_later: set[tuple[int, int]] = set()
+    open_ones = []
+    for run in reversed(ordered):
+        shard = (_claims(run).shard_index, _claims(run).shard_total)
+        if run.state is RunState.STORED:
+            stored_later.add(shard)
+        elif shard not in stored_later:
+            open_ones.append(run)
+    open_ones.reverse()
+    return Shards(
+        total,
+        tuple(index for index in range(1, total + 1) if index not in sent),
+        tuple(run for run in open_ones if run.state is RunState.WAITING),
+        tuple(run for run in open_ones if run.state is RunState.INCOMPLETE),
+    )
+
+
+def admission(runs: Iterable[Run]) -> Admission | None:
+    """Return what is known of a commit to which all these runs belong, whichever of them came first."""
+    known = [run.admission for run in runs if run.admission]
+    if not known:
+        return None
+    return Admission(
+        min(one.committed_at for one in known),
+        any(one.mainline for one in known),
+        max((one.pull_request for one in known if one.pull_request is not None), default=None),
+    )
+
+
+def _claims(run: Run) -> Claims:
+    assert run.claims is not None
+    return run.claims
+
+
+def target_id(connection: sa.Connection, about: TargetKey, *, make: bool = False) -> int | None:
+    """Return the number of a target; None, or a new one, where nothing is known of it."""
+    table = schema.targets
+    values = {"repository": about.repository, "lab": about.lab, "target": about.target}
+    found = connection.execute(sa.select(table.c.id).filter_by(**values)).scalar()
+    if found is None and make:
+        found = connection.execute(table.insert().values(values).returning(table.c.id)).scalar_one()
+    return found
+
+
+def save(connection: sa.Connection, target: int, run: Run) -> int:
+    """Write a run's row anew; return its number."""
+    table = schema.runs
+    admission = run.admission
+    values: dict[str, Any] = {
+        "suite": run.claims.suite if run.claims else None,
+        "version": run.version,
+        "state": run.state.value,
+        "reason": run.reason,
+        "bytes": run.bytes,
+        "claims": text.dumps(_plain(run.claims)) if run.claims else None,
+        "committed_at": admission.committed_at if admission else None,
+        "mainline": admission.mainline if admission else None,
+        "pull_request": admission.pull_request if admission else None,
+    }
+    key = {"target_id": target, "sha": run.key.sha, "run_id": run.key.run_id}
+    changed = connection.execute(table.update().filter_by(**key).values(values).returning(table.c.id)).scalar()
+    if changed is not None:
+        return int(changed)
+    row = values | key | {"received_at": run.received_at}
+    return int(connection.execute(table.insert().values(row).returning(table.c.id)).scalar_one())
+
+
+def _plain(claims: Claims) -> dict[str, Any]:
+    return asdict(claims) | {"environment": dict(claims.environment)}
+
+
+def select() -> sa.Select[Any]:
+    """Return the statement that reads runs, to be narrowed; its rows are for `read`."""
+    runs, targets = schema.runs, schema.targets
+    return sa.select(runs, targets.c.repository, targets.c.lab, targets.c.target).join(targets)
+
+
+def read(row: sa.RowMapping) -> Run:
+    """Return the run of a row."""
+    committed_at = row["committed_at"]
+    claims = row["claims"]
+    return Run(
+        RunKey(row["repository"], row["lab"], row["target"], row["sha"], row["run_id"]),
+        row["version"],
+        RunState(row["state"]),
+        row["reason"],
+        row["received_at"],
+        row["bytes"],
+        Claims(**text.loads(claims)) if claims else None,  # type: ignore[arg-type]  # as `save` wrote it
+        None if committed_at is None else Admission(committed_at, row["mainline"], row["pull_request"]),
+    )
+
+
+def find(connection: sa.Connection, key: RunKey, *, any_spelling: bool = False) -> tuple[int, Run] | None:
+    """Return a run and its number, if it is known; at need in any spelling of the repository."""
+    repository = schema.targets.c.repository
+    found = connection.execute(
+        select().where(
+            sa.func.lower(repository) == key.repository.lower() if any_spelling else repository == key.repository,
+            schema.targets.c.lab == key.lab,
+            schema.targets.c.target == key.target,
+            schema.runs.c.sha == key.sha,
+            schema.runs.c.run_id == key.run_id,
+        )
+    ).mappings()
+    row = found.first()
+    return None if row is None else (row["id"], read(row))
+
+
+def known(connection: sa.Connection, versions: Mapping[RunKey, str]) -> set[RunKey]:
+    """Return those of some runs that are stored, or were looked at with this version of their manifest."""
+    by_target: dict[TargetKey, dict[tuple[str, str], RunKey]] = {}
+    for key in versions:
+        by_target.setdefault(key.about, {})[key.sha, key.run_id] = key
+    found = set()
+    table = schema.runs
+    for about, wanted in by_target.items():
+        target = target_id(connection, about)
+        shas = sorted({sha for sha, _ in wanted})
+        for start in range(0, len(shas), schema.AT_ONCE):
+            of = table.c.sha.in_(shas[start : start + schema.AT_ONCE])
+            fields = (table.c.sha, table.c.run_id, table.c.version, table.c.state)
+            for row in connection.execute(sa.select(*fields).where(table.c.target_id == target, of)):
+                one = wanted.get((row.sha, row.run_id))
+                if one is not None and (row.state == RunState.STORED or row.version == versions[one]):
+                    found.add(one)
+    return found
+
+
+def told(connection: sa.Connection, target: int, sha: str, suite: str | None = None) -> list[Numbered]:
+    """Return the runs that tell of a commit, or of one suite at it, with their numbers and in their order."""
+    return told_at(connection, [(target, sha)], suite).get((target, sha), [])
+
+
+def told_at(
+    connection: sa.Connection, places: Collection[tuple[int, str]], suite: str | None = None
+) -> dict[tuple[int, str], list[Numbered]]:
+    """Return the runs that tell of each of some commits on targets, likewise."""
+    statement = select().where(
+        sa.tuple_(schema.runs.c.target_id, schema.runs.c.sha).in_(places),
+        schema.runs.c.state.in_([state.value for state in TOLD]),
+        schema.runs.c.suite.is_not(None),
+        schema.runs.c.committed_at.is_not(None),
+    )
+    if suite is not None:
+        statement = statement.where(schema.runs.c.suite == suite)
+    found: dict[tuple[int, str], list[Numbered]] = {}
+    for row in connection.execute(statement).mappings():
+        found.setdefault((row["target_id"], row["sha"]), []).append((row["id"], read(row)))
+    for numbered in found.values():
+        numbered.sort(key=lambda pair: order(pair[1]))
+    return found
+
+
+def stored(numbered: Iterable[Numbered]) -> list[int]:
+    """Return the numbers of those runs that are stored."""
+    return [number for number, run in numbered if run.state is RunState.STORED]
+
+
+def columns(connection: sa.Connection, numbers: Sequence[int]) -> list[Stored]:
+    """Return what stored runs say of their tests."""
+    table = schema.columns
+    statement = sa.select(table.c.run_id, table.c.statuses, table.c.reasons).where(table.c.run_id.in_(numbers))
+    found = {row.run_id: row for row in connection.execute(statement)}
+    return [Stored(raw(found[number].statuses), read_reasons(found[number].reasons)) for number in numbers]
+
+
+def statuses(connection: sa.Connection, numbers: Collection[Sequence[int]]) -> list[bytes]:
+    """Return the merged status column of each group of stored runs, which are given in their order."""
+    table = schema.columns
+    every = [number for group in numbers for number in group]
+    statement = sa.select(table.c.run_id, table.c.statuses).where(table.c.run_id.in_(every))
+    found = {row.run_id: row.statuses for row in connection.execute(statement)}
+    return [merged([raw(found[number]) for number in group]) for group in numbers]

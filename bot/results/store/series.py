@@ -1,0 +1,178 @@
+"""What became of each test from commit to commit: change segments of the commits on the nightly branch.
+
+A *point* is one suite at one commit on one target. The complete ones on the nightly branch that say something about the
+code are linked, by (time of the commit, SHA), and each holds how it differs from the one before: that, and the tests
+renamed there, follow from the two alone. So whatever order runs arrive in, the same rows are there in the end, and a
+commit that comes late changes its own and those of its successor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from bot.results.compare.searching import Renames
+from bot.results.store import names, runs, schema
+from bot.results.store.columns import ABSENT, at, differences
+from bot.results.store.names import Suite
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The points of one suite on one target."""
+
+    id: int
+    suite: Suite
+    suite_name: str
+    target_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a point is."""
+
+    sha: str
+    committed_at: float
+    pull_request: int | None
+    mainline: bool
+    complete: bool
+    infra: str
+
+    @property
+    def linked(self) -> bool:
+        """Whether it belongs to the series: others would tell of tests that they never ran, or that a lab broke."""
+        return self.mainline and self.complete and not self.infra
+
+
+def find(connection: sa.Connection, suite: Suite, suite_name: str, target: int) -> Series:
+    """Return the series of a suite on a target, made if it is not there."""
+    table = schema.series
+    values = {"suite_id": suite.id, "target_id": target}
+    found = connection.execute(sa.select(table.c.id).filter_by(**values)).scalar()
+    if found is None:
+        found = connection.execute(table.insert().values(values).returning(table.c.id)).scalar_one()
+    return Series(found, suite, suite_name, target)
+
+
+def statuses(connection: sa.Connection, series: Series, sha: str) -> bytes:
+    """Return the merged status column of a commit."""
+    told = runs.told(connection, series.target_id, sha, series.suite_name)
+    return runs.statuses(connection, [runs.stored(told)])[0]
+
+
+def place(connection: sa.Connection, series: Series, facts: Facts, find_renames: Renames) -> bool:
+    """Write a point as it is now, and link it with its neighbours; tell whether it is another than before."""
+    table = schema.points
+    row = connection.execute(sa.select(table).filter_by(series_id=series.id, sha=facts.sha)).mappings().first()
+    values = {
+        "committed_at": facts.committed_at,
+        "pull_request": facts.pull_request,
+        "mainline": facts.mainline,
+        "complete": facts.complete,
+        "infra": facts.infra,
+        "linked": facts.linked,
+    }
+    changed = row is None or any(row[name] != value for name, value in values.items())
+    if row is not None and row["linked"]:
+        _unlink(connection, series, row, find_renames)
+    if row is None:
+        connection.execute(table.insert().values(values | {"series_id": series.id, "sha": facts.sha}))
+    else:
+        connection.execute(table.update().filter_by(id=row["id"]).values(values))
+    if facts.linked:
+        row = connection.execute(sa.select(table).filter_by(series_id=series.id, sha=facts.sha)).mappings().one()
+        _compare(connection, series, neighbour(connection, row, before=True), row, find_renames)
+        _compare(connection, series, row, neighbour(connection, row, before=False), find_renames)
+    return changed
+
+
+def followers(connection: sa.Connection, series: Series, facts: Facts) -> set[str]:
+    """Return the commits whose check runs may have to say something else because of this one.
+
+    Every later one on the target, if this one is on the nightly branch: it may be their baseline, or the commit that
+    had a suite which they lack. Which of them it really is an ancestor of, GitHub alone knows.
+    """
+    if not facts.mainline:
+        return set()
+    points, every = schema.points, schema.series
+    later = (
+        sa.select(points.c.sha)
+        .join(every)
+        .where(every.c.target_id == series.target_id)
+        .where(points.c.committed_at >= facts.committed_at, points.c.sha != facts.sha)
+    )
+    return set(connection.execute(later).scalars())
+
+
+def neighbour(connection: sa.Connection, row: sa.RowMapping, *, before: bool) -> sa.RowMapping | None:
+    """Return the linked point before or after one."""
+    table = schema.points
+    position = sa.tuple_(table.c.committed_at, table.c.sha)
+    here = sa.tuple_(sa.literal(row["committed_at"], sa.Double), sa.literal(row["sha"], sa.Text))
+    ordering = (table.c.committed_at, table.c.sha)
+    statement = (
+        sa.select(table)
+        .filter_by(series_id=row["series_id"])
+        .where(table.c.linked, position < here if before else position > here)
+        .order_by(*(column.desc() if before else column for column in ordering))
+        .limit(1)
+    )
+    return connection.execute(statement).mappings().first()
+
+
+def _unlink(connection: sa.Connection, series: Series, row: sa.RowMapping, find_renames: Renames) -> None:
+    connection.execute(schema.points.update().filter_by(id=row["id"]).values(linked=False))
+    _forget(connection, row)
+    before, after = (neighbour(connection, row, before=side) for side in (True, False))
+    _compare(connection, series, before, after, find_renames)
+
+
+def _forget(connection: sa.Connection, row: sa.RowMapping) -> None:
+    for table in (schema.changes, schema.renames):
+        connection.execute(table.delete().filter_by(point_id=row["id"]))
+
+
+def _compare(
+    connection: sa.Connection,
+    series: Series,
+    before: sa.RowMapping | None,
+    after: sa.RowMapping | None,
+    find_renames: Renames,
+) -> None:
+    """Write down what changed from one point to the next; nothing changed at the first of all."""
+    if after is None:
+        return
+    _forget(connection, after)
+    if before is None:
+        return
+    then, now = (statuses(connection, series, row["sha"]) for row in (before, after))
+    changed = list(differences(then, now))
+    renamed = _renamed(connection, series, then, now, changed, find_renames)
+    gone = set(renamed.values())
+    key = {"series_id": series.id, "point_id": after["id"]}
+    rows = []
+    for ordinal in changed:
+        was = at(then, renamed.get(ordinal, ordinal))
+        if ordinal not in gone and was != at(now, ordinal):
+            rows.append(key | {"ordinal": ordinal, "before": was, "after": at(now, ordinal)})
+    if rows:
+        connection.execute(schema.changes.insert(), rows)
+    if renamed:
+        pairs = [key | {"ordinal": new, "old_ordinal": old} for new, old in renamed.items()]
+        connection.execute(schema.renames.insert(), pairs)
+
+
+def _renamed(
+    connection: sa.Connection, series: Series, then: bytes, now: bytes, changed: list[int], find_renames: Renames
+) -> dict[int, int]:
+    """Return the tests that came under a new name, and what they were before."""
+    gone = [ordinal for ordinal in changed if at(now, ordinal) == ABSENT]
+    new = [ordinal for ordinal in changed if at(then, ordinal) == ABSENT]
+    if not (gone and new):
+        return {}
+    name_of = names.every(connection, series.suite)
+    place_of = {name_of[ordinal]: ordinal for ordinal in (*gone, *new)}
+    # Sorted, so that the numbers that names have here decide nothing.
+    pairs = find_renames(sorted(name_of[one] for one in gone), sorted(name_of[one] for one in new))
+    return {place_of[now_called]: place_of[called] for called, now_called in pairs.items()}

@@ -1,0 +1,89 @@
+"""Everything known of a repository in one form, whatever the order of its arrival and its numbers inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import sqlalchemy as sa
+
+from bot.results.state import RunState
+from bot.results.store import blobs, names, runs, schema
+from bot.results.store.columns import duration
+from bot.results.store.combine import Details, Fetch, verdicts
+
+
+def of(connection: sa.Connection, repository: str, fetch: Fetch) -> dict[str, object]:
+    """Return it as JSON: runs with their tests, points with what changed at each, and for which commits are checks."""
+    suites = {
+        row.suite: (row.id, names.every(connection, names.Suite(row.id, row.names)))
+        for row in connection.execute(sa.select(schema.suites).filter_by(repository=repository))
+    }
+    return {
+        "runs": _runs(connection, repository, {suite: called for suite, (_, called) in suites.items()}, fetch),
+        "series": {suite: _series(connection, number, called) for suite, (number, called) in sorted(suites.items())},
+        "checks": _checks(connection, repository),
+    }
+
+
+def _runs(
+    connection: sa.Connection, repository: str, name_of: Mapping[str, list[str]], fetch: Fetch
+) -> dict[str, object]:
+    found = {}
+    statement = runs.select().where(schema.targets.c.repository == repository)
+    for row in connection.execute(statement).mappings().all():
+        run = runs.read(row)
+        known = asdict(run)
+        del known["key"], known["received_at"]
+        if run.state is RunState.STORED and run.claims:
+            known["tests"] = _tests(connection, row["id"], name_of[run.claims.suite], fetch)
+        found[run.key.folder] = known
+    return dict(sorted(found.items()))
+
+
+def _tests(connection: sa.Connection, run: int, name_of: list[str], fetch: Fetch) -> dict[str, object]:
+    stored = runs.columns(connection, [run])
+    seen, reasons = verdicts(name_of, stored)
+    details = Details(reasons, fetch)
+    durations = blobs.raw(
+        connection.execute(sa.select(schema.columns.c.durations).filter_by(run_id=run)).scalar_one()
+    ).ljust(len(name_of), b"\0")
+    seconds = dict(zip(name_of, map(duration, durations), strict=True))
+    return {
+        test: {
+            "status": one.status.value,
+            "flaky": one.flaky,
+            "seconds": seconds[test],
+            "detail": details[test]._asdict() if test in details else None,
+        }
+        for test, one in sorted(seen.items())
+    }
+
+
+def _series(connection: sa.Connection, suite: int, name_of: list[str]) -> dict[str, object]:
+    points = schema.points
+    statement = (
+        sa.select(points, schema.targets.c.lab, schema.targets.c.target)
+        .select_from(points.join(schema.series).join(schema.targets))
+        .where(schema.series.c.suite_id == suite)
+        .order_by(points.c.committed_at, points.c.sha)
+    )
+    found: dict[str, Any] = {}
+    for row in connection.execute(statement).all():
+        known = {
+            key: getattr(row, key)
+            for key in ("sha", "committed_at", "pull_request", "mainline", "complete", "infra", "linked")
+        }
+        changes = connection.execute(sa.select(schema.changes).filter_by(point_id=row.id))
+        known["changes"] = sorted([name_of[one.ordinal], one.before, one.after] for one in changes)
+        renames = connection.execute(sa.select(schema.renames).filter_by(point_id=row.id))
+        known["renames"] = sorted([name_of[one.old_ordinal], name_of[one.ordinal]] for one in renames)
+        found.setdefault(f"{row.lab}/{row.target}", []).append(known)
+    return found
+
+
+def _checks(connection: sa.Connection, repository: str) -> list[list[str]]:
+    checks, targets = schema.checks, schema.targets
+    statement = sa.select(targets.c.lab, targets.c.target, checks.c.sha).select_from(checks.join(targets))
+    return sorted([*row] for row in connection.execute(statement.where(targets.c.repository == repository)))

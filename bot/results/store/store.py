@@ -1,0 +1,375 @@
+"""Where results are kept: what each run said, and from it what all runs of a commit come to.
+
+Results are stored as columns and change segments, not as a row for each (`docs/decisions/results-as-columns.md`).
+Calls block, and may come from any number of threads and replicas at once; each is one transaction, all of it or
+nothing. Nothing is ever removed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import sqlalchemy as sa
+
+from bot.results.compare import diff as compare
+from bot.results.compare.renames import renames as find_renames
+from bot.results.compare.searching import Renames, written
+from bot.results.ingest.collect import Columns, Reason
+from bot.results.model import RunKey, Seen, TargetKey
+from bot.results.state import Admission, Due, Run, RunState, SuiteState, TargetState
+from bot.results.store import (
+    blobs,
+    durations,
+    history,
+    names,
+    run_lists,
+    runs,
+    schema,
+    series,
+    snapshot,
+    trace,
+    writing,
+)
+from bot.results.store import combine as merge
+from bot.results.store import pending_checks as checks
+from bot.results.store.database import ResultsDatabase
+from bot.results.store.history import Change, Flaky
+from bot.results.store.names import Suite
+from bot.results.store.series import Facts
+from bot.results.store.trace import TestHistory
+
+Infra = Callable[[Mapping[str, Seen]], str]
+"""Says why the tests of a suite tell nothing about the code, or nothing."""
+
+NEWEST = 100
+
+
+def _infra(seen: Mapping[str, Seen]) -> str:
+    # By itself: whether a commit belongs to the series must not depend on which others have arrived. The exit status of
+    # the tests' command would only change the words.
+    return compare.infra(seen, None, exit_status=None) or compare.untested(seen)
+
+
+class ResultsStore:
+    """The results of all repositories, in the database of a URL (that of the engine: DATABASE_URL).
+
+    `now` is the time in seconds since 1970. Raises DatabaseError for a URL that names no database.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        infra: Infra = _infra,
+        renames: Renames = find_renames,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._database = ResultsDatabase(url)
+        self._infra = infra
+        self._renames = renames
+        self._now = now
+        self._known = names.Known()
+
+    def open(self) -> None:
+        """Bring the tables up to date; raise DatabaseError, in one line, if they cannot be used."""
+        self._database.open()
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._database.close()
+
+    # Runs
+
+    def run(self, key: RunKey) -> Run | None:
+        """Return a run, None if nothing is known of it."""
+        with self._database.reading() as connection:
+            found = runs.find(connection, key)
+        return None if found is None else found[1]
+
+    def runs(
+        self,
+        repository: str | None = None,
+        *,
+        lab: str | None = None,
+        target: str | None = None,
+        sha: str | None = None,
+        state: RunState | None = None,
+        before: RunKey | None = None,
+        limit: int = NEWEST,
+    ) -> list[Run]:
+        """Return runs, the newest first; `before` is the last one of the page before. Raises LookupError for its key.
+
+        Whatever is left out may be anything. The repository is taken in any spelling: a run whose folder spells it
+        otherwise than app.yaml is refused under that.
+        """
+        with self._database.reading() as connection:
+            return run_lists.page(connection, repository, lab, target, sha, state, before, limit)
+
+    def known(self, versions: Mapping[RunKey, str]) -> set[RunKey]:
+        """Return those of some runs that are stored, or were looked at with this version of their manifest."""
+        with self._database.reading() as connection:
+            return runs.known(connection, versions)
+
+    def waiting(self, repository: str) -> list[Run]:
+        """Return the runs of a repository that wait for their files, the oldest first."""
+        with self._database.reading() as connection:
+            return run_lists.waiting(connection, repository)
+
+    def newest(self, repository: str) -> dict[TargetKey, float]:
+        """Return when the last run of each target was heard of that is stored, in seconds since 1970."""
+        with self._database.reading() as connection:
+            return run_lists.newest(connection, repository)
+
+    def targets(self, repository: str, sha: str) -> list[TargetKey]:
+        """Return the targets of which something is known at a commit."""
+        with self._database.reading() as connection:
+            return run_lists.targets(connection, repository, sha)
+
+    def usage(self, repository: str, lab: str, since: float) -> tuple[int, int]:
+        """Return how many runs of a lab were heard of since a moment, and the bytes of the files of those taken."""
+        with self._database.reading() as connection:
+            return run_lists.usage(connection, repository, lab, since)
+
+    def admission(self, repository: str, sha: str) -> Admission | None:
+        """Return what is known of a commit that a run of any lab was taken for."""
+        statement = runs.select().where(
+            schema.targets.c.repository == repository,
+            schema.runs.c.sha == sha,
+            schema.runs.c.state.in_([state.value for state in runs.TOLD]),
+        )
+        with self._database.reading() as connection:
+            return runs.admission(runs.read(row) for row in connection.execute(statement).mappings())
+
+    # What arrives
+
+    def note(self, run: Run, renames: Renames | None = None) -> bool:
+        """Keep what is known of a run whose results are not there, and tell whether that is news.
+
+        `renames` says which tests were renamed, and may raise `SearchNeeded`: then nothing has changed. Without it,
+        they are searched for between two transactions.
+
+        One that is stored stays as it is. What a lab has begun and not brought to its end is shown by the check run; a
+        refused one makes none.
+        """
+
+        def write(connection: sa.Connection, search: Renames) -> bool:
+            found = runs.find(connection, run.key)
+            if found is not None and (found[1].state is RunState.STORED or found[1] == run):
+                return False
+            target = runs.target_id(connection, run.key.about, make=True)
+            assert target is not None
+            runs.save(connection, target, run)
+            self._follow(connection, target, search, found[1] if found else None, run)
+            return True
+
+        return self._written(write, renames)
+
+    def put(self, run: Run, columns: Columns, renames: Renames | None = None, *, replace: bool = False) -> bool:
+        """Store a run with its results; return False, and change nothing, if its folder is stored already.
+
+        `renames` is as in `note`. What was stored first stays, for the bucket is written once; `replace` is for reading
+        the bucket anew.
+        """
+        suite_name = run.claims.suite if run.claims else ""
+        with self._database.reading() as connection:
+            found = runs.find(connection, run.key)
+            if not replace and found is not None and found[1].state is RunState.STORED:
+                return False
+            suite = names.find(connection, run.key.repository, suite_name) or Suite(0, 0)
+            # What takes long is done before the writing begins, for then everybody else waits.
+            laid_out = writing.lay_out(connection, suite, columns)
+
+        def write(connection: sa.Connection, search: Renames) -> bool:
+            found = runs.find(connection, run.key)
+            if not replace and found is not None and found[1].state is RunState.STORED:
+                return False
+            now_known = names.find(connection, run.key.repository, suite_name, make=True)
+            assert now_known is not None
+            up_to_date = now_known.names == suite.names  # or somebody else has added names meanwhile
+            ordered = laid_out if up_to_date else writing.lay_out(connection, now_known, columns)
+            names.add(connection, now_known, ordered.new, ordered.new_names)
+            target = runs.target_id(connection, run.key.about, make=True)
+            assert target is not None
+            number = runs.save(connection, target, run)
+            changed = writing.save(connection, number, ordered, columns)
+            before = found[1] if found else None
+            self._follow(connection, target, search, before, run, news=changed or before != run)
+            return True
+
+        return self._written(write, renames)
+
+    def _written(self, write: Callable[[sa.Connection, Renames], bool], renames: Renames | None) -> bool:
+        def once(renames: Renames) -> bool:
+            with self._database.writing() as connection:
+                return write(connection, renames)
+
+        return written(once, self._renames) if renames is None else once(renames)
+
+    def _follow(
+        self,
+        connection: sa.Connection,
+        target: int,
+        search: Renames,
+        before: Run | None,
+        run: Run,
+        *,
+        news: bool = True,
+    ) -> None:
+        """Bring everything that follows from a run up to date: its suites' points, and what checks tell.
+
+        Without `news` the same was read once more, and no check changes unless a rule has that points go by.
+        """
+        touched = set()
+        told = {one.claims.suite for one in (before, run) if one and one.claims and one.state in runs.TOLD}
+        for suite_name in sorted(told):
+            if news:
+                touched.add(run.key.sha)
+            suite = names.find(connection, run.key.repository, suite_name, make=True)
+            assert suite is not None
+            of = series.find(connection, suite, suite_name, target)
+            facts = self._facts(connection, of, run.key.sha)
+            if facts is not None and (series.place(connection, of, facts, search) or news):
+                touched |= {run.key.sha, *series.followers(connection, of, facts)}
+        checks.touch(connection, target, touched, self._now())
+
+    def _facts(self, connection: sa.Connection, of: series.Series, sha: str) -> Facts | None:
+        told = runs.told(connection, of.target_id, sha, of.suite_name)
+        admission = runs.admission(run for _, run in told)
+        if admission is None:
+            return None
+        complete = runs.shards(run for _, run in told).complete
+        stored = [(number, run) for number, run in told if run.state is RunState.STORED]
+        infra = ""
+        columns = runs.columns(connection, [number for number, _ in stored])
+        if complete and stored and not merge.evidently_tells(columns):
+            seen, _ = merge.verdicts(names.every(connection, of.suite), columns)
+            infra = self._infra(seen)
+        return Facts(
+            sha, admission.committed_at, admission.pull_request, admission.mainline, complete and bool(stored), infra
+        )
+
+    # What it comes to
+
+    def state(self, about: TargetKey, sha: str) -> TargetState:
+        """Return all that is known of a commit on a target, whatever the order in which it came."""
+        suites: dict[str, SuiteState] = {}
+        admission = None
+        with self._database.reading() as connection:
+            target = runs.target_id(connection, about)
+            told = [] if target is None else runs.told(connection, target, sha)
+            admission = runs.admission(run for _, run in told)
+            missing = checks.missing_suites(connection, target, sha, [run for _, run in told]) if target else ()
+            for suite_name in sorted({run.claims.suite for _, run in told if run.claims}):
+                of_suite = [(number, run) for number, run in told if run.claims and run.claims.suite == suite_name]
+                suites[suite_name] = self._suite_state(connection, about.repository, suite_name, of_suite)
+        return TargetState(
+            about,
+            sha,
+            suites,
+            admission.pull_request if admission else None,
+            admission.mainline if admission else False,
+            missing,
+        )
+
+    def _suite_state(
+        self, connection: sa.Connection, repository: str, suite_name: str, told: list[tuple[int, Run]]
+    ) -> SuiteState:
+        shards = runs.shards(run for _, run in told)
+        stored = [(number, run) for number, run in told if run.state is RunState.STORED]
+        suite = names.find(connection, repository, suite_name)
+        seen, reasons = self._verdicts(connection, suite, stored) if suite and stored else ({}, {})
+        return SuiteState(
+            suite_name,
+            tuple(run for _, run in told),
+            seen,
+            merge.Details(reasons, self._text),
+            shards.total,
+            shards.missing,
+            shards.waiting,
+            shards.broken,
+        )
+
+    def seen(self, about: TargetKey, suite: str, sha: str) -> dict[str, Seen]:
+        """Return the verdict of every test of a suite at a commit; none, where nothing is stored."""
+        with self._database.reading() as connection:
+            target = runs.target_id(connection, about)
+            found = names.find(connection, about.repository, suite)
+            if target is None or found is None:
+                return {}
+            told = runs.told(connection, target, sha, suite)
+            return self._verdicts(connection, found, [one for one in told if one[1].state is RunState.STORED])[0]
+
+    def durations(self, about: TargetKey, suite: str, sha: str) -> dict[str, float]:
+        """Return how many seconds each test of a suite took at a commit, as far as its runs told it."""
+        with self._database.reading() as connection:
+            return durations.of_suite(connection, self._known, about, suite, sha)
+
+    def changed(self, about: TargetKey, suite: str, before: str, after: str) -> dict[str, Change]:
+        """Return the tests that ended otherwise at one commit than at another, with how they ended at each."""
+        with self._database.reading() as connection:
+            return history.changed(connection, self._known, about, suite, (before, after))
+
+    def _verdicts(
+        self, connection: sa.Connection, suite: Suite, stored: Sequence[tuple[int, Run]]
+    ) -> tuple[dict[str, Seen], dict[str, Reason]]:
+        columns = runs.columns(connection, [number for number, _ in stored])
+        return merge.verdicts(self._known.every(connection, suite), columns)
+
+    def _text(self, number: int) -> str:
+        with self._database.reading() as connection:
+            found = connection.execute(sa.select(schema.texts.c.text).filter_by(id=number)).scalar_one()
+        return blobs.raw(found).decode("utf-8", "surrogatepass")
+
+    def baselines(self, about: TargetKey, suite: str, sha: str, *, limit: int = NEWEST) -> list[str]:
+        """Return the commits that another may be compared with if they are ancestors of it, the newest first."""
+        with self._database.reading() as connection:
+            return history.baselines(connection, about, suite, sha, limit)
+
+    # Check runs
+
+    def due(self, repository: str, now: float, settle: float, deadline: float) -> list[Due]:
+        """Return the check runs of a repository that are to be written at a moment.
+
+        That is so once nothing has changed for `settle` seconds, and again when everything has arrived or nothing has
+        changed for `deadline` seconds.
+        """
+        with self._database.reading() as connection:
+            return checks.due(connection, repository, now, settle, deadline)
+
+    def whole(self, about: TargetKey, sha: str) -> Due | None:
+        """Return the check run of a commit if it need not wait for more, and is still to be written."""
+        with self._database.reading() as connection:
+            target = runs.target_id(connection, about)
+            return None if target is None else checks.whole(connection, target, sha)
+
+    def announced(self, due: Due) -> None:
+        """Note that a check run is being written."""
+        with self._database.writing() as connection:
+            target = runs.target_id(connection, due.about)
+            if target is not None:
+                checks.announced(connection, target, due)
+
+    def touch(self, about: TargetKey, sha: str) -> None:
+        """Have the check run of a commit written again, though its results are the same."""
+        with self._database.writing() as connection:
+            target = runs.target_id(connection, about)
+            if target is not None:
+                checks.touch(connection, target, [sha], self._now())
+
+    # What there is to be learned
+
+    def history(self, repository: str, suite: str, test_id: str) -> dict[TargetKey, TestHistory]:
+        """Return what became of a test on each target from commit to commit, under its earlier names too."""
+        with self._database.reading() as connection:
+            return trace.of_test(connection, self._known, repository, suite, test_id)
+
+    def flakiest(self, about: TargetKey, suite: str, *, limit: int = 10, since: float = 0.0) -> list[Flaky]:
+        """Return the tests that changed between good and bad most often, in commits made since a moment."""
+        with self._database.reading() as connection:
+            return history.flakiest(connection, self._known, about, suite, limit, since)
+
+    def snapshot(self, repository: str) -> dict[str, object]:
+        """Return everything known of a repository as JSON, the same whatever the order in which it came."""
+        with self._database.reading() as connection:
+            return snapshot.of(connection, repository, self._text)

@@ -1,0 +1,184 @@
+"""What became of one test from commit to commit, on every target and under every name that it had."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from bot.results.model import Status, TargetKey
+from bot.results.store import names, runs, schema
+from bot.results.store.columns import ABSENT, at, is_flaky, status_of
+from bot.results.store.names import Known, Suite
+
+Position = tuple[float, str]
+"""Where a commit stands in its series."""
+_END: Position = (float("inf"), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """From a commit on, and until the next segment, a test ended like this; `status` is None where it was not there.
+
+    `name` is what the test was called then. `committed_at` is in seconds since 1970.
+    """
+
+    sha: str
+    committed_at: float
+    status: Status | None
+    flaky: bool
+    name: str
+
+
+TestHistory = tuple[Segment, ...]
+"""The segments of a test on one target, the oldest first."""
+
+
+class _Change(NamedTuple):
+    position: Position
+    ordinal: int
+    before: int | None
+    after: int | None
+    """None where only the name changed."""
+
+
+class _Rename(NamedTuple):
+    position: Position
+    old: int
+    new: int
+
+
+@dataclass(slots=True)
+class _Line:
+    """One series, and what is known of the test in it: `oldest` is what it was called first."""
+
+    about: TargetKey
+    target_id: int
+    first: Position
+    oldest: int
+    changes: list[_Change]
+
+
+def of_test(
+    connection: sa.Connection, known: Known, repository: str, suite: str, test_id: str
+) -> dict[TargetKey, TestHistory]:
+    """Return what became of a test on every target."""
+    found = names.find(connection, repository, suite)
+    place = None if found is None else known.ordinal(connection, found, test_id)
+    if found is None or place is None:
+        return {}
+    lines = _lines(connection, repository, found, place)
+    _trace(connection, lines, place)
+    starts = _starts(connection, lines, suite)
+    name_of = known.every(connection, found)
+    traced = {line.about: _segments(line, starts[number], name_of) for number, line in lines.items()}
+    return {about: segments for about, segments in sorted(traced.items()) if segments}
+
+
+def _lines(connection: sa.Connection, repository: str, suite: Suite, place: int) -> dict[int, _Line]:
+    series, targets, points = schema.series, schema.targets, schema.points
+    other = points.alias()
+    first = (
+        sa.select(other.c.id)
+        .where(other.c.series_id == series.c.id, other.c.linked)
+        .order_by(other.c.committed_at, other.c.sha)
+        .limit(1)
+        .correlate(series)
+        .scalar_subquery()
+    )
+    statement = (
+        sa.select(series.c.id, series.c.target_id, targets.c.lab, targets.c.target, points.c.committed_at, points.c.sha)
+        .select_from(series.join(targets).join(points, points.c.id == first))
+        .where(series.c.suite_id == suite.id)
+    )
+    return {
+        row.id: _Line(TargetKey(repository, row.lab, row.target), row.target_id, (row.committed_at, row.sha), place, [])
+        for row in connection.execute(statement)
+    }
+
+
+def _trace(connection: sa.Connection, lines: Mapping[int, _Line], place: int) -> None:
+    """Go back through the names of a test, in all series at once."""
+    # What is still to be asked: by series, under which name the test is looked for, and until when.
+    open_ones = dict.fromkeys(lines, (place, _END))
+    while open_ones:
+        asked = {ordinal for ordinal, _ in open_ones.values()}
+        changes = _changes(connection, open_ones, asked)
+        renames = _renames(connection, open_ones, asked)
+        further = {}
+        for number, (ordinal, until) in open_ones.items():
+            line = lines[number]
+            known = [one for one in renames.get(number, ()) if one.position < until]
+            came = max((one for one in known if one.new == ordinal), default=None)
+            since = came.position if came else (float("-inf"), "")
+            found = [one for one in changes.get(number, ()) if one.ordinal == ordinal and since <= one.position < until]
+            left = [one.position for one in known if one.old == ordinal and one.position > since]
+            found += [_Change(position, ordinal, None, ABSENT) for position in left]
+            if came:
+                if all(one.position != since for one in found):
+                    found.append(_Change(since, ordinal, None, None))
+                further[number] = (came.old, since)
+                line.oldest = came.old
+            line.changes = sorted(found, key=lambda one: one.position) + line.changes
+        open_ones = further
+
+
+def _changes(connection: sa.Connection, series: Collection[int], ordinals: Collection[int]) -> dict[int, list[_Change]]:
+    changes, points = schema.changes, schema.points
+    statement = (
+        sa.select(changes, points.c.committed_at, points.c.sha)
+        .join(points)
+        .where(changes.c.series_id.in_(series), changes.c.ordinal.in_(ordinals))
+    )
+    found: dict[int, list[_Change]] = {}
+    for row in connection.execute(statement):
+        change = _Change((row.committed_at, row.sha), row.ordinal, row.before, row.after)
+        found.setdefault(row.series_id, []).append(change)
+    return found
+
+
+def _renames(connection: sa.Connection, series: Collection[int], ordinals: Collection[int]) -> dict[int, list[_Rename]]:
+    renames, points = schema.renames, schema.points
+    statement = sa.select(renames, points.c.committed_at, points.c.sha).join(points)
+    statement = statement.where(
+        renames.c.series_id.in_(series),
+        sa.or_(renames.c.ordinal.in_(ordinals), renames.c.old_ordinal.in_(ordinals)),
+    )
+    found: dict[int, list[_Rename]] = {}
+    for row in connection.execute(statement):
+        rename = _Rename((row.committed_at, row.sha), row.old_ordinal, row.ordinal)
+        found.setdefault(row.series_id, []).append(rename)
+    return found
+
+
+def _starts(connection: sa.Connection, lines: Mapping[int, _Line], suite: str) -> dict[int, int]:
+    """Return the status byte with which each series begins: read, where no change tells what was before it."""
+    starts = {}
+    unknown = {}
+    for number, line in lines.items():
+        before = next((change.before for change in line.changes if change.before is not None), None)
+        if before is None:
+            unknown[number] = line
+        else:
+            starts[number] = before
+    places = {number: (line.target_id, line.first[1]) for number, line in unknown.items()}
+    told = runs.told_at(connection, list(places.values()), suite)
+    columns = runs.statuses(connection, [runs.stored(told[place]) for place in places.values()])
+    starts |= {number: at(column, unknown[number].oldest) for number, column in zip(places, columns, strict=True)}
+    return starts
+
+
+def _segments(line: _Line, start: int, name_of: Sequence[str]) -> TestHistory:
+    byte = start
+    segments = [_segment(line.first, byte, name_of[line.oldest])] if byte else []
+    for change in line.changes:
+        byte = byte if change.after is None else change.after
+        segments.append(_segment(change.position, byte, name_of[change.ordinal]))
+    return tuple(segments)
+
+
+def _segment(position: Position, byte: int, name: str) -> Segment:
+    committed_at, sha = position
+    return Segment(sha, committed_at, status_of(byte), is_flaky(byte), name)

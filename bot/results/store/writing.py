@@ -1,0 +1,57 @@
+"""Write what a run says of its tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import sqlalchemy as sa
+
+from bot.results.ingest.collect import Columns
+from bot.results.store import blobs, names, schema
+from bot.results.store.blobs import LaidOut
+from bot.results.store.names import Suite
+
+
+def lay_out(connection: sa.Connection, suite: Suite, columns: Columns) -> LaidOut:
+    """Bring a run into the order of the names that its suite has at that moment."""
+    known = list(names.blocks(connection, suite).values()) if suite.names else []
+    return blobs.lay_out(columns, known, suite.names)
+
+
+def save(connection: sa.Connection, run: int, laid_out: LaidOut, columns: Columns) -> bool:
+    """Write the results of a run, in the place of any that were there; return False if those were the same."""
+    number_of = [0, *save_texts(connection, columns)]
+    reasons = laid_out.reasons
+    whys = [why._replace(text=number_of[why.text]) if why.text else why for why in reasons.whys]
+    values = {
+        "run_id": run,
+        "statuses": laid_out.statuses,
+        "durations": laid_out.durations,
+        "reasons": blobs.reasons_blob(replace(reasons, whys=whys)) if reasons.ordinals else None,
+    }
+    table = schema.columns
+    before = connection.execute(sa.select(table).filter_by(run_id=run)).mappings().first()
+    if before is not None and dict(before) == values:
+        return False
+    connection.execute(table.delete().filter_by(run_id=run))
+    connection.execute(table.insert().values(values))
+    return True
+
+
+def save_texts(connection: sa.Connection, columns: Columns) -> list[int]:
+    """Keep the failures' texts, each once, and return their numbers in the table."""
+    table = schema.texts
+    there: dict[bytes, int] = {}
+    digests = list(columns.texts)
+    for start in range(0, len(digests), schema.AT_ONCE):
+        wanted = table.c.sha256.in_(digests[start : start + schema.AT_ONCE])
+        there |= {row.sha256: row.id for row in connection.execute(sa.select(table.c.id, table.c.sha256).where(wanted))}
+    new = [
+        {"sha256": digest, "text": body}
+        for digest, body in zip(columns.texts, columns.bodies, strict=True)
+        if digest not in there
+    ]
+    if new:
+        inserted = connection.execute(table.insert().returning(table.c.id, table.c.sha256), new)
+        there |= {row.sha256: row.id for row in inserted}
+    return [there[digest] for digest in digests]

@@ -1,0 +1,245 @@
+"""The timers of repositories: what is due becomes a delivery of our own, durable, in order, each moment once.
+
+A delivery brings plans, retries, replay and dry run with it. All deliveries of a timer share a lock, so that its runs
+never overlap; and each is named by its moment, so that any number of replicas may notice that it is due.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from gidgethub import GitHubException
+
+from bot.core.errors import TryAgain, UserError
+from bot.core.events import Delivery
+from bot.core.payload import Payload
+from bot.engine.journal import FAILED, DeliveryRecord
+from bot.github.pull_heads import find_repository_id
+from bot.github.repositories import Repositories, away_by_name
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.core.schedule import Schedule
+    from bot.engine.journal import Journal
+    from bot.engine.records import Records
+    from bot.github.client import GitHub
+
+TIMER_DUE = "nightjar.timer"
+"""A timer of a repository is due; the action is its name. GitHub's events have no dot: nobody can send one."""
+MINUTELY = "* * * * *"
+"""When it is looked what is due."""
+ONCE_MORE = 3600.0
+"""Seconds between two attempts at a run of which every try has failed, until the next run is due."""
+
+STOPPED = "stopped"
+"""The outcome of a timer whose repository the bot leaves alone."""
+NEVER = "never"
+"""The outcome of a timer that has not run yet."""
+FORGOTTEN = "forgotten"
+"""The outcome of a run that is longer ago than jobs are kept."""
+NOT_ANNOUNCED = "a timer could not be looked after"
+UNKNOWN_TIMER = "no repository of app.yaml has a timer {name}; there is {known}"
+NO_TIMERS = "none"
+NOT_THERE = "app.yaml has no timer {name} for {repository}"
+
+KNOWN = "timers"
+"""The record of what was announced last, of every timer that app.yaml has."""
+
+Accept = Callable[[str, str, str, str], Awaitable[bool]]
+"""The engine's `accept`."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TimerState:
+    """How a timer stands. Moments are seconds since 1970; `last_run` None: it has not run yet.
+
+    `outcome` is never, waiting, working, done, ignored, refused, failed, forgotten or stopped; `reason` says why.
+    """
+
+    repository: str
+    name: str
+    schedule: str
+    last_run: float | None
+    guid: str
+    outcome: str
+    reason: str
+    next_run: float
+
+
+class Timers:
+    """Announces what is due in all repositories. `github_for` gives a client for `owner/name`, `now` seconds."""
+
+    def __init__(
+        self,
+        config: Config,
+        records: Records,
+        journal: Journal,
+        *,
+        accept: Accept,
+        github_for: Callable[[str], Awaitable[GitHub]],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._config = config
+        self._records = records
+        self._journal = journal
+        self._accept = accept
+        self._github_for = github_for
+        self._now = now
+
+    @property
+    def repositories(self) -> list[str]:
+        """Return the repositories that have timers."""
+        return list(dict.fromkeys(repository for repository, _, _ in timers_of(self._config)))
+
+    async def tick(self) -> str:
+        """Announce what is due. What fails for one timer is logged, and keeps no other from being announced."""
+        known, away = await self._records.get(KNOWN) or {}, await self._away()
+        now: dict[str, Any] = {}
+        for repository, name, schedule in timers_of(self._config):
+            key = f"{repository.lower()} {name}"
+            if repository.lower() in away:
+                # Begins anew when the repository is back: what was missed meanwhile concerns nobody.
+                continue
+            try:
+                now[key] = await self._look(repository, name, schedule, known.get(key))
+            except (TryAgain, UserError, GitHubException) as error:
+                log.warning(NOT_ANNOUNCED, repository=repository, timer=name, reason=str(error))
+                now[key] = known[key]
+        # What is switched off, or left alone, is forgotten here: switched on again, it is new.
+        if now != known:
+            await self._records.put(KNOWN, now)
+        return f"announced {sum(now[key] != known.get(key) for key in now)}"
+
+    async def _look(
+        self, repository: str, name: str, schedule: Schedule, known: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """Announce a timer's last moment unless it was; return what to keep of it.
+
+        A timer that is new, or has a new schedule, is due from its next moment on. Of the moments that an absence has
+        missed, the last one alone is due.
+        """
+        now = self._now()
+        due = schedule.last_due(now)
+        if known is None or known["schedule"] != str(schedule):
+            return {"schedule": str(schedule), "moment": due, "guid": "", "hours": 0}
+        if due > known["moment"]:
+            guid = await self.announce(repository, name, _iso(due))
+            return {**known, "moment": due, "guid": guid, "hours": 0}
+        hours = int((now - known["moment"]) // ONCE_MORE)
+        if not known["guid"] or hours <= known["hours"]:
+            return dict(known)
+        return {**known, "guid": await self._once_more(repository, name, known, hours), "hours": hours}
+
+    async def _once_more(self, repository: str, name: str, known: Mapping[str, Any], hours: int) -> str:
+        """Announce a run again that has failed for good, GitHub having been away; return what to look at next."""
+        record = await self._journal.delivery(known["guid"])
+        if record is None or (record.settled and record.state != FAILED):
+            return ""
+        if not record.settled:
+            return str(known["guid"])
+        return await self.announce(repository, name, f"{_iso(known['moment'])}:{hours}")
+
+    async def _away(self) -> Mapping[str, str]:
+        return away_by_name(await Repositories(self._config, self._records).all())
+
+    async def announce(self, repository: str, name: str, moment: str) -> str:
+        """Announce that a timer is due, once for each `moment`; return the GUID of the delivery."""
+        repository_id = await find_repository_id(self._records, self._github_for, repository)
+        guid = _guid(repository_id, name, moment)
+        body = _body(repository, repository_id, name, self._now())
+        await self._accept(guid, TIMER_DUE, json.dumps(body), f"timer:{repository_id}:{name}")
+        await self._records.put(_last(repository, name), {"guid": guid, "at": self._now()})
+        return guid
+
+    async def delivery(self, repository: str, name: str) -> Delivery:
+        """Return what a run now would begin with; nothing is written."""
+        repository_id = await find_repository_id(self._records, self._github_for, repository, remember=False)
+        body = _body(repository, repository_id, name, self._now())
+        return Delivery(_guid(repository_id, name, by_hand()), TIMER_DUE, Payload(body), self._now())
+
+
+def moment_of(payload: Payload) -> float:
+    """Read from a payload of ours when the timer was due, in seconds since 1970."""
+    return float(payload.integer("timer", "at"))
+
+
+def by_hand() -> str:
+    """Name a run that somebody asks for, unlike any other."""
+    return f"asked-{time.time_ns()}"
+
+
+def timers_of(config: Config) -> Iterator[tuple[str, str, Schedule]]:
+    """Yield the timers of all repositories: `owner/name`, the timer's name, and when it is due."""
+    for repository, keys in config.repositories.items():
+        for name, schedule in keys.timers.items():
+            yield repository, name, schedule
+
+
+def repositories_with(config: Config, name: str, only: str | None) -> list[str]:
+    """Return the repositories that have a timer of the name, or the one that is asked for. Raises `UserError`."""
+    found = [repository for repository, known, _ in timers_of(config) if known == name]
+    if not found:
+        known = ", ".join(sorted({known for _, known, _ in timers_of(config)})) or NO_TIMERS
+        raise UserError(UNKNOWN_TIMER.format(name=name, known=known))
+    wanted = [repository for repository in found if only is None or repository.lower() == only.lower()]
+    if not wanted:
+        raise UserError(NOT_THERE.format(name=name, repository=only))
+    return wanted
+
+
+async def timer_states(
+    config: Config, records: Records, journal: Journal, now: float, only: str | None = None
+) -> list[TimerState]:
+    """Return how all timers stand, or those of one repository (`owner/name`)."""
+    found = [timer for timer in timers_of(config) if only is None or timer[0].lower() == only.lower()]
+    runs = {timer[:2]: await records.get(_last(*timer[:2])) or {} for timer in found}
+    kept = await journal.deliveries([run["guid"] for run in runs.values() if run])
+    away = away_by_name(await Repositories(config, records).all())
+    return [_state(timer, runs[timer[:2]], kept, now, away.get(timer[0].lower(), "")) for timer in found]
+
+
+def _state(
+    timer: tuple[str, str, Schedule],
+    run: Mapping[str, Any],
+    kept: Mapping[str, DeliveryRecord],
+    now: float,
+    away: str,
+) -> TimerState:
+    repository, name, schedule = timer
+    guid = str(run.get("guid", ""))
+    record = kept.get(guid)
+    return TimerState(
+        repository=repository,
+        name=name,
+        schedule=str(schedule),
+        last_run=run.get("at"),
+        guid=guid,
+        outcome=STOPPED if away else record.state if record else FORGOTTEN if run else NEVER,
+        reason=away or (record.reason if record else ""),
+        next_run=schedule.next_due(now),
+    )
+
+
+def _guid(repository_id: int, name: str, moment: str) -> str:
+    return f"timer:{repository_id}:{name}:{moment}"
+
+
+def _body(repository: str, repository_id: int, name: str, now: float) -> dict[str, Any]:
+    about = {"id": repository_id, "full_name": repository}
+    return {"action": name, "repository": about, "timer": {"at": int(now)}}
+
+
+def _last(repository: str, name: str) -> str:
+    return f"timer:{repository.lower()}:{name}"
+
+
+def _iso(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

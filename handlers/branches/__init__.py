@@ -1,0 +1,1 @@
+"""Branches that follow another: the nightly one and the last good one."""

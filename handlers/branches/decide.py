@@ -1,0 +1,210 @@
+"""What comes of a look at a branch that follows another. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from bot.github.refs import BEHIND, IDENTICAL, Commit
+from bot.github.required import Signal, State
+
+MAKE = "{branch} is made at {sha}"
+MOVE = "{branch} moves to {sha}, {commits}"
+ONE_COMMIT, COMMITS, SOME_COMMITS = "one commit on", "{count} commits on", "some commits on"
+NOT_NEWEST = "; what is newer is not fit: {newest}"
+NOTHING_NEW = "nothing new: {branch} is at the head of {source}"
+IS_AHEAD = "nothing new: {branch} is ahead of {source}"
+NONE_FIT = "none of the {count} newest commits of {source} that were looked at is fit: {newest}"
+ONE_NOT_FIT = "the one new commit of {source} is not fit: {newest}"
+UNMATCHED = "; on none of them is there anything that matches {patterns}: are the names in `require` still right?"
+BLOCKED = "{sha}: {blockers}"
+MOST_NAMED = 3
+"""Blockers, or patterns, that a sentence names."""
+MOST_KEPT = 5
+"""Blockers of a commit that are kept and shown; of the others, how many there are."""
+MOST_ASKED, ALWAYS_ASKED = 30, 10
+"""Commits whose statuses and checks are read in one look, and how many of them are the newest."""
+FIT = "chosen"
+"""The verdict on a commit that nothing keeps from being fit."""
+
+
+class Rules(Protocol):
+    """What app.yaml says of a branch that follows another."""
+
+    @property
+    def branch(self) -> str:
+        """Return the branch that is moved."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Return the branch that the commits come from."""
+        ...
+
+    @property
+    def require(self) -> tuple[str, ...]:
+        """Return the patterns that must each be matched, by what is green alone; empty: any commit is fit."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A commit, and what kept it from being fit when it was looked at (in ISO 8601): nothing, if it is fit.
+
+    `more` blockers are not listed. Those that are listed come in the order of `bot.github.required.blockers`.
+    """
+
+    commit: Commit
+    blockers: tuple[Signal, ...]
+    looked_at: str
+    more: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the verdict as it is kept and as the API tells it."""
+        return {
+            "sha": self.commit.sha,
+            "title": self.commit.title,
+            "committed_at": self.commit.committed_at or None,
+            "looked_at": self.looked_at,
+            "verdict": self.blockers[0].state.value if self.blockers else FIT,
+            "blockers": [{"name": one.name, "state": one.state.value} for one in self.blockers[:MOST_KEPT]],
+            "more": self.more + len(self.blockers[MOST_KEPT:]),
+        }
+
+    @classmethod
+    def read(cls, kept: Mapping[str, Any]) -> Looked:
+        """Read a verdict back."""
+        blockers = tuple(Signal(one["name"], State(one["state"])) for one in kept["blockers"])
+        commit = Commit(kept["sha"], kept["title"], kept["committed_at"] or "")
+        return cls(commit, blockers, kept["looked_at"], kept["more"])
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How many commits of its source a branch lacks, and when the oldest of them was committed, in ISO 8601.
+
+    `since` is empty where it lacks none, or where that was too far back to be seen.
+    """
+
+    commits: int
+    since: str
+
+
+UP_TO_DATE = Lag(0, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen: where the branch is (None: nowhere), how its source lies to it, and the commits looked at.
+
+    `commits` is how many it would move by, None where that is not known. `lag` is how far it is behind, `lag_after` how
+    far once it is at the chosen commit; None where there is no branch, and no such commit.
+    """
+
+    before: str | None
+    relation: str
+    looked: tuple[Looked, ...]
+    commits: int | None = None
+    lag: Lag | None = None
+    lag_after: Lag | None = None
+
+    @property
+    def chosen(self) -> Commit | None:
+        """Return the newest commit that is fit, None where there is none."""
+        last = self.looked[-1] if self.looked else None
+        return last.commit if last is not None and not last.blockers else None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is to come of a look, in plain values: a branch is to be at `chosen`, empty where there is no such commit.
+
+    `before` is where it was, empty where there was no branch. `fine`: nothing keeps it from being moved, so that an
+    issue may be closed. `at` is when the timer was due, in ISO 8601.
+    """
+
+    branch: str
+    source: str
+    chosen: str
+    before: str
+    commits: int | None
+    fine: bool
+    at: str
+    why: str
+    why_not_newer: tuple[Mapping[str, Any], ...]
+
+
+def step_of(look: Look, rules: Rules, at: float) -> Step:
+    """Return what is to come of a look at a moment, in seconds since 1970.
+
+    Where the branch has diverged, it is to be moved all the same: that is refused, and told in one way.
+    """
+    chosen = look.chosen
+    return Step(
+        branch=rules.branch,
+        source=rules.source,
+        chosen=chosen.sha if chosen else "",
+        before=look.before or "",
+        commits=look.commits,
+        fine=chosen is not None or look.relation in (IDENTICAL, BEHIND),
+        at=iso(at),
+        why=_why(look, rules),
+        why_not_newer=tuple(one.as_json() for one in look.looked),
+    )
+
+
+def due(candidates: Sequence[Commit], known: Mapping[str, Looked]) -> frozenset[str]:
+    """Return which of the candidates, given the newest first, to ask about: MOST_ASKED at most.
+
+    These are the newest, each time, and of the others the new ones and then the oldest verdicts. No verdict is final,
+    for what runs ends, and what is red may be run again: each commit's turn comes, of many less often.
+    """
+    newest, others = candidates[:ALWAYS_ASKED], candidates[ALWAYS_ASKED:]
+    by_age = sorted(others, key=lambda commit: known[commit.sha].looked_at if commit.sha in known else "")
+    return frozenset(commit.sha for commit in (*newest, *by_age[: MOST_ASKED - ALWAYS_ASKED]))
+
+
+def iso(moment: float) -> str:
+    """Return a moment, in seconds since 1970, as ISO 8601."""
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _why(look: Look, rules: Rules) -> str:
+    names = {"branch": rules.branch, "source": rules.source, "count": len(look.looked)}
+    newest = _blocked(look.looked[0]) if look.looked and look.looked[0].blockers else ""
+    if look.chosen is not None:
+        moves = MAKE if look.before is None else MOVE
+        told = moves.format(**names, sha=look.chosen.sha[:7], commits=_count(look.commits))
+        return told + (NOT_NEWEST.format(newest=newest) if newest else "")
+    if not look.looked:
+        return (NOTHING_NEW if look.relation == IDENTICAL else IS_AHEAD).format(**names)
+    if len(look.looked) == 1:
+        return ONE_NOT_FIT.format(**names, newest=newest)
+    patterns = _unmatched(look.looked)
+    told = UNMATCHED.format(patterns=_listed(patterns, len(patterns))) if patterns else ""
+    return NONE_FIT.format(**names, newest=newest) + told
+
+
+def _unmatched(looked: Iterable[Looked]) -> list[str]:
+    """Return the patterns that nothing matches on any of the commits whose blockers are all known."""
+    whole = [one for one in looked if not one.more]
+    missing = [{signal.name for signal in one.blockers if signal.state is State.MISSING} for one in whole]
+    return sorted(set.intersection(*missing)) if len(missing) > 1 else []
+
+
+def _count(commits: int | None) -> str:
+    if commits is None:
+        return SOME_COMMITS
+    return ONE_COMMIT if commits == 1 else COMMITS.format(count=commits)
+
+
+def _blocked(looked: Looked) -> str:
+    named = [f"{signal.name} is {signal.state}" for signal in looked.blockers]
+    return BLOCKED.format(sha=looked.commit.sha[:7], blockers=_listed(named, len(named) + looked.more))
+
+
+def _listed(names: Sequence[str], count: int) -> str:
+    more = count - len(names[:MOST_NAMED])
+    return ", ".join([*names[:MOST_NAMED], *([f"and {more} more"] if more else [])])

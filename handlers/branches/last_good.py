@@ -1,0 +1,95 @@
+"""The last good branch: every few minutes it moves to the newest commit on which everything required is green."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from bot.github.ours import Ours
+from bot.github.ranks import Rank, ranked
+from bot.github.refs import first_between
+from bot.plan.handler import Context, Plan, Router
+from bot.timers.timers import TIMER_DUE, moment_of
+from handlers.branches.decide import Look, iso, step_of
+from handlers.branches.effects import moves
+from handlers.branches.last_good_effects import ConcludeLastGood
+from handlers.branches.record import LAST_GOOD, Kept, behind_of, known_of, record_key
+from handlers.branches.scan import Looking
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bot.config import Config
+    from bot.config.last_good import LastGood
+    from bot.engine.records import Records
+    from handlers.branches.record import Behind
+
+HOUR = 3600.0
+
+router = Router()
+
+
+@router.on(TIMER_DUE, LAST_GOOD, name=LAST_GOOD, feature="last_good")
+async def move_last_good(context: Context) -> Plan:
+    """Look at the branch and the commits that it may move to, and decide."""
+    rules = context.config.last_good
+    assert rules is not None, "the handler is asked where the feature is on"
+    at = moment_of(context.delivery.payload)
+    record = await context.records.get(record_key(LAST_GOOD, context.repository.id)) or {}
+    name, known = context.repository.full_name, known_of(record, rules.require)
+    ours = Ours.of(context.me, context.config)
+    with ranked(Rank.SWEEP):
+        look = await Looking(context.github, name, rules, iso(at), ours, known).look()
+        look = await _with_since(context, look, record)
+    return decide(look, rules, at)
+
+
+def decide(look: Look, rules: LastGood, at: float) -> Plan:
+    """Return what is to be done at a moment, in seconds since 1970."""
+    step = step_of(look, rules, at)
+    return Plan(moves(step), step.why, ConcludeLastGood(step, look.lag, look.lag_after, rules.require))
+
+
+async def _with_since(context: Context, look: Look, record: Mapping[str, Any]) -> Look:
+    """Fill in since when the branch is behind, where that is further back than a look goes.
+
+    As long as the branch stays where it is, its oldest newer commit stays the same, so GitHub is asked once.
+    """
+    if look.before is None or look.lag is None or not look.lag.commits or look.lag.since:
+        return look
+    kept = record.get("lag") or {}
+    since = kept.get("since", "") if record.get("sha") == look.before else ""
+    if not since:
+        repository, newest = context.repository.full_name, look.looked[0].commit
+        since = await first_between(context.github, repository, look.before, newest.sha)
+    return replace(look, lag=replace(look.lag, since=since))
+
+
+class LastGoods:
+    """What the API and the metrics tell of last good branches; `now` gives seconds since 1970."""
+
+    def __init__(self, config: Config, records: Records, now: Callable[[], float]) -> None:
+        self._kept = Kept(config, records, LAST_GOOD)
+        self._now = now
+
+    async def __call__(self, repository: str) -> Mapping[str, Any]:
+        """Return what the API tells of a repository's branch; raises LookupError where there is nothing to tell."""
+        record = await self._kept.of(repository)
+        behind = behind_of(repository, record, self._now())
+        return {**record, "lag": _told(behind) if behind else None, "blockers": _blockers(behind) if behind else []}
+
+    async def behind(self) -> list[Behind]:
+        """Return how far all branches are behind now, of which that is known."""
+        now = self._now()
+        found = [behind_of(repository, record, now) for repository, record in await self._kept.all()]
+        return [behind for behind in found if behind is not None]
+
+
+def _told(behind: Behind) -> dict[str, Any]:
+    hours = None if behind.seconds is None else round(behind.seconds / HOUR, 1)
+    return {"commits": behind.commits, "hours": hours, "since": behind.since or None}
+
+
+def _blockers(behind: Behind) -> list[dict[str, Any]]:
+    return [{"name": name, "commits": commits} for name, commits in behind.blockers.items()]

@@ -1,0 +1,43 @@
+"""`GET /api/v1/repos/{owner}/{repo}/last-good`: the newest commit on which everything required is green."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.web.openapi import Operation
+from handlers.branches import routes as following
+
+
+class LagBehind(BaseModel):
+    """How far the branch is behind the one that its commits come from, by the last look, as of now."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    commits: int = Field(description="Commits that it lacks.")
+    hours: float | None = Field(description="How long the oldest of them has waited, by its committer's date.")
+    since: datetime | None = Field(description="That date; null where it lacks no commit.")
+
+
+class SoleBlocker(BaseModel):
+    """What alone is red, or missing, on commits where everything else that is required is green."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    commits: int
+
+
+class LastGoodBranch(following.FollowingBranch):
+    """Where the last good branch is. What is not known (yet) is null."""
+
+    require: list[str] = Field(description="The patterns of what must be green.")
+    lag: LagBehind | None
+    blockers: list[SoleBlocker] = Field(description="The worst first, at most ten.")
+
+
+def operation(read: following.ReadBranch) -> Operation:
+    """Return the route."""
+    summary = "The newest commit on which everything required is green, how far behind it is, and what is in the way"
+    return following.operation("last-good", summary, LastGoodBranch, read)

@@ -1,0 +1,110 @@
+"""What is kept of branches that follow another: for the next look, for the API, and for metrics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from bot.github.pull_heads import repository_id_of
+from bot.github.required import State
+from handlers.branches.decide import Looked
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.engine.records import Records
+
+NIGHTLY, LAST_GOOD = "nightly", "last-good"
+"""The timers that move them, and the beginnings of their records' keys."""
+MOST_BLOCKERS = 10
+"""Sole blockers that are told, the worst ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """How far a branch is behind its source: in commits, and in seconds that the oldest of them has waited.
+
+    `seconds` is None where that is not known. `blockers` are the statuses, checks and patterns that each keep so many
+    commits from being good all by themselves, the worst first.
+    """
+
+    repository: str
+    commits: int
+    seconds: float | None
+    since: str
+    blockers: Mapping[str, int]
+
+
+class Kept:
+    """What is kept of the branches that the timers of one name move."""
+
+    def __init__(self, config: Config, records: Records, name: str) -> None:
+        self._config = config
+        self._records = records
+        self._name = name
+
+    async def of(self, repository: str) -> dict[str, Any]:
+        """Return the record of `owner/name`; raises LookupError where no branch is moved or was looked at."""
+        record = await self._record(repository)
+        if record is None:
+            raise LookupError(repository)
+        return record
+
+    async def all(self) -> list[tuple[str, dict[str, Any]]]:
+        """Return each repository's name with its record, where there is one."""
+        found = [(repository, await self._record(repository)) for repository in self._config.repositories]
+        return [(repository, record) for repository, record in found if record is not None]
+
+    async def _record(self, repository: str) -> dict[str, Any] | None:
+        config = self._config.repository(repository)
+        if config is None or self._name not in config.timers:
+            return None
+        repository_id = await repository_id_of(self._records, repository)
+        return await self._records.get(record_key(self._name, repository_id)) if repository_id is not None else None
+
+
+def record_key(name: str, repository_id: int) -> str:
+    """Return the key of the record that says where the branch is that a timer of a name moves."""
+    return f"{name}:{repository_id}"
+
+
+def aim_key(name: str, repository_id: int) -> str:
+    """Return the key of the record of the last step of that branch, whether or not it was taken."""
+    return f"{name}:{repository_id}:aim"
+
+
+def known_of(record: Mapping[str, Any], require: Iterable[str]) -> dict[str, Looked]:
+    """Return the verdicts of the last look that are still worth something, by SHA.
+
+    Not those of other requirements, and not what was fit: that is asked again before the branch is moved to it.
+    """
+    if record.get("require") != list(require):
+        return {}
+    verdicts = map(Looked.read, record["why_not_newer"])
+    return {one.commit.sha: one for one in verdicts if one.blockers}
+
+
+def behind_of(repository: str, record: Mapping[str, Any], now: float) -> Behind | None:
+    """Return how far a branch is behind at a moment, in seconds since 1970; None where that is not known."""
+    lag = record["lag"]
+    if lag is None:
+        return None
+    if not lag["commits"]:
+        seconds: float | None = 0.0
+    else:
+        seconds = max(0.0, now - datetime.fromisoformat(lag["since"]).timestamp()) if lag["since"] else None
+    blockers = sole_blockers(map(Looked.read, record["why_not_newer"]))
+    return Behind(repository, lag["commits"], seconds, lag["since"], blockers)
+
+
+def sole_blockers(looked: Iterable[Looked]) -> dict[str, int]:
+    """Return what alone keeps commits from being fit, and how many, the worst first.
+
+    That is what is red or missing where everything else is green. What is pending may become green by itself, so it is
+    no blocker yet; and beside something pending nobody knows yet what will be the only one.
+    """
+    alone = (one.blockers[0] for one in looked if len(one.blockers) + one.more == 1)
+    counted = Counter(signal.name for signal in alone if signal.state in (State.RED, State.MISSING))
+    return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:MOST_BLOCKERS])

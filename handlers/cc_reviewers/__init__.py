@@ -1,0 +1,1 @@
+"""Review requests for whom a text names after `cc`."""

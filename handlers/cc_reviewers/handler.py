@@ -1,0 +1,108 @@
+"""`cc @octocat` in a pull request's text asks octocat for a review.
+
+The predecessor looked at the first page of reviews only, failed on the author's own name, asked again whoever a human
+had removed, and read `cc` out of code and comments; see `bot.github.mentions` for what counts as a `cc` here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from bot.core.aside import aside
+from bot.core.events import PullRequestEvent
+from bot.core.payload import Payload
+from bot.github.mentions import Ccs, parse_ccs
+from bot.plan.effect import Effect
+from bot.plan.handler import NOTHING, Context, Plan, Router
+from handlers.cc_reviewers.effects import Asked, RequestReviewers, TellOfReviewers, refusal_text
+
+if TYPE_CHECKING:
+    from bot.github.client import GitHub
+
+NAME = "cc-reviewers"
+MOST = 15
+"""GitHub takes this many reviewers for a pull request."""
+
+router = Router()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a pull request's reviewers; all names in small letters, teams as `org/team`."""
+
+    author: str
+    asked_before: Collection[str]
+    reviewed: Collection[str]
+    mentions: Collection[str] = ()
+    """By which names the bot is called, without their `@`: somebody may have the same, and is not meant."""
+
+
+def decide(ccs: Ccs, known: Known) -> Ccs:
+    """Return whom to ask: never the author or the bot, nobody asked before or who has reviewed, at most `MOST`."""
+    taken = {known.author, *known.asked_before, *known.reviewed, *known.mentions}
+    users = tuple(name for name in ccs.users if name.lower() not in taken)[:MOST]
+    teams = tuple(name for name in ccs.teams if name.lower() not in taken)[: MOST - len(users)]
+    return Ccs(users=users, teams=teams)
+
+
+async def tell_of_failure(context: Context, told: str) -> Plan:
+    """Show in the section of the sticky comment that nobody could be asked, and why."""
+    number = PullRequestEvent.of(context.delivery.payload).pull.number
+    telling = TellOfReviewers(number, NAME, _record(context, number), trouble=told)
+    return Plan(closing=telling, why="whom to ask could not be found out")
+
+
+@router.on(
+    "pull_request",
+    *("opened", "reopened", "edited", "synchronize", "ready_for_review"),
+    name=NAME,
+    feature="cc_reviewers",
+    on_failure=tell_of_failure,
+)
+async def request_reviewers(context: Context) -> Plan:
+    """Ask those whom the pull request's text names and who were not asked yet.
+
+    Who was refused is asked again when the text is edited: by then they may have been given access.
+    """
+    event = PullRequestEvent.of(context.delivery.payload)
+    if not event.pull.is_open:
+        return NOTHING
+    record = _record(context, event.pull.number)
+    ccs = await aside(partial(parse_ccs, event.pull.body), event.pull.body)
+    before = Asked.read(await context.records.get(record))
+    refused = {name.lower() for name in before.refused}
+    # An edit of the title alone tells nothing new about the names.
+    again = refused if event.old_body is not None else frozenset()
+    mentions = [mention.removeprefix("@").lower() for mention in context.app_config.mentions]
+    asked = decide(ccs, Known(event.pull.author.login.lower(), before.asked - again, (), mentions))
+    # Whether anybody is left is known without asking GitHub; who has reviewed costs a request.
+    if asked.users:
+        reviewed = await _reviewers(context.github, context.repository.full_name, event.pull.number)
+        asked = decide(asked, Known("", (), reviewed))
+    named = tuple(name.lower() for name in (*ccs.users, *ccs.teams))
+    gone = not refused <= set(named)
+    telling = TellOfReviewers(event.pull.number, NAME, record)
+    if asked.users or asked.teams or gone:
+        effect: Effect = RequestReviewers(event.pull.number, asked.users, asked.teams, named, record)
+        return Plan((effect,), why=f"cc in the text of #{event.pull.number}", closing=telling)
+    if before.told != refusal_text(before.refused):
+        return Plan(why="what was in the way is over", closing=telling)
+    return Plan(why="nobody is left to be asked")
+
+
+def _record(context: Context, number: int) -> str:
+    return f"cc-reviewers:{context.repository.id}#{number}"
+
+
+async def _reviewers(github: GitHub, repository: str, number: int) -> set[str]:
+    """Return who has reviewed, in small letters; deleted accounts ("ghosts") are nobody."""
+    url_vars = {"repo": repository, "number": str(number)}
+    found = set()
+    async for item in github.getiter("/repos/{+repo}/pulls/{number}/reviews", url_vars=url_vars):
+        review = Payload(item)
+        if review.has("user", "login"):
+            found.add(review.string("user", "login").lower())
+    return found

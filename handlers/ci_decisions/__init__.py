@@ -1,0 +1,1 @@
+"""What CI is told when it asks what to do."""

@@ -1,0 +1,103 @@
+"""Ask a running bot what CI should do, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from urllib.parse import quote
+
+import aiohttp
+from yarl import URL
+
+from bot.core.urls import encrypted_url
+from bot.github.markdown import truncate
+from handlers.ci_decisions.decide import Decision
+from handlers.ci_decisions.forms import UNREADABLE, of_answer
+
+TIMEOUT = aiohttp.ClientTimeout(total=11, sock_connect=4)
+"""Seconds for one try: a little more than the bot itself waits for GitHub."""
+PAUSES = (1.0, 2.0)
+"""Seconds between tries."""
+
+NO_ANSWER = "the bot did not answer ({problem})"
+REFUSED = "the bot answered {status}: {detail}"
+NOT_ENCRYPTED = "NIGHTJAR_TOKEN is not sent to {url}, where others could read it; use an address with https://"
+SERVER_TROUBLE = frozenset({429, 500, 502, 503, 504})
+LONGEST_DETAIL = 200
+
+
+class CannotAsk(Exception):
+    """Why there is no answer, in words that a comma may follow; they may be text from outside."""
+
+
+def pull_request_path(repository: str, number: int, sha: str) -> str:
+    """Return the path of the decision about a pull request of `owner/name`; `sha` may be empty."""
+    return f"/api/v1/repos/{repository}/pulls/{number}/decision" + (f"?sha={sha}" if sha else "")
+
+
+def commit_path(repository: str, sha: str, branch: str) -> str:
+    """Return the path of the decision about a commit of a branch of `owner/name`."""
+    return f"/api/v1/repos/{repository}/commits/{sha}/decision?branch={quote(branch, safe='')}"
+
+
+async def ask_bot(url: str, path: str, token: str = "", *, pauses: Sequence[float] = PAUSES) -> Decision:
+    """Return what the bot at `url` decides, asked by `pull_request_path` or `commit_path`; raises `CannotAsk`.
+
+    `token` is what a private repository needs. It is sent over an encrypted line or to this machine itself, and not on
+    to where that address redirects to. What another try may cure is tried again after each of `pauses`, in seconds.
+    """
+    address = URL(url + path, encoded=True)
+    headers = {"User-Agent": "nightjar"}
+    if token:
+        _check_encrypted(url)
+        headers["Authorization"] = f"Bearer {token}"
+    async with aiohttp.ClientSession(timeout=TIMEOUT, headers=headers) as session:
+        for pause in (*pauses, None):
+            try:
+                status, body = await _get(session, address)
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                trouble = NO_ANSWER.format(problem=_problem(error))
+            else:
+                if status == 200:
+                    return _read(body)
+                trouble = REFUSED.format(status=status, detail=_detail(body))
+                if status not in SERVER_TROUBLE:
+                    break
+            if pause is not None:
+                await asyncio.sleep(pause)
+    raise CannotAsk(trouble)
+
+
+def _check_encrypted(url: str) -> None:
+    try:
+        encrypted_url(url)
+    except ValueError:
+        raise CannotAsk(NOT_ENCRYPTED.format(url=url)) from None
+
+
+async def _get(session: aiohttp.ClientSession, address: URL) -> tuple[int, bytes]:
+    async with session.get(address) as response:
+        return response.status, await response.read()
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"no connection to {error.host}:{error.port}"
+    return "too late" if isinstance(error, TimeoutError) else type(error).__name__
+
+
+def _read(body: bytes) -> Decision:
+    decision = of_answer(body)
+    if decision is None:
+        raise CannotAsk(UNREADABLE)
+    return decision
+
+
+def _detail(body: bytes) -> str:
+    """Return what a problem document says (RFC 9457), or that it is none."""
+    try:
+        detail = str(json.loads(body)["detail"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return "no reason given"
+    return truncate(detail.rstrip("."), LONGEST_DETAIL)

@@ -1,0 +1,195 @@
+"""Decide what CI should do without the bot, from what GitHub alone tells, with a token of the CI's own.
+
+What the bot has in its records GitHub shows in part: whether slow tests are off is read from the bot's commit status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import aiohttp
+from gidgethub import HTTPException
+
+from bot.config.faults import ConfigError
+from bot.config.model import RepositoryConfig
+from bot.config.repository_file import parse_repository_file
+from bot.config.shared import PATH, overlaid
+from bot.core.errors import TryAgain
+from bot.core.payload import Payload
+from bot.github.client import GitHub, Wire
+from bot.github.contents import FILE, found_at
+from bot.github.errors import is_forbidden, is_not_found, status_of
+from bot.github.governor import Governor
+from handlers.ci_decisions.ask_bot import CannotAsk
+from handlers.ci_decisions.changes import Proposed, changes_of, read_proposed
+from handlers.ci_decisions.commits import no_base, read_compared, read_parent, read_pushes
+from handlers.ci_decisions.decide import (
+    NOT_NEEDED,
+    SHOWN_OF_SHA,
+    SLOW_TESTS_NOT_ON,
+    Changes,
+    Decision,
+    Unknown,
+    Verdict,
+    commit_needs_files,
+    decide_for_commit,
+    docs_only,
+    needs_files,
+    other_commit,
+    rebuild_docker,
+    run_everything,
+    skip_ci,
+)
+
+if TYPE_CHECKING:
+    from bot.config.keys import Keys
+
+TIMEOUT = aiohttp.ClientTimeout(total=7, sock_connect=4)
+"""Seconds for one try of one request."""
+
+FAULTY = f"{PATH} on the default branch has faults"
+NO_STATUS = "there is no status {context} on {sha} yet"
+SLOW_TESTS_OFF = "Off:"
+"""How the bot's status begins where slow tests are off (`handlers.slow_tests`)."""
+NOT_ASKED = "GitHub could not be asked"
+NOT_TAKEN = "GitHub does not take the token"
+NOT_ALLOWED = "the token may not read what it takes"
+NOT_THERE = "GitHub shows no such pull request to this token"
+NO_SUCH_COMMIT = "GitHub shows no such commit to this token"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCredentials:
+    """A token that somebody else made; there is no other to be had."""
+
+    token: str
+    name: str = "token"
+    refusal: str = "GitHub does not accept the token: {reason}"
+
+    async def authorization(self) -> str:
+        """Return the header."""
+        return f"Bearer {self.token}"
+
+    def rejected(self, authorization: str, status: int) -> bool:
+        """Say that another try would not fare better."""
+        return False
+
+
+async def ask_github(
+    api_url: str, token: str, repository: str, number: int, sha: str, given: RepositoryConfig | None
+) -> Decision:
+    """Return what CI should do for a pull request of `owner/name`, in about five requests; raises `CannotAsk`.
+
+    `given` is what app.yaml says of the repository, None where there is no app.yaml to go by: then all holds that the
+    repository's own file on its default branch says. What is in a checkout of the pull request counts for nothing.
+    """
+    async with _client(api_url, token) as github:
+        try:
+            config = await _settings(github, repository, given)
+            proposed = await read_proposed(github, repository, number)
+        except (TryAgain, HTTPException) as error:
+            raise CannotAsk(_why(error)) from None
+        title, changes = await _seen(github, repository, proposed, sha, config)
+        return Decision(
+            sha=proposed.pull.head_sha,
+            run_slow_tests=await _slow_tests(github, repository, proposed, config),
+            skip_ci=skip_ci(config.skip_ci, title, changes),
+            docs_only=docs_only(config.skip_ci, title, changes),
+            rebuild_docker=rebuild_docker(config.rebuild_docker, changes),
+        )
+
+
+async def ask_github_about_commit(
+    api_url: str, token: str, repository: str, sha: str, branch: str, given: RepositoryConfig | None
+) -> Decision:
+    """Return what CI should do for a commit of a branch of `owner/name`, in four requests; raises `CannotAsk`.
+
+    `given` is as for `ask_github`.
+    """
+    async with _client(api_url, token) as github:
+        try:
+            config = await _settings(github, repository, given)
+            parent = await read_parent(github, repository, sha)
+        except (TryAgain, HTTPException) as error:
+            raise CannotAsk(NO_SUCH_COMMIT if is_not_found(error) else _why(error)) from None
+        changes: Changes = NOT_NEEDED
+        if commit_needs_files(config):
+            try:
+                pushes = await read_pushes(github, repository, branch)
+                changes = no_base(sha, parent, pushes) or await read_compared(github, repository, parent, sha)
+            except (TryAgain, HTTPException) as error:
+                changes = Unknown(NOT_ASKED if is_not_found(error) else _why(error))
+        return decide_for_commit(config, sha, changes)
+
+
+@asynccontextmanager
+async def _client(api_url: str, token: str) -> AsyncIterator[GitHub]:
+    async with aiohttp.ClientSession() as session:
+        wire = Wire(session, api_url, Governor(), timeout=TIMEOUT)
+        yield GitHub(wire, TokenCredentials(token))
+
+
+def alone(said: Keys) -> RepositoryConfig:
+    """Return what holds by a repository's own file alone: there is nobody else to switch on what it names."""
+    named: dict[str, object] = {name: {} for name in ("skip_ci", "rebuild_docker") if name in said.model_fields_set}
+    return overlaid(RepositoryConfig.model_validate(named), said)
+
+
+async def _settings(github: GitHub, repository: str, given: RepositoryConfig | None) -> RepositoryConfig:
+    if given is not None and not given.repository_file:
+        return given
+    found = await found_at(github, repository, PATH)
+    if found is not None and found.kind != FILE:
+        raise CannotAsk(FAULTY)
+    try:
+        said = parse_repository_file(found.raw if found else b"")
+    except ConfigError:
+        raise CannotAsk(FAULTY) from None
+    return alone(said) if given is None else overlaid(given, said)
+
+
+async def _seen(
+    github: GitHub, repository: str, proposed: Proposed, sha: str, config: RepositoryConfig
+) -> tuple[str, Changes]:
+    """Return the title and what is changed, or why that says nothing of the commit that is built."""
+    pull = proposed.pull
+    if sha not in ("", pull.head_sha):
+        return "", other_commit(sha, pull.head_sha)
+    if not needs_files(config.skip_ci, config.rebuild_docker, pull.title):
+        return pull.title, NOT_NEEDED
+    try:
+        return pull.title, await changes_of(github, repository, proposed)
+    except (TryAgain, HTTPException) as error:
+        return pull.title, Unknown(_why(error))
+
+
+async def _slow_tests(github: GitHub, repository: str, proposed: Proposed, config: RepositoryConfig) -> Verdict:
+    if config.slow_tests is None:
+        return Verdict(True, SLOW_TESTS_NOT_ON)
+    head, context = proposed.pull.head_sha, config.slow_tests.status
+    why = NO_STATUS.format(context=context, sha=head[:SHOWN_OF_SHA])
+    try:
+        statuses = github.getiter(
+            "/repos/{+repo}/commits/{sha}/status",
+            url_vars={"repo": repository, "sha": head},
+            iterable_key="statuses",
+        )
+        async for item in statuses:
+            status = Payload(item, "status")
+            if status.string("context") == context:
+                said = status.text("description")
+                return Verdict(not said.startswith(SLOW_TESTS_OFF), said)
+    except (TryAgain, HTTPException) as error:
+        why = _why(error)
+    return run_everything(why).run_slow_tests
+
+
+def _why(error: Exception) -> str:
+    if status_of(error) == 401:
+        return NOT_TAKEN
+    if is_forbidden(error):
+        return NOT_ALLOWED
+    return NOT_THERE if is_not_found(error) else NOT_ASKED

@@ -1,0 +1,70 @@
+"""What a pull request's head changes, read from GitHub for the decisions about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from bot.core.events import PullRequest
+from bot.core.payload import Payload
+from handlers.ci_decisions.decide import Changes, Files, Unknown
+
+if TYPE_CHECKING:
+    from bot.github.client import GitHub
+
+MOST_FILES = 3_000
+"""GitHub lists no more (https://docs.github.com/en/rest/pulls/pulls#list-pull-requests-files)."""
+
+TOO_MANY = "{count} files are changed and GitHub lists {most} of them"
+MOVED = "somebody pushed while the changed files were read"
+INCOMPLETE = "GitHub lists {listed} of {count} changed files"
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A pull request as it stands: `changed_files` is how many its head changes, renamed ones counted once."""
+
+    pull: PullRequest
+    repository_id: int
+    changed_files: int
+
+    @classmethod
+    def of(cls, pull: Payload) -> Self:
+        """Read a pull request object; that of a list lacks how many files are changed."""
+        return cls(PullRequest.of(pull), pull.integer("base", "repo", "id"), pull.integer("changed_files"))
+
+
+async def read_proposed(github: GitHub, repository: str, number: int) -> Proposed:
+    """Ask GitHub for a pull request, in one request. Raises what asking GitHub raises."""
+    url_vars = {"repo": repository, "number": str(number)}
+    return Proposed.of(
+        Payload(await github.getitem("/repos/{+repo}/pulls/{number}", url_vars=url_vars), "pull request")
+    )
+
+
+async def changes_of(github: GitHub, repository: str, proposed: Proposed) -> Changes:
+    """Return what the head changes, since it left its base: a request for each 100 files, and one more.
+
+    GitHub does not say which head it lists the files of. So it is asked for the head once more: after a push meanwhile,
+    the list may be another commit's. Raises what asking GitHub raises.
+    """
+    if proposed.changed_files > MOST_FILES:
+        return Unknown(TOO_MANY.format(count=proposed.changed_files, most=MOST_FILES))
+    pull, listed = proposed.pull, 0
+    names: list[str] = []
+    url_vars = {"repo": repository, "number": str(pull.number)}
+    async for item in github.getiter("/repos/{+repo}/pulls/{number}/files", url_vars=url_vars):
+        file, listed = Payload(item, "changed file"), listed + 1
+        names.extend(changed_names(file))
+    after = await read_proposed(github, repository, pull.number)
+    if (after.pull.head_sha, after.pull.base_ref) != (pull.head_sha, pull.base_ref):
+        return Unknown(MOVED)
+    if listed != after.changed_files:
+        return Unknown(INCOMPLETE.format(listed=listed, count=after.changed_files))
+    return Files(tuple(names), listed)
+
+
+def changed_names(file: Payload) -> list[str]:
+    """Return the name of a changed file as GitHub lists it, and its former name where it was renamed."""
+    names = [file.string("filename")]
+    return [*names, file.string("previous_filename")] if file.has("previous_filename") else names

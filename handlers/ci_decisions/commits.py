@@ -1,0 +1,81 @@
+"""What a commit of a branch changes, read from GitHub for the decisions about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.core.payload import Payload
+from handlers.ci_decisions.changes import changed_names
+from handlers.ci_decisions.decide import SHOWN_OF_SHA, Changes, Files, Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bot.github.client import GitHub
+
+MOST_COMPARED = 300
+"""GitHub shows no more files of a comparison (https://docs.github.com/rest/commits/commits#compare-two-commits)."""
+NO_COMMIT = "0" * 40
+"""How GitHub says that there was no branch before a push, or is none after it."""
+
+NO_PARENT = "{sha} has no parent to compare it with"
+OTHER_BASE = "the branch was at {before} before the push of {sha}, whose parent is {parent}"
+TOO_MANY = f"GitHub shows at most {MOST_COMPARED} changed files of a commit, and there may be more"
+
+
+@dataclass(frozen=True, slots=True)
+class BranchPush:
+    """A push to a branch: the SHAs of its tip before and after."""
+
+    before: str
+    after: str
+
+
+async def read_parent(github: GitHub, repository: str, sha: str) -> str:
+    """Return the SHA of a commit's first parent, empty where it has none; one request. Raises what asking raises."""
+    answer = await github.getitem("/repos/{+repo}/git/commits/{sha}", url_vars={"repo": repository, "sha": sha})
+    parents = [parent.string("sha") for parent in Payload(answer, "commit").items("parents")]
+    return parents[0] if parents else ""
+
+
+async def read_pushes(github: GitHub, repository: str, branch: str) -> Sequence[BranchPush]:
+    """Return the newest 100 pushes to a branch, to all branches where `branch` is empty, in one request.
+
+    https://docs.github.com/rest/repos/repos#list-repository-activities. Raises what asking GitHub raises.
+    """
+    url, url_vars = "/repos/{+repo}/activity?per_page=100", {"repo": repository}
+    if branch:
+        url, url_vars = f"{url}&ref={{ref}}", {**url_vars, "ref": f"refs/heads/{branch}"}
+    pushes = [Payload(push, "activity") for push in await github.getitem(url, url_vars=url_vars)]
+    return [BranchPush(push.string("before"), push.string("after")) for push in pushes]
+
+
+async def read_compared(github: GitHub, repository: str, parent: str, sha: str) -> Changes:
+    """Return what a commit changes, compared with its parent, in one request. Raises what asking GitHub raises."""
+    # The commits of a comparison are not needed; its files are all on the first page.
+    url = "/repos/{+repo}/compare/{basehead}?per_page=1"
+    answer = await github.getitem(url, url_vars={"repo": repository, "basehead": f"{parent}...{sha}"})
+    files = list(Payload(answer, "comparison").items("files"))
+    if len(files) >= MOST_COMPARED:
+        return Unknown(TOO_MANY)
+    return Files(tuple(name for file in files for name in changed_names(file)), len(files))
+
+
+def no_base(sha: str, parent: str, pushes: Sequence[BranchPush]) -> Unknown | None:
+    """Say why a commit's parent does not show what CI has to build; None where it does.
+
+    After a forced push, and after a push of several commits, the parent is not what the branch had before: whoever
+    builds the tip alone would miss what else has changed.
+    """
+    if not parent:
+        return Unknown(NO_PARENT.format(sha=_short(sha)))
+    for push in pushes:
+        if push.after == sha and push.before not in (parent, NO_COMMIT):
+            why = OTHER_BASE.format(before=_short(push.before), sha=_short(sha), parent=_short(parent))
+            return Unknown(why)
+    return None
+
+
+def _short(sha: str) -> str:
+    return sha[:SHOWN_OF_SHA]

@@ -1,0 +1,85 @@
+"""A decision in the forms that a CI reads, and out of the one that the bot answers with. Pure.
+
+What CI evaluates holds nothing but names and values that are written here: reasons tell of titles and files, which
+anybody may name as they like, and stand in comments, in characters that mean nothing to a shell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from bot.core.errors import PayloadError
+from bot.core.patterns import Pattern
+from bot.core.payload import Payload
+from handlers.ci_decisions.decide import Decision, Verdict, run_everything
+
+UNREADABLE = "the answer is none of the bot's"
+LACKING = "the bot's answer does not tell"
+
+_SHA = Pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_OTHER = Pattern(r"[^A-Za-z0-9_ .,:/#@()+=-]")
+_SPELT = str.maketrans({"[": "(", "]": ")", "…": "..."})
+
+
+def of_answer(body: bytes) -> Decision | None:
+    """Read what the bot's API answered, None where that is something else; what it lacks is a fallback."""
+    try:
+        answer = Payload({"answer": json.loads(body)}).at("answer")
+        sha = answer.text("sha")
+    except (ValueError, RecursionError, PayloadError):
+        return None
+    lacking = run_everything(LACKING).verdicts
+    found = {name: _verdict(answer, name) or lacking[name] for name in lacking}
+    return Decision(sha if _SHA.fullmatch(sha) else "", **found)
+
+
+def _verdict(answer: Payload, name: str) -> Verdict | None:
+    try:
+        if answer.has(name, "value"):
+            return Verdict(answer.flag(name, "value"), answer.text(name, "reason"))
+    except PayloadError:
+        pass
+    return None
+
+
+def as_env(decision: Decision) -> str:
+    """Return lines of a shell: `SKIP_CI=false`; to be evaluated as they are."""
+    values = {
+        "SKIP_CI": decision.skip_ci.value,
+        "DOCS_ONLY": decision.docs_only.value,
+        "SKIP_SLOW_TESTS": not decision.run_slow_tests.value,
+        "REBUILD_DOCKER": decision.rebuild_docker.value,
+    }
+    return "".join(f"{name}={_word(value)}\n" for name, value in values.items())
+
+
+def as_github(decision: Decision) -> str:
+    """Return lines for $GITHUB_OUTPUT: `skip_ci=false`.
+
+    https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands#setting-an-output-parameter
+    """
+    values = {name: _word(verdict.value) for name, verdict in decision.verdicts.items()}
+    return "".join(f"{name}={value}\n" for name, value in {**values, "sha": decision.sha}.items())
+
+
+def as_json(decision: Decision) -> str:
+    """Return what the API answers."""
+    return json.dumps(decision.as_json(), indent=2) + "\n"
+
+
+FORMS = {"env": as_env, "json": as_json, "github": as_github}
+
+
+def explained(decision: Decision) -> list[str]:
+    """Return why each value is as it is, as lines that are comments to a shell."""
+    return comments([f"{name}={_word(one.value)}: {one.reason}" for name, one in decision.verdicts.items()])
+
+
+def comments(lines: Sequence[str]) -> list[str]:
+    """Return lines as comments, without a character that means anything to a shell, patterns of file names included."""
+    return ["# " + _OTHER.sub("_", line.translate(_SPELT)) for line in lines]
+
+
+def _word(value: bool) -> str:
+    return "true" if value else "false"

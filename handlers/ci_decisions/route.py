@@ -1,0 +1,169 @@
+"""`GET /api/v1/…`: what programs, CI above all, may ask."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.config.types import BRANCH, HEADS
+from bot.core.errors import TryAgain
+from bot.core.patterns import Pattern
+from bot.web.openapi import Answer, Operation, Parameter, problem
+from bot.web.problems import Problem
+
+NO_SUCH_COMMIT = "There is no such commit in a repository that this bot works in."
+NO_SUCH_PULL_REQUEST = "There is no such pull request in a repository that this bot works in."
+BAD_REPOSITORY = "This is not an owner and the name of a repository."
+BAD_NUMBER = "A pull request's number is a whole number from 1 to 2147483647."
+BAD_SHA = "A commit is named by its whole SHA, 40 or 64 hexadecimal digits in small letters."
+BAD_BRANCH = "This is not the name of a branch alone, as in main: up to 244 characters, without refs/heads/ and blanks."
+GITHUB_UNAVAILABLE = "GitHub could not be asked just now."
+
+LARGEST_NUMBER = 2**31 - 1
+_NAME = r"[A-Za-z0-9._-]{1,100}"
+_NUMBER = Pattern(r"[1-9][0-9]{0,9}")
+SHA = "[0-9a-f]{40}(?:[0-9a-f]{24})?"
+_IS_NAME, _IS_SHA, _IS_BRANCH = Pattern(_NAME), Pattern(SHA), Pattern(BRANCH)
+
+Decide = Callable[[str, int, str], Awaitable[Mapping[str, object]]]
+"""(`owner/name`, number, commit or "") → the members of `Decision`.
+
+Raises LookupError for what does not exist or is not ours.
+"""
+
+DecideCommit = Callable[[str, str, str], Awaitable[Mapping[str, object]]]
+"""(`owner/name`, commit, branch or "") → the members of `Decision`. Raises likewise."""
+
+
+class Verdict(BaseModel):
+    """One decision, and why it was made."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    value: bool
+    reason: str = Field(description="Why, in a sentence for people.")
+
+
+class Decision(BaseModel):
+    """What CI should do for the head of a pull request, or for a commit of a branch."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sha: Annotated[str, Field(pattern=f"^{SHA}$", description="The head or the commit that this is about.")]
+    run_slow_tests: Verdict
+    skip_ci: Verdict
+    docs_only: Annotated[Verdict, Field(description="Whether only documentation is changed: build the docs alone.")]
+    rebuild_docker: Verdict
+
+
+def operations(decide: Decide, decide_commit: DecideCommit) -> list[Operation]:
+    """Return the routes of the API."""
+    return [_of_pull_request(decide), _of_commit(decide_commit)]
+
+
+_OF_REPOSITORY = (
+    Parameter("owner", "Who owns the repository.", {"type": "string", "pattern": f"^{_NAME}$"}),
+    Parameter("repo", "The repository's name.", {"type": "string", "pattern": f"^{_NAME}$"}),
+)
+
+
+def _of_pull_request(decide: Decide) -> Operation:
+    async def decision(request: web.Request) -> web.Response:
+        return await _decision(request, decide)
+
+    return Operation(
+        method="GET",
+        path="/api/v1/repos/{owner}/{repo}/pulls/{n}/decision",
+        summary="What CI should do for the pull request's head",
+        handler=decision,
+        parameters=[
+            *_OF_REPOSITORY,
+            Parameter("n", "The pull request's number.", {"type": "integer", "minimum": 1, "maximum": LARGEST_NUMBER}),
+            Parameter(
+                "sha",
+                "The commit that is built. Where that is not the head, nothing is skipped.",
+                {"type": "string", "pattern": f"^{SHA}$"},
+                place="query",
+                required=False,
+            ),
+        ],
+        answers={
+            200: Answer("The decision", Decision),
+            400: problem("Not the name of a repository, not a number, or not a SHA"),
+            404: problem("No such pull request, or none of ours"),
+            503: problem("Which commit is the head could not be found out; Retry-After says when to ask again"),
+        },
+    )
+
+
+def _of_commit(decide: DecideCommit) -> Operation:
+    async def decision(request: web.Request) -> web.Response:
+        return await _commit_decision(request, decide)
+
+    return Operation(
+        method="GET",
+        path="/api/v1/repos/{owner}/{repo}/commits/{sha}/decision",
+        summary="What CI should do for a commit of a branch, compared with its first parent",
+        handler=decision,
+        parameters=[
+            *_OF_REPOSITORY,
+            Parameter("sha", "The commit that is built.", {"type": "string", "pattern": f"^{SHA}$"}),
+            Parameter(
+                "branch",
+                "The branch that is built. Everything runs if its last push did not begin at the commit's parent.",
+                {"type": "string", "minLength": 1, "maxLength": 244},
+                place="query",
+                required=False,
+            ),
+        ],
+        answers={
+            200: Answer("The decision; where GitHub does not answer, everything runs", Decision),
+            400: problem("Not the name of a repository, not a SHA, or not the name of a branch"),
+            404: problem("No such commit, or none of ours"),
+        },
+    )
+
+
+async def _commit_decision(request: web.Request, decide: DecideCommit) -> web.Response:
+    repository, sha, branch = _repository(request), request.match_info["sha"], request.query.get("branch", "")
+    if not _IS_SHA.fullmatch(sha):
+        raise Problem(400, BAD_SHA)
+    if branch and (not _IS_BRANCH.fullmatch(branch) or branch.startswith(HEADS)):
+        raise Problem(400, BAD_BRANCH)
+    return await _answered(decide(repository, sha, branch), NO_SUCH_COMMIT)
+
+
+async def _decision(request: web.Request, decide: Decide) -> web.Response:
+    repository, number, sha = _repository(request), request.match_info["n"], request.query.get("sha", "")
+    if not _NUMBER.fullmatch(number) or int(number) > LARGEST_NUMBER:
+        raise Problem(400, BAD_NUMBER)
+    if sha and not _IS_SHA.fullmatch(sha):
+        raise Problem(400, BAD_SHA)
+    return await _answered(decide(repository, int(number), sha), NO_SUCH_PULL_REQUEST)
+
+
+def _repository(request: web.Request) -> str:
+    names = [request.match_info[part] for part in ("owner", "repo")]
+    if not all(_IS_NAME.fullmatch(name) for name in names):
+        raise Problem(400, BAD_REPOSITORY)
+    return "/".join(names)
+
+
+async def _answered(deciding: Awaitable[Mapping[str, object]], nothing: str) -> web.Response:
+    try:
+        members = await deciding
+    except TryAgain as error:
+        seconds = str(max(1, math.ceil(error.retry_in or 10)))
+        raise Problem(503, GITHUB_UNAVAILABLE, headers={"Retry-After": seconds}) from error
+    except LookupError as error:
+        # A KeyError or IndexError is a fault of ours, not an answer.
+        if isinstance(error, KeyError | IndexError):
+            raise
+        raise Problem(404, nothing) from None
+    body = Decision.model_validate(members).model_dump_json().encode()
+    # What is true now need not be in a moment: a comment changes it.
+    return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})

@@ -1,0 +1,259 @@
+"""What CI should do for a pull request's head: the answer of `GET /api/v1/repos/{owner}/{repo}/pulls/{n}/decision`.
+
+A CI that cannot find out runs everything: where the head is known and something else goes wrong, the answer is to run,
+and its reason says that it is a fallback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import structlog
+from gidgethub import BadRequest
+
+from bot.config.in_force import config_in_force
+from bot.core.errors import TryAgain
+from bot.core.single_flight import Remembered
+from bot.github.errors import NotInstalled, RateLimited, is_not_found
+from bot.github.pull_heads import Head, head_of, repository_id_of
+from bot.github.ranks import current_rank
+from handlers import slow_tests
+from handlers.ci_decisions.changes import Proposed, changes_of, read_proposed
+from handlers.ci_decisions.decide import (
+    NOT_NEEDED,
+    SLOW_TESTS_NOT_ON,
+    Changes,
+    Decision,
+    Files,
+    Unknown,
+    Verdict,
+    docs_only,
+    needs_files,
+    other_commit,
+    rebuild_docker,
+    run_everything,
+    skip_ci,
+)
+from handlers.ci_decisions.skip_ci import shown_key
+
+if TYPE_CHECKING:
+    from bot.config import Config, RepositoryConfig
+    from bot.engine.records import Records
+    from bot.github.client import GitHub
+
+UNKNOWN_SECONDS = 60.0
+"""How long it is believed that there is no such pull request, unless a webhook tells of it: anybody may make one up."""
+SECONDS = 10.0
+"""How long it is believed that a pull request is as it was, unless a webhook tells: a build has many steps that ask."""
+FILES_SECONDS = 600.0
+"""Likewise of the files that a commit changes. They change without a push only where the base takes part of them."""
+PATIENCE = 5.0
+"""Seconds for which GitHub is waited for, twice at most; what it answers later is there for whoever asks next."""
+
+UNREADABLE = "On: whether somebody switched slow tests off could not be read, so everything runs."
+NO_SETTINGS = "what is set for the repository could not be read"
+NOT_ASKED = "GitHub could not be asked about the pull request"
+BEHIND = "GitHub does not show the newest push yet"
+SLOW = "GitHub did not answer in time"
+
+Result = TypeVar("Result")
+
+log = structlog.get_logger(__name__)
+
+
+class NothingThere(LookupError):
+    """What CI asks about does not exist in a repository that is ours."""
+
+
+class NoSuchPullRequest(NothingThere):
+    """There is no such pull request in a repository that is ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What our own records have of a pull request."""
+
+    repository_id: int
+    head: Head
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is known of a pull request once GitHub was asked, where that was needed; `head` None: not even where it is.
+
+    `title` is empty, and `changes` says why, where GitHub's answer is none about the commit that was asked for.
+    """
+
+    repository_id: int | None
+    head: Head | None
+    title: str = ""
+    changes: Changes = NOT_NEEDED
+
+
+class Decisions:
+    """Answer what CI asks, from our own records, and GitHub where that is not enough. One for the process.
+
+    Requests to GitHub have the rank of whoever asks. Answers are kept for each rank apart, so that the limit that
+    strangers have reached is told to nobody else.
+    `github_for` gives a client for `owner/name`; `clock` is in seconds from anywhere.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        records: Records,
+        github_for: Callable[[str], Awaitable[GitHub]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._config = config
+        self._records = records
+        self._github_for = github_for
+        self._pulls: Remembered[tuple[object, ...], Proposed] = Remembered(lambda _: SECONDS, error_seconds, clock)
+        self._files: Remembered[tuple[object, ...], Changes] = Remembered(changes_seconds, error_seconds, clock)
+
+    async def __call__(self, repository: str, number: int, sha: str = "") -> Mapping[str, object]:
+        """Return the members of the answer about the head; `sha` is the commit that the asker builds, if it says so.
+
+        Raises `NoSuchPullRequest`, and `TryAgain` where GitHub must be asked for the head and cannot be.
+        """
+        if self._config.repository(repository) is None:
+            raise NoSuchPullRequest(repository)
+        known = await self._known(repository, number)
+        try:
+            config = await config_in_force(self._config, self._records, repository)
+        except Exception:
+            log.exception("the repository's settings could not be read", repository=repository, number=number)
+            config = None
+        seen = await self._look(repository, number, sha, known, config)
+        about = seen.head.sha if seen.head else sha
+        if config is None:
+            return run_everything(NO_SETTINGS, about).as_json()
+        return Decision(
+            sha=about,
+            run_slow_tests=await self._slow_tests(repository, number, seen, config),
+            skip_ci=skip_ci(config.skip_ci, seen.title, seen.changes),
+            docs_only=docs_only(config.skip_ci, seen.title, seen.changes),
+            rebuild_docker=rebuild_docker(config.rebuild_docker, seen.changes),
+        ).as_json()
+
+    async def _known(self, repository: str, number: int) -> Known | None:
+        try:
+            repository_id = await repository_id_of(self._records, repository)
+            head = await head_of(self._records, repository_id, number) if repository_id is not None else None
+        except Exception:
+            log.exception("the head's record could not be read", repository=repository, number=number)
+            return None
+        return Known(repository_id, head) if repository_id is not None and head is not None else None
+
+    async def _look(
+        self, repository: str, number: int, sha: str, known: Known | None, config: RepositoryConfig | None
+    ) -> Seen:
+        more = config is not None and (config.skip_ci is not None or config.rebuild_docker is not None)
+        if known is not None and not more and sha in ("", known.head.sha):
+            return Seen(known.repository_id, known.head)
+        try:
+            # What webhooks have told of is not to be overlooked for what GitHub said before.
+            key = (current_rank(), repository.lower(), number, await self._told_of(number, known))
+            proposed = await in_time(self._newest(key, repository, number, sha))
+        except Exception as error:
+            # Without a head there is nothing to answer about; who asks about a commit names one.
+            if known is None and (isinstance(error, NoSuchPullRequest) or not sha):
+                raise
+            log.warning("a decision was made without GitHub", repository=repository, number=number, reason=str(error))
+            unknown = Unknown(NOT_ASKED)
+            return Seen(known.repository_id, known.head, "", unknown) if known else Seen(None, None, "", unknown)
+        head = Head.of(proposed.pull).after(known.head) if known else Head.of(proposed.pull)
+        if head.sha != proposed.pull.head_sha:
+            self._pulls.forget((False, *key))
+            self._pulls.forget((True, *key))
+            return Seen(proposed.repository_id, head, changes=Unknown(BEHIND))
+        if sha not in ("", head.sha):
+            return Seen(proposed.repository_id, head, changes=other_commit(sha, head.sha))
+        changes: Changes = NOT_NEEDED
+        if config is not None and needs_files(config.skip_ci, config.rebuild_docker, proposed.pull.title):
+            changes = await self._changes(repository, proposed)
+        return Seen(proposed.repository_id, head, proposed.pull.title, changes)
+
+    async def _told_of(self, number: int, known: Known | None) -> tuple[str, ...]:
+        if known is None:
+            return ()
+        shown = await self._records.get(shown_key(known.repository_id, number)) or {}
+        return (known.head.sha, known.head.updated_at, shown.get("reason", ""))
+
+    async def _newest(self, key: tuple[object, ...], repository: str, number: int, sha: str) -> Proposed:
+        """Return what GitHub says, asked anew where it said something before of another commit than `sha`.
+
+        That happens once in `SECONDS` whatever commits are named, for anybody may make them up.
+        """
+        asked = False
+
+        async def ask() -> Proposed:
+            nonlocal asked
+            asked = True
+            return await self._ask(repository, number)
+
+        known = await self._pulls.get((False, *key), ask)
+        if asked or sha in ("", known.pull.head_sha):
+            return known
+        return await self._pulls.get((True, *key), ask)
+
+    async def _ask(self, repository: str, number: int) -> Proposed:
+        try:
+            return await read_proposed(await self._github_for(repository), repository, number)
+        except (BadRequest, NotInstalled) as error:
+            if isinstance(error, BadRequest) and not is_not_found(error):
+                raise
+            raise NoSuchPullRequest(f"{repository}#{number}") from error
+
+    async def _changes(self, repository: str, proposed: Proposed) -> Changes:
+        pull = proposed.pull
+
+        async def ask() -> Changes:
+            return await changes_of(await self._github_for(repository), repository, proposed)
+
+        try:
+            key = (current_rank(), repository.lower(), pull.number, pull.head_sha, pull.base_ref)
+            return await in_time(self._files.get(key, ask))
+        except Exception as error:
+            log.warning("changed files are not known", repository=repository, number=pull.number, reason=str(error))
+            return Unknown(NOT_ASKED)
+
+    async def _slow_tests(self, repository: str, number: int, seen: Seen, config: RepositoryConfig) -> Verdict:
+        if config.slow_tests is None:
+            return Verdict(True, SLOW_TESTS_NOT_ON)
+        if seen.repository_id is None or seen.head is None:
+            return run_everything(NOT_ASKED).run_slow_tests
+        try:
+            record = await self._records.get(slow_tests.choice_key(seen.repository_id, number))
+            choice = slow_tests.Choice.read(record)
+        except Exception:
+            log.exception("the choice of slow tests could not be read", repository=repository, number=number)
+            return Verdict(True, UNREADABLE)
+        verdict = slow_tests.decide(config.slow_tests, seen.head.head_ref, choice, self._config.mentions[0])
+        return Verdict(verdict.on, verdict.reason)
+
+
+async def in_time(asking: Awaitable[Result]) -> Result:
+    """Wait for GitHub; raises `TryAgain` where it takes too long."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await asking
+    except TimeoutError:
+        raise TryAgain(SLOW) from None
+
+
+def error_seconds(error: Exception) -> float:
+    """Return for how many seconds an error of asking GitHub is remembered."""
+    if isinstance(error, NothingThere):
+        return UNKNOWN_SECONDS
+    # A limit of ours costs nothing to find out again, and must not push answers out of memory.
+    return 0.0 if isinstance(error, RateLimited) else SECONDS
+
+
+def changes_seconds(changes: Changes) -> float:
+    """Return for how many seconds changed files are remembered."""
+    return FILES_SECONDS if isinstance(changes, Files) else SECONDS

@@ -1,0 +1,104 @@
+"""The status `ci/skip` on a pull request's head: whether CI may skip it, and why.
+
+CI itself asks (`handlers.ci_decisions.service`), once, when it starts; so where an edit changes the decision of a head,
+the status says that CI has to run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from bot.effects.remember import Remember
+from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
+from bot.github.markdown import truncate
+from bot.github.pull_heads import head_of
+from bot.plan.handler import NOTHING, Context, Plan, Router
+from handlers.ci_decisions.changes import Proposed, changes_of, read_proposed
+from handlers.ci_decisions.decide import NOT_NEEDED, Changes, Unknown, Verdict, has_tag, needs_files, skip_ci
+
+if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
+    from bot.core.events import Delivery
+
+NAME = "skip-ci"
+SUCCESS = "success"  # never anything else: the status informs and must not block a merge
+
+RUN_AGAIN = " Run CI again if it has begun."
+MOVED = "somebody has pushed since; that push is shown by itself"
+NOT_LISTED = "GitHub does not tell what is changed"
+
+router = Router()
+
+
+def concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
+    """Say whether a delivery can change the decision: an edit only if it is one of the tag, or of the base branch."""
+    payload, rules = delivery.payload, config.skip_ci
+    if delivery.action != "edited" or payload.has("changes", "base") or rules is None:
+        return True
+    if not payload.has("changes", "title"):
+        return False
+    before, now = payload.text("changes", "title", "from"), payload.text("pull_request", "title")
+    return has_tag(before, rules.title_tag) != has_tag(now, rules.title_tag)
+
+
+async def show_failure(context: Context, told: str) -> Plan:
+    """Show that CI runs where what is changed could not be found out."""
+    proposed = Proposed.of(context.delivery.payload.at("pull_request"))
+    return await _shown(context, proposed, skip_ci(context.config.skip_ci, proposed.pull.title, Unknown(NOT_LISTED)))
+
+
+@router.on(
+    "pull_request",
+    *("opened", "reopened", "synchronize", "edited"),
+    name=NAME,
+    feature="skip_ci",
+    on_failure=show_failure,
+    concerns=concerns,
+)
+async def show_on_head(context: Context) -> Plan:
+    """Show on a head whether CI may skip it.
+
+    Where the files decide, this takes two requests, and one more for each hundred files after the first.
+    """
+    proposed, rules = Proposed.of(context.delivery.payload.at("pull_request")), context.config.skip_ci
+    repository, number, sha = context.repository.full_name, proposed.pull.number, proposed.pull.head_sha
+    if rules is None or not proposed.pull.is_open:
+        return NOTHING
+    known = await head_of(context.records, context.repository.id, number)
+    if known is not None and known.updated_at > proposed.pull.updated_at:
+        # Webhooks come in any order: what the title says now, GitHub knows.
+        proposed = await read_proposed(context.github, repository, number)
+        if proposed.pull.head_sha != sha:
+            return Plan(why=MOVED)
+    changes: Changes = NOT_NEEDED
+    if needs_files(rules, None, proposed.pull.title):
+        changes = await changes_of(context.github, repository, proposed)
+    return await _shown(context, proposed, skip_ci(rules, proposed.pull.title, changes))
+
+
+async def _shown(context: Context, proposed: Proposed, verdict: Verdict) -> Plan:
+    rules, pull = context.config.skip_ci, proposed.pull
+    if rules is None:
+        return NOTHING
+    key = shown_key(context.repository.id, pull.number)
+    shown = {"sha": pull.head_sha, "reason": verdict.reason, "value": verdict.value}
+    shown["description"] = described(verdict, pull.head_sha, await context.records.get(key))
+    # A retry may come late; it then finds that something else is to be shown by now.
+    status = SetStatus(pull.head_sha, rules.status, SUCCESS, str(shown["description"]), record=key, recorded=shown)
+    return Plan((Remember(key, shown), status), why=verdict.reason)
+
+
+def shown_key(repository_id: int, number: int) -> str:
+    """Return the key of the record of what is shown on a pull request's head."""
+    return f"skip-ci:{repository_id}#{number}"
+
+
+def described(verdict: Verdict, sha: str, before: Mapping[str, Any] | None) -> str:
+    """Return what the status says of a verdict; `before` is what was shown last of the pull request, if anything."""
+    if before is None or before["sha"] != sha:
+        return truncate(verdict.reason, DESCRIPTION_LIMIT)
+    if before["reason"] == verdict.reason:
+        return str(before["description"])
+    more = RUN_AGAIN if before["value"] != verdict.value or str(before["description"]).endswith(RUN_AGAIN) else ""
+    return truncate(verdict.reason, DESCRIPTION_LIMIT - len(more)) + more

@@ -1,0 +1,1 @@
+"""What the tests of CI say: which were skipped, and how long they took."""

@@ -1,0 +1,151 @@
+"""Read an archive of JUnit files: what a process of its own does for the server (`bot.core.untrusted`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO, NamedTuple
+
+from bot.results import formats
+from bot.results.ingest.collect import Columns, collect, merge, read_names, split
+from bot.results.ingest.identity import Resolver
+from bot.results.ingest.limits import Refused, TooMuch
+from bot.results.ingest.opening import inflated
+from bot.results.store.columns import SEEN, duration
+from handlers.ci_tests.outcomes import Suite
+from handlers.ci_tests.zips import read_zip
+
+REPORTS = (".xml", ".xml.gz")
+"""How the names of files end that are read as JUnit."""
+MOST_WRONG = 3
+"""Files of an artifact of which it is told why they could not be read."""
+
+TOO_LONG = "the files of all artifacts that are read have more than {limit:,} bytes together once they are inflated"
+NO_REPORTS = f"it holds no file that ends with {REPORTS[0]}"
+MORE_WRONG = "and {count:,} more of its files could not be read"
+
+
+@dataclass(slots=True)
+class Budget:
+    """The bytes that all files of a run together may have, and may still have, once everything is inflated.
+
+    One for all artifacts: each with its own, the code of a pull request would keep a core busy for minutes.
+    """
+
+    left: int
+    limit: int = field(init=False)
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        self.limit = self.left
+
+    def check(self) -> None:
+        """Raise `TooMuch` if it is spent."""
+        if self.left < 0:
+            raise TooMuch(self.why or TOO_LONG.format(limit=self.limit))
+
+    def end(self, why: str) -> None:
+        """Spend all of it, for this reason."""
+        self.left, self.why = -1, why
+
+
+class Archive(NamedTuple):
+    """What came of one archive: `left` is what it leaves of the budget.
+
+    `suite` is None where nothing of it could be used. `wrong` says why, or why some of its files could not be read.
+    """
+
+    suite: Suite | None
+    wrong: tuple[str, ...]
+    left: int
+
+
+def read_archive(files: Sequence[BinaryIO], listed: frozenset[str], left: int, limit: int) -> Archive:
+    """Return what one archive holds; `left` and `limit` are those of the budget."""
+    budget = Budget(limit)
+    budget.left = left
+    try:
+        suite, wrong = parsed(files[0], listed, budget)
+    except Refused as refused:
+        return Archive(None, (str(refused),), budget.left)
+    return Archive(suite, wrong, budget.left)
+
+
+def parsed(file: BinaryIO, listed: frozenset[str], budget: Budget) -> tuple[Suite, tuple[str, ...]]:
+    """Return the tests of an archive of JUnit files, and why some of those could not be read.
+
+    `listed` are the files of the repository at the commit; what is inflated is taken from the budget. Raises `Refused`
+    where nothing of it can be used.
+    """
+    resolve, wrong, count = Resolver(listed).resolve, list[str](), 0
+
+    def read(name: str, stream: BinaryIO) -> Columns | str:
+        try:
+            # A file in an archive may be compressed once more: the archive's own limit knows nothing of that.
+            meter = _Meter(budget)
+            packed = inflated(_Counted(stream, meter), name)  # type: ignore[arg-type]  # it is read
+            counted = _Counted(packed, meter)
+            return collect(formats.read(counted, name, "junit"), resolve)  # type: ignore[arg-type]  # it is read
+        except Refused as refused:
+            if budget.left < 0:
+                raise
+            return str(refused)
+
+    def good() -> Iterator[Columns]:
+        nonlocal count
+        for report in read_zip(file, lambda name: name.lower().endswith(REPORTS), read):
+            count += 1
+            if isinstance(report, str):
+                wrong.append(report)
+            else:
+                yield report
+
+    # One after the other, so that never more than the tests of a whole run are held.
+    columns = merge(good())
+    if not count:
+        raise Refused(NO_REPORTS)
+    seen, seconds = {}, {}
+    for test, packed in zip(read_names(columns.names), columns.tests.values(), strict=True):
+        status, timed = split(packed)
+        seen[test] = SEEN[status]
+        if (took := duration(timed)) is not None:
+            seconds[test] = took
+    return Suite(seen, seconds, complete=not wrong), _few(wrong)
+
+
+def _few(wrong: Sequence[str]) -> tuple[str, ...]:
+    more = [MORE_WRONG.format(count=len(wrong) - MOST_WRONG)] if len(wrong) > MOST_WRONG else []
+    return (*wrong[:MOST_WRONG], *more)
+
+
+@dataclass(slots=True)
+class _Meter:
+    """Takes from a budget what a file is, before or after it is inflated once more: of the two whichever is more.
+
+    A megabyte of compressed nothing is work too.
+    """
+
+    budget: Budget
+    taken: int = 0
+
+    def take(self, given: int) -> None:
+        """Count a file of which `given` bytes were read so far; raises `TooMuch` once the budget is spent."""
+        self.budget.left -= max(0, given - self.taken)
+        self.taken = max(given, self.taken)
+        self.budget.check()
+
+
+@dataclass(slots=True)
+class _Counted:
+    """A stream whose bytes are told to a meter."""
+
+    inner: BinaryIO
+    meter: _Meter
+    given: int = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Return some bytes."""
+        piece = self.inner.read(size)
+        self.given += len(piece)
+        self.meter.take(self.given)
+        return piece

@@ -1,0 +1,187 @@
+"""What a workflow run tested: JUnit files in artifacts of GitHub Actions, each artifact one suite.
+
+The code of a pull request writes them: they are read within limits and believed no further than advice goes.
+https://docs.github.com/rest/actions/artifacts
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from cachetools import LRUCache
+
+from bot.config.types import matches
+from bot.core.payload import Payload
+from bot.core.untrusted.limits import OverLimit
+from bot.core.untrusted.queue import Owner
+from bot.github.auth import SingleFlight
+from bot.github.download import TooLong
+from bot.github.errors import is_not_found
+from bot.github.markdown import code, truncate
+from bot.results.ingest.limits import MAX_INFLATED_BYTES, Refused
+from handlers.ci_tests.archives import Budget, read_archive
+from handlers.ci_tests.outcomes import Suite
+
+if TYPE_CHECKING:
+    from bot.core.untrusted.pool import Pool
+    from bot.github.client import GitHub
+    from bot.results.ingest.files import FileLists
+
+ARTIFACTS = "/repos/{+repo}/actions/runs/{run}/artifacts"
+ARCHIVE = "/repos/{+repo}/actions/artifacts/{id}/zip"
+
+MOST_ARTIFACTS = 20
+"""Artifacts of a run that are read, two requests for each."""
+MOST_LISTED = 500
+"""Artifacts of a run that are looked at, a hundred a request."""
+MAX_ARTIFACT_BYTES = 64 << 20
+MOST_REMEMBERED = 400_000
+"""Tests of runs that a process keeps at hand; they take about 100 MB. A run of the base serves many pull requests."""
+SHOWN = 200
+"""Characters of a name or a reason that are shown."""
+
+UNREADABLE = "The artifact {name} could not be read: {why}."
+TOO_LARGE = f"it has more than {MAX_ARTIFACT_BYTES >> 20} MiB"
+GONE = "it is gone"
+NOT_READ = "an artifact of this run before it cost too much to read, so no more of the run are read"
+LEFT_OUT = f"Of {{count}} artifacts that match, the first {MOST_ARTIFACTS} were read."
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowRun:
+    """One attempt of a run: its commit, and its page."""
+
+    id: int
+    attempt: int
+    sha: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """The suites of a run by the names of their artifacts.
+
+    `unread` are artifacts that match and could not be read at all, `troubles` says why, in sentences of Markdown.
+    """
+
+    suites: Mapping[str, Suite]
+    unread: frozenset[str] = frozenset()
+    troubles: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Return how much it is to be kept."""
+        return 1 + sum(len(suite.seen) for suite in self.suites.values())
+
+
+class Artifacts:
+    """Reads the reports of workflow runs, and remembers the last few runs; `most` is in bytes, of each `Budget`."""
+
+    def __init__(self, files: FileLists, pool: Pool, most: int = MAX_INFLATED_BYTES) -> None:
+        self._files = files
+        self._pool = pool
+        self._most = most
+        self._known: LRUCache[tuple[str, WorkflowRun, tuple[str, ...]], Reports] = LRUCache(
+            MOST_REMEMBERED, getsizeof=lambda reports: reports.size
+        )
+        # Two sections may ask at the same moment, for a run ends once for both.
+        self._flights: SingleFlight[tuple[str, WorkflowRun, tuple[str, ...]], Reports] = SingleFlight()
+
+    async def of_run(self, github: GitHub, repository: str, run: WorkflowRun, patterns: Sequence[str]) -> Reports:
+        """Return what the artifacts of a run hold whose names match; what one lacks never keeps another from counting.
+
+        Raises `TryAgain`, and GitHub's refusals.
+        """
+        key = (repository, run, tuple(patterns))
+        known = self._known.get(key)
+        if known is None:
+            known = await self._flights.do(key, lambda: self._read(github, repository, run, patterns))
+            if known.size <= MOST_REMEMBERED:
+                self._known[key] = known
+        return known
+
+    async def _read(self, github: GitHub, repository: str, run: WorkflowRun, patterns: Sequence[str]) -> Reports:
+        self._pool.check(Owner(repository.lower(), run.sha))  # before anything is fetched for it
+        found = await _listed(github, repository, run, patterns)
+        listed = await self._files.of(github, repository, run.sha) if found else frozenset()
+        suites: dict[str, Suite] = {}
+        unread = {artifact.string("name") for artifact in found}
+        troubles = [LEFT_OUT.format(count=len(found))] if len(found) > MOST_ARTIFACTS else []
+        budget = Budget(self._most)
+        for artifact in found[:MOST_ARTIFACTS]:
+            name = artifact.string("name")
+            try:
+                suites[name], wrong = await self._suite(github, repository, run, artifact, listed, budget)
+            except OverLimit as over:
+                wrong = (str(over),)
+                budget.end(NOT_READ)
+            except Refused as refused:
+                wrong = (str(refused),)
+            else:
+                unread.remove(name)
+            troubles += [UNREADABLE.format(name=_code(name), why=_code(why)) for why in wrong]
+        return Reports(suites, frozenset(unread), tuple(troubles))
+
+    async def _suite(
+        self,
+        github: GitHub,
+        repository: str,
+        run: WorkflowRun,
+        artifact: Payload,
+        listed: frozenset[str],
+        budget: Budget,
+    ) -> tuple[Suite, tuple[str, ...]]:
+        """Return the tests of an artifact, and why files of it could not be read.
+
+        Raises `Refused` for the whole of it, `OverLimit` where reading it cost too much.
+        """
+        budget.check()
+        with tempfile.TemporaryFile() as file:
+            await _fetch(github, repository, artifact, cast("BinaryIO", file))
+            owner, limits = Owner(repository.lower(), run.sha), self._pool.limits.artifact
+            files = [cast("BinaryIO", file)]
+            archive = await self._pool.run(owner, limits, read_archive, listed, budget.left, budget.limit, files=files)
+        budget.left = archive.left
+        if archive.suite is None:
+            raise Refused(archive.wrong[0])
+        return archive.suite, archive.wrong
+
+
+async def _listed(github: GitHub, repository: str, run: WorkflowRun, patterns: Sequence[str]) -> list[Payload]:
+    """Return the artifacts whose names match, sorted by name; of several attempts at one name the newest."""
+    newest: dict[str, Payload] = {}
+    looked_at = 0
+    url_vars = {"repo": repository, "run": str(run.id)}
+    async with aclosing(github.getiter(ARTIFACTS, url_vars=url_vars, iterable_key="artifacts")) as artifacts:
+        async for item in artifacts:
+            artifact = Payload(item, "artifact")
+            name = artifact.string("name")
+            if matches(patterns, name) and not artifact.flag("expired"):
+                known = newest.setdefault(name, artifact)
+                newest[name] = max(known, artifact, key=lambda one: one.integer("id"))
+            looked_at += 1
+            if looked_at == MOST_LISTED:
+                break
+    return [newest[name] for name in sorted(newest)]
+
+
+async def _fetch(github: GitHub, repository: str, artifact: Payload, file: BinaryIO) -> None:
+    if artifact.integer("size_in_bytes") > MAX_ARTIFACT_BYTES:
+        raise Refused(TOO_LARGE)
+    try:
+        where = {"repo": repository, "id": str(artifact.integer("id"))}
+        await github.download(ARCHIVE, where, file, limit=MAX_ARTIFACT_BYTES)
+    except TooLong:
+        raise Refused(TOO_LARGE) from None
+    except Exception as error:
+        if is_not_found(error):
+            raise Refused(GONE) from None
+        raise
+
+
+def _code(text: str) -> str:
+    return code(truncate(text, SHOWN))

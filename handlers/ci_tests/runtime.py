@@ -1,0 +1,62 @@
+"""How long the tests of a pull request's head take: suites whose total differs much from the base, and slow new tests.
+
+Told only where it is worth it, as the predecessor meant to (30 %). Differs from it on purpose: it asked the CI server
+for its last 26 builds and compared whole builds with their mean; here tests are compared with those of the nearest
+ancestor that was tested, suite by suite, and a section that has nothing to tell is taken away.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bot.config.types import seconds
+from bot.effects.section_state import SECTION_DUE, Due
+from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.results.deliveries import CHECK_DUE
+from handlers.ci_tests import sections as reports
+from handlers.ci_tests.runtimes_text import describe_runtimes
+
+if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
+    from bot.core.events import Delivery
+
+NAME = "runtime"
+FEATURE = "runtime"
+TROUBLE = "**Runtime of tests:** how long they take at {sha} could not be found out: {why}"
+
+router = Router()
+
+
+@router.on(CHECK_DUE, name="runtime-results", feature=FEATURE)
+async def ask_after_results(context: Context) -> Plan:
+    """Have the section computed for results that CI uploaded."""
+    return await reports.ask_after_results(context, context.config.runtime, NAME)
+
+
+def concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
+    """Say whether a workflow run is one of those that run the tests."""
+    return reports.is_of_tests(delivery, config.runtime)
+
+
+@router.on(reports.WORKFLOW_RUN, reports.COMPLETED, name="runtime-run", feature=FEATURE, concerns=concerns)
+async def ask_after_run(context: Context) -> Plan:
+    """Have the section computed for a workflow run that has ended."""
+    return await reports.ask_after_run(context, context.config.runtime, NAME)
+
+
+async def tell_of_failure(context: Context, told: str) -> Plan:
+    """Show in the section that nothing could be found out, and why."""
+    return reports.trouble(context, NAME, TROUBLE, told, why="how long tests take could not be found out")
+
+
+@router.on(SECTION_DUE, NAME, name=NAME, feature=FEATURE, on_failure=tell_of_failure)
+async def show(context: Context) -> Plan:
+    """Say what takes longer or shorter at a head; with nothing to say, take the section away."""
+    config, due = context.config.runtime, Due.of(context.delivery.payload)
+    if config is None:
+        return NOTHING
+    found = await reports.find(context, config, due)
+    if isinstance(found, str):
+        return Plan(why=found)
+    slow = seconds(config.slow)
+    return await reports.show(context, NAME, due, found, describe_runtimes, config.change, slow)

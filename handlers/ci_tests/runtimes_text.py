@@ -1,0 +1,138 @@
+"""What the section about runtimes says: what a process of its own does for the server (`bot.core.untrusted`). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bot.results.compare.renames import MAX_STEPS, search_renames
+from handlers.ci_tests import words
+from handlers.ci_tests.outcomes import Base, Outcomes, Suite
+
+TITLE = "Runtime of tests"
+
+SMALLEST_CHANGE = 30.0
+"""Seconds; a total that differs by less is not worth a word, whatever part of it that is."""
+MOST_NEW = 10
+"""New tests that are told, the slowest."""
+MOST_SUITES = 20
+MOST_PERCENT = 1_000.0
+"""A greater change is told as a factor."""
+MINUTES = 100.0
+"""Seconds from which on a time is told in minutes."""
+
+CHANGED = "{suite}: {change} ({before} → {now}, {tests_before:,} → {tests:,} tests), compared with {base}."
+MANY_TIMES = "{times:,.0f} times as long"
+SLOW_TITLE = "Slow new tests"
+UNSEARCHED = (
+    "Renamed tests were not searched for, as that would take more than {most:,} steps, so some of these may be renamed."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """By how much the total of a suite differs from the base's; times are in seconds."""
+
+    suite: str
+    before: float
+    now: float
+
+    @property
+    def percent(self) -> float:
+        """Return the difference in percent of the base's total."""
+        return 100.0 * (self.now - self.before) / self.before
+
+
+@dataclass(frozen=True, slots=True)
+class NewTest:
+    """A test that the base does not have, and the seconds that it takes."""
+
+    suite: str
+    test: str
+    seconds: float
+    perhaps_renamed: bool = False
+    """Renamed tests were not searched for in its suite, as so many names changed."""
+
+
+def describe_runtimes(tested: Outcomes, percent: int, least: float) -> str:
+    """Return the section's text, empty where nothing is worth telling.
+
+    `percent`: a suite's total must differ by more. `least`: a new test must take so many seconds.
+    """
+    changes = changed(tested, percent)
+    new = slow_new_tests(tested, least)
+    if not (changes or new):
+        # What could not be compared is told where it was all that there is, or nobody would ever learn of it.
+        lines = [] if tested.suites else list(tested.troubles)
+    else:
+        lines = [_change_line(tested, one) for one in changes[:MOST_SUITES]]
+    if not (lines or new):
+        return ""
+    several = len(tested.suites) > 1
+    rows = [f"{words.name_of_test(one.suite, one.test, several=several)}, {_time(one.seconds)}" for one in new]
+    parts = ["\n".join([words.heading(TITLE, tested), *(["", *(f"- {line}" for line in lines)] if lines else [])])]
+    if rows:
+        parts.append(f"{SLOW_TITLE}:\n{words.rows_of(rows[:MOST_NEW], len(rows))}")
+    if any(one.perhaps_renamed for one in new):
+        parts.append(UNSEARCHED.format(most=MAX_STEPS))
+    return "\n\n".join(parts)
+
+
+def changed(tested: Outcomes, percent: int) -> list[Change]:
+    """Return the suites whose total differs by more than so much, the most changed first.
+
+    Only what is complete can be compared.
+    """
+    found = []
+    for name, here, base in _pairs(tested):
+        one = Change(name, sum(base.suite.seconds.values()), sum(here.seconds.values()))
+        much = abs(one.now - one.before) >= SMALLEST_CHANGE
+        whole = here.complete and base.suite.complete
+        if whole and one.before > 0 and much and abs(one.percent) > percent:
+            found.append(one)
+    return sorted(found, key=lambda one: (-abs(one.now - one.before), one.suite))
+
+
+def slow_new_tests(tested: Outcomes, least: float) -> list[NewTest]:
+    """Return the tests that the base does not have and that take so many seconds at least, the slowest first.
+
+    One that was renamed, or was skipped with its whole file, is not new.
+    """
+    found = []
+    for name, here, base in _pairs(tested):
+        new = {test for test in here.seen if test not in base.suite.seen and not base.suite.skipped(test)}
+        slow = {test for test in new if here.seconds.get(test, 0.0) >= least}
+        if not slow:
+            continue
+        renamed = search_renames(base.suite.seen.keys() - here.seen.keys(), new)
+        slow -= set((renamed or {}).values())
+        found += [NewTest(name, test, here.seconds[test], renamed is None) for test in slow]
+    return sorted(found, key=lambda one: (-one.seconds, one.suite, one.test))
+
+
+def _pairs(tested: Outcomes) -> list[tuple[str, Suite, Base]]:
+    both: Mapping[str, Base] = tested.bases
+    return [(name, here, both[name]) for name, here in sorted(tested.suites.items()) if name in both]
+
+
+def _change_line(tested: Outcomes, one: Change) -> str:
+    base = tested.bases[one.suite]
+    return CHANGED.format(
+        suite=words.suite_name(one.suite),
+        change=_change(one),
+        before=_time(one.before),
+        now=_time(one.now),
+        tests_before=len(base.suite.seen),
+        tests=len(tested.suites[one.suite].seen),
+        base=words.commit_link(base),
+    )
+
+
+def _change(one: Change) -> str:
+    if one.percent < MOST_PERCENT:
+        return f"{one.percent:+,.1f} %"
+    return MANY_TIMES.format(times=one.now / one.before)
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < MINUTES else f"{seconds / 60:,.1f} min"

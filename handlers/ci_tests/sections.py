@@ -1,0 +1,116 @@
+"""From what tells that CI has tested a commit to the section that says what came of it, and to the results themselves.
+
+Two features go this way, each with keys, deliveries and a section of its own, so that neither can stand in the other's.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.core.untrusted.queue import Owner
+from bot.effects.section_state import Due, seconds_since_1970, short
+from bot.effects.sections import AskForSection, HandOverSection
+from bot.github.pull_heads import confirmed_head, pulls_with_head
+from bot.plan.handler import NOTHING, Context, Plan
+from bot.results.deliveries import due_of
+from bot.results.model import TargetKey
+from handlers.ci_tests.stored import stored
+from handlers.ci_tests.workflow_runs import TELLING, Ended, read_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from bot.config.ci_tests import Tests
+    from bot.core.events import Delivery
+    from handlers.ci_tests.outcomes import Outcomes
+
+WORKFLOW_RUN, COMPLETED = "workflow_run", "completed"
+NO_HEAD = "{sha} is not the head of #{number}"
+NO_RESULTS = "no results of {sha} are known"
+ANOTHER_SOURCE = "app.yaml names another place of the results by now"
+
+
+async def ask_after_results(context: Context, config: Tests | None, section: str) -> Plan:
+    """Have a section computed where results of the lab that stands for CI came of a pull request's head."""
+    due = due_of(context.delivery.payload)
+    if config is None or (due.about.lab, due.about.target) != (config.lab, config.target):
+        return NOTHING
+    return await _ask(context, section, due.sha, {"over": due.over})
+
+
+def is_of_tests(delivery: Delivery, config: Tests | None) -> bool:
+    """Say whether a workflow run is of the workflow that runs the tests."""
+    named = config.workflow if config is not None else None
+    return named is not None and delivery.payload.text(WORKFLOW_RUN, "name") == named
+
+
+async def ask_after_run(context: Context, config: Tests | None, section: str) -> Plan:
+    """Have a section computed where the workflow that runs the tests ended on a pull request's head."""
+    if not is_of_tests(context.delivery, config):
+        return NOTHING
+    ended = Ended.of(context.delivery.payload.at(WORKFLOW_RUN))
+    if ended.conclusion not in TELLING:
+        return Plan(why=f"the run ended as {ended.conclusion}: no test has")
+    return await _ask(context, section, ended.run.sha, ended.as_json())
+
+
+async def _ask(context: Context, section: str, sha: str, about: Mapping[str, Any]) -> Plan:
+    numbers = await pulls_with_head(context.records, context.repository.id, sha)
+    effects = tuple(AskForSection(section, number, sha, about) for number in numbers)
+    return Plan(effects, why=f"{sha} is the head of {len(numbers)} pull request(s)")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is known of a pull request's head. `as_of` is of when, in seconds since 1970; `branch` the base branch."""
+
+    tested: Outcomes
+    branch: str
+    as_of: float
+
+
+async def find(context: Context, config: Tests, due: Due) -> Found | str:
+    """Return what CI tested at a head, beside its base; or why there is nothing to be told.
+
+    Raises `TryAgain`, and GitHub's refusals.
+    """
+    began = _as_of(due)
+    head = await confirmed_head(context.records, context.github, context.repository, due.number, due.sha)
+    if head is None:
+        return NO_HEAD.format(sha=due.sha, number=due.number)
+    if config.lab is not None and config.target is not None:
+        about = TargetKey(context.repository.full_name, config.lab, config.target)
+        found = await stored(context, about, due.sha, over=due.about.flag("over"))
+        return Found(found, head.base_ref, began) if found is not None else NO_RESULTS.format(sha=due.sha)
+    if not due.about.has("workflow_id"):
+        return ANOTHER_SOURCE
+    ended = Ended.of(due.about)
+    return Found(await read_run(context, ended, config.artifacts, head.base_ref, began), head.base_ref, began)
+
+
+async def show(
+    context: Context, section: str, due: Due, found: Found, describe: Callable[..., str], *arguments: object
+) -> Plan:
+    """Return the section that `describe` writes about what was found, followed by `arguments`.
+
+    It works in a process of its own, as the code of a pull request decides how much there is to compare. Raises
+    `OverLimit` where it costs too much, and `TryAgain` while too many wait.
+    """
+    pool, owner = context.results.pool, Owner(context.repository.full_name.lower(), due.sha)
+    text = await pool.run(owner, pool.limits.tests, describe, found.tested, *arguments)
+    return Plan((HandOverSection(section, due.number, due.sha, text, found.as_of),), why=f"results of {due.sha}")
+
+
+def trouble(context: Context, section: str, text: str, told: str, why: str) -> Plan:
+    """Show in a section that nothing could be found out; `text` has places for the commit, `sha`, and `why`: `told`."""
+    due = Due.of(context.delivery.payload)
+    shown = text.format(sha=short(due.sha), why=told)
+    return Plan(closing=HandOverSection(section, due.number, due.sha, shown, _as_of(due)), why=why)
+
+
+def _as_of(due: Due) -> float:
+    """Return of when a section tells: a run that has ended does not change, and what was uploaded is read now."""
+    return seconds_since_1970(due.about.text("updated_at")) if due.about.has("updated_at") else time.time()

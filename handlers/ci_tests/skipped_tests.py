@@ -1,0 +1,85 @@
+"""Tests that ran at the merge base and are skipped at a pull request's head, and the other way round, suite by suite.
+
+So that nobody skips a suite in silence. Differs from the predecessor on purpose: a test that the base does not have did
+not run there; a suite that the base does not have is no crash; a file of required tests that is missing is said, not
+taken for an empty one; and the base is the nearest ancestor that was tested, not whatever `main` is (TVM #13368).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bot.core.errors import UserError
+from bot.effects.section_state import SECTION_DUE, Due
+from bot.github.contents import FILE, found_at
+from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.results.deliveries import CHECK_DUE
+from handlers.ci_tests import sections as reports
+from handlers.ci_tests.skips import Required, read_required
+from handlers.ci_tests.skips_text import describe_skips
+
+if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
+    from bot.config.ci_tests import SkippedTests
+    from bot.core.events import Delivery
+
+NAME = "skipped-tests"
+FEATURE = "skipped_tests"
+
+NO_FILE, NO_PLAIN_FILE, TOO_LARGE = "it is not there", "it is no file", "it has more than 1 MB"
+TROUBLE = "**Skipped tests:** what is skipped at {sha} could not be found out: {why}"
+
+router = Router()
+
+
+@router.on(CHECK_DUE, name="skipped-tests-results", feature=FEATURE)
+async def ask_after_results(context: Context) -> Plan:
+    """Have the section computed for results that CI uploaded."""
+    return await reports.ask_after_results(context, context.config.skipped_tests, NAME)
+
+
+def concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
+    """Say whether a workflow run is one of those that run the tests."""
+    return reports.is_of_tests(delivery, config.skipped_tests)
+
+
+@router.on(reports.WORKFLOW_RUN, reports.COMPLETED, name="skipped-tests-run", feature=FEATURE, concerns=concerns)
+async def ask_after_run(context: Context) -> Plan:
+    """Have the section computed for a workflow run that has ended."""
+    return await reports.ask_after_run(context, context.config.skipped_tests, NAME)
+
+
+async def tell_of_failure(context: Context, told: str) -> Plan:
+    """Show in the section that nothing could be found out, and why."""
+    return reports.trouble(context, NAME, TROUBLE, told, why="what is skipped could not be found out")
+
+
+@router.on(SECTION_DUE, NAME, name=NAME, feature=FEATURE, on_failure=tell_of_failure)
+async def show(context: Context) -> Plan:
+    """Say what is skipped at a head, if it is the head still."""
+    config, due = context.config.skipped_tests, Due.of(context.delivery.payload)
+    if config is None:
+        return NOTHING
+    found = await reports.find(context, config, due)
+    if isinstance(found, str):
+        return Plan(why=found)
+    required = await _required(context, config, found.branch)
+    listed_in = config.required or ""
+    return await reports.show(context, NAME, due, found, describe_skips, required, listed_in, found.branch)
+
+
+async def _required(context: Context, config: SkippedTests, branch: str) -> Required:
+    """Read which tests are required at the base branch; one request, and none where app.yaml names no file."""
+    if config.required is None:
+        return Required()
+    found = await found_at(context.github, context.repository.full_name, config.required, branch)
+    if found is None:
+        return Required(problem=NO_FILE)
+    if found.kind != FILE:
+        return Required(problem=NO_PLAIN_FILE)
+    if found.size and not found.raw:
+        return Required(problem=TOO_LARGE)
+    try:
+        return Required(read_required(found.raw))
+    except UserError as error:
+        return Required(problem=str(error))

@@ -1,0 +1,123 @@
+"""Which tests are skipped that ran before, and which required ones did not run: pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from bot.core.errors import UserError
+from bot.results.compare.renames import search_renames
+from handlers.ci_tests.outcomes import Outcomes, Suite
+
+NO_TEST = "it lists no test"
+NO_JSON = "it is no JSON: {why}"
+WRONG_SHAPE = 'it has to be one object of lists of test IDs, as in {"operators": ["tests/test_add.py::test_add"]}'
+
+
+@dataclass(frozen=True, slots=True)
+class Skips:
+    """What differs between a suite and its base: sorted test IDs."""
+
+    newly: tuple[str, ...] = ()
+    """They ran at the base and are skipped here."""
+    again: tuple[str, ...] = ()
+    """They were skipped at the base and run here."""
+    gone: int = 0
+    """How many ran at the base and are not there at all, neither skipped nor under another name."""
+    unsearched: bool = False
+    """Renamed tests were not searched for, as so many names changed: they count as gone."""
+
+    def __bool__(self) -> bool:
+        """Tell whether anything differs."""
+        return bool(self.newly or self.again or self.gone)
+
+
+def skips(here: Suite, base: Suite) -> Skips:
+    """Compare a suite with its base. A test that the base does not have did not run there.
+
+    Of a suite of which more may come, no test is gone.
+    """
+    newly = [test for test in base.seen if base.ran(test) and here.skipped(test)]
+    again = [test for test in here.seen if here.ran(test) and base.skipped(test)]
+    gone = {test for test in base.seen if base.ran(test) and test not in here.seen and not here.skipped(test)}
+    renamed = search_renames(gone, here.seen.keys() - base.seen.keys())
+    gone -= (renamed or {}).keys()
+    return Skips(tuple(sorted(newly)), tuple(sorted(again)), len(gone) if here.complete else 0, renamed is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """The tests that have to run, by suite; `problem` says why nobody knows which, in words for people."""
+
+    tests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    problem: str = ""
+
+
+def read_required(raw: bytes) -> Mapping[str, tuple[str, ...]]:
+    """Read `{suite: [test ID, …]}`. Raises `UserError` for anything else: no list is not an empty list."""
+    try:
+        written = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise UserError(NO_JSON.format(why=error)) from None
+    if not isinstance(written, dict):
+        raise UserError(WRONG_SHAPE)
+    if not all(isinstance(tests, list) and all(isinstance(test, str) for test in tests) for tests in written.values()):
+        raise UserError(WRONG_SHAPE)
+    if not any(written.values()):
+        raise UserError(NO_TEST)
+    return {suite: tuple(dict.fromkeys(tests)) for suite, tests in written.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class NotRun:
+    """A required test that did not run: `there` tells whether it was skipped, or is not there at all.
+
+    `test` is empty where the whole suite has no results.
+    """
+
+    suite: str
+    test: str
+    there: bool = False
+
+
+def not_run(required: Mapping[str, Iterable[str]], tested: Outcomes) -> list[NotRun]:
+    """Return the required tests that did not run, as far as nothing more is expected of them.
+
+    An ID without parameters, or of a class or a file, stands for all tests that it begins, of which one has to run.
+    """
+    found = []
+    for suite, wanted in sorted(required.items()):
+        here = tested.suites.get(suite)
+        if here is None:
+            found += [NotRun(suite, "")] if tested.over else []
+            continue
+        ran, there = _met(here, set(wanted))
+        for test in wanted:
+            if test not in ran:
+                skipped = test in there or here.skipped(test)
+                found += [NotRun(suite, test, skipped)] if skipped or here.complete else []
+    return found
+
+
+def _met(suite: Suite, wanted: set[str]) -> tuple[set[str], set[str]]:
+    """Return which of the wanted IDs stand for a test that ran, and which for any that is there."""
+    ran, there = set[str](), set[str]()
+    for test in suite.seen:
+        for begin in _begins(test):
+            if begin in wanted:
+                there.add(begin)
+                if suite.ran(test):
+                    ran.add(begin)
+    return ran, there
+
+
+def _begins(test: str) -> Iterator[str]:
+    """Yield a test's ID, that without its parameters, and those of its classes and file."""
+    yield test
+    place, bracket, _ = test.partition("[")
+    if bracket:
+        yield place
+    while "::" in place:
+        place = place.rpartition("::")[0]
+        yield place

@@ -1,0 +1,60 @@
+"""What CI tested, out of the results that it uploaded to the bucket as a lab of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bot.results.compare.baseline import nearest
+from bot.results.model import TargetKey
+from bot.results.report.findings import Baseline
+from bot.results.state import SuiteState
+from handlers.ci_tests.outcomes import Base, Outcomes, Suite
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bot.plan.handler import Context
+
+
+async def stored(context: Context, about: TargetKey, sha: str, *, over: bool) -> Outcomes | None:
+    """Return what is known of a commit on a target; None where that is nothing.
+
+    Each suite is compared with the nearest ancestor on a branch that labs test which has complete results of it.
+    `over`: everything has arrived, or nothing more is waited for.
+    """
+    about = context.results.spelled(about)
+    state = await context.results.state(about, sha)
+    if not state.suites:
+        return None
+    candidates = {s: set(await context.results.baseline_candidates(about, s, sha)) for s in state.suites}
+    ancestors = {suite: found[0] for suite, found in (await nearest(context, sha, candidates)).items()}
+    suites = {name: await _suite(context, about, sha, suite) for name, suite in state.suites.items()}
+    runs = [run for suite in state.suites.values() for run in suite.runs]
+    return Outcomes(
+        sha=sha,
+        at=max(run.received_at for run in runs),
+        suites=suites,
+        bases={suite: await _base(context, about, suite, found) for suite, found in ancestors.items()},
+        vanished=await _vanished(context, about, state.suites, ancestors) if over else (),
+        over=over,
+    )
+
+
+async def _suite(context: Context, about: TargetKey, sha: str, state: SuiteState) -> Suite:
+    seconds = await context.results.durations(about, state.suite, sha)
+    return Suite(state.seen, seconds, state.complete)
+
+
+async def _base(context: Context, about: TargetKey, suite: str, found: Baseline) -> Base:
+    seen = await context.results.seen(about, suite, found.sha)
+    return Base(found.sha, found.url, Suite(seen, await context.results.durations(about, suite, found.sha)))
+
+
+async def _vanished(
+    context: Context, about: TargetKey, here: Mapping[str, SuiteState], ancestors: Mapping[str, Baseline]
+) -> tuple[str, ...]:
+    """Return the suites that one of the bases has and this commit has not."""
+    there: set[str] = set()
+    for sha in {found.sha for found in ancestors.values()}:
+        there |= (await context.results.state(about, sha)).suites.keys()
+    return tuple(sorted(there - here.keys()))

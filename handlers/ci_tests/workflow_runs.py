@@ -1,0 +1,129 @@
+"""What a workflow of GitHub Actions tested at a pull request's head, beside what it tested on the base branch.
+
+The base is the merge base, or else its nearest ancestor on the base branch, of which a run of the workflow ended well.
+https://docs.github.com/rest/actions/workflow-runs
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.core.payload import Payload
+from bot.github.markdown import code, truncate
+from bot.github.pages import PER_PAGE
+from bot.results.compare.baseline import nearest
+from handlers.ci_tests.artifacts import WorkflowRun
+from handlers.ci_tests.outcomes import Base, Outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from bot.plan.handler import Context
+
+RUNS = "/repos/{+repo}/actions/workflows/{workflow}/runs{?branch,head_sha,status,per_page}"
+COMPARE = "/repos/{+repo}/compare/{base}...{sha}?per_page=1&page=2"
+"""The second page, for the first holds the difference file by file, which nobody here reads."""
+OF_PULL_REQUESTS = ("pull_request", "pull_request_target")
+"""Events whose runs say nothing of the base branch: a fork's own branch may have its name."""
+TELLING = ("success", "failure", "timed_out", "neutral")
+"""How a run ends that tests may have run in."""
+
+NO_ARTIFACTS = "The run of {workflow} has no artifact that matches {patterns}."
+NO_BASE = (
+    "There is nothing to compare with: no run of {workflow} on {branch} ended well at the merge base {sha}, nor at an "
+    f"earlier commit among its newest {PER_PAGE}."
+)
+BASE_EMPTY = "There is nothing to compare with: {run} at {sha} has no artifact left that matches and can be read."
+THE_RUN = "[the run of {workflow}]({url})"
+SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run that has ended, as its webhook told of it; `at` is ISO 8601."""
+
+    run: WorkflowRun
+    workflow: int
+    name: str
+    at: str
+    conclusion: str
+
+    @classmethod
+    def of(cls, run: Payload) -> Ended:
+        """Read a workflow run of a webhook or of the API."""
+        attempt = run.integer("run_attempt") if run.has("run_attempt") else 1
+        page = WorkflowRun(run.integer("id"), attempt, run.string("head_sha"), run.text("html_url"))
+        name, at, conclusion = run.text("name"), run.text("updated_at"), run.text("conclusion")
+        return cls(page, run.integer("workflow_id"), name, at, conclusion)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it in the form that `of` reads."""
+        run = self.run
+        return {
+            "id": run.id,
+            "run_attempt": run.attempt,
+            "head_sha": run.sha,
+            "html_url": run.url,
+            "workflow_id": self.workflow,
+            "name": self.name,
+            "updated_at": self.at,
+            "conclusion": self.conclusion,
+        }
+
+
+async def read_run(context: Context, ended: Ended, patterns: Sequence[str], branch: str, at: float) -> Outcomes:
+    """Return what a run tested, each suite beside the base's; `branch` is the base branch of its pull request."""
+    artifacts, repository = context.results.artifacts, context.repository.full_name
+    here = await artifacts.of_run(context.github, repository, ended.run, patterns)
+    if not here.suites:
+        said = NO_ARTIFACTS.format(workflow=_code(ended.name), patterns=", ".join(map(_code, patterns)))
+        return Outcomes(ended.run.sha, at, {}, troubles=here.troubles or (said,))
+    merge_base, found = await _base(context, ended, branch)
+    if found is None:
+        told = {"workflow": _code(ended.name), "branch": _code(branch), "sha": code(merge_base[:7])}
+        return Outcomes(ended.run.sha, at, here.suites, troubles=(*here.troubles, NO_BASE.format(**told)))
+    there = await artifacts.of_run(context.github, repository, found, patterns)
+    missing: tuple[str, ...] = ()
+    if not there.suites:
+        run = THE_RUN.format(workflow=_code(ended.name), url=found.url)
+        missing = (BASE_EMPTY.format(run=run, sha=code(found.sha[:7])),)
+    return Outcomes(
+        sha=ended.run.sha,
+        at=at,
+        suites=here.suites,
+        bases={name: Base(found.sha, found.url, suite) for name, suite in there.suites.items()},
+        vanished=tuple(sorted(there.suites.keys() - here.suites.keys() - here.unread)),
+        troubles=(*here.troubles, *missing),
+    )
+
+
+async def _base(context: Context, ended: Ended, branch: str) -> tuple[str, WorkflowRun | None]:
+    """Return the merge base, and the run of the workflow at it or at its nearest ancestor that has a good one."""
+    where = {"repo": context.repository.full_name, "base": branch, "sha": ended.run.sha}
+    compared = Payload(await context.github.getitem(COMPARE, url_vars=where), "comparison")
+    merge_base = compared.string("merge_base_commit", "sha")
+    asked = {"branch": branch, "status": "success"}
+    runs = await _good_runs(context, ended.workflow, {**asked, "head_sha": merge_base})
+    if merge_base not in runs:
+        runs = await _good_runs(context, ended.workflow, asked)
+        # The first one that is looked at is the merge base itself, of which there is no run.
+        ancestors = await nearest(context, merge_base, {"": runs})
+        if not ancestors:
+            return merge_base, None
+        return merge_base, runs[ancestors[""][0].sha]
+    return merge_base, runs[merge_base]
+
+
+async def _good_runs(context: Context, workflow: int, asked: Mapping[str, str]) -> dict[str, WorkflowRun]:
+    """Return a workflow's newest runs on a branch that ended well, by their commits; one request."""
+    named = {"repo": context.repository.full_name, "workflow": str(workflow), "per_page": str(PER_PAGE)}
+    answer = Payload(await context.github.getitem(RUNS, url_vars={**named, **asked}), "workflow runs")
+    good = [run for run in answer.items("workflow_runs") if run.text("event") not in OF_PULL_REQUESTS]
+    # The newest first: of several at one commit that one stays.
+    return {run.string("head_sha"): Ended.of(run).run for run in reversed(good)}
+
+
+def _code(text: str) -> str:
+    return code(truncate(text, SHOWN))

@@ -1,0 +1,117 @@
+"""Read the files of a zip archive that anybody may have made, within limits and without writing any of them."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, TypeVar
+
+from bot.results.ingest.limits import MAX_INFLATED_BYTES, MAX_RATIO, RATIO_FREE_BYTES, Refused, TooMuch
+
+MOST_FILES = 2_000
+"""Files of an archive that are looked at, folders not counted."""
+MOST_DIRECTORY_BYTES = 2 << 20
+"""Of the list of files at the archive's end: it is held in memory as a whole, and many times larger there."""
+
+END, END_BYTES, COMMENT_BYTES = b"PK\x05\x06", 22, 0xFFFF
+"""How the record at the end of an archive begins, its length, and that of a comment behind it
+(https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3.16)."""
+LOCATOR_64, LOCATOR_64_BYTES = b"PK\x06\x07", 20
+
+METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
+"""How files may be compressed: of any other method zipfile inflates all that it has read at once, without a limit."""
+
+NO_ZIP = "it is no zip archive, or a part of one"
+DIRECTORY_TOO_LARGE = f"its list of files has more than {MOST_DIRECTORY_BYTES >> 20} MiB"
+TOO_MANY_FILES = f"it holds more than {MOST_FILES:,} files"
+TOO_LONG = "its files have more than {limit:,} bytes together once they are inflated"
+BOMB = f"{{name}} inflates to more than {MAX_RATIO} times its size, which no report does"
+BROKEN = "{name} cannot be inflated"
+ENCRYPTED = "{name} is encrypted"
+OTHER_METHOD = "{name} is compressed by another method than deflate"
+
+Result = TypeVar("Result")
+
+
+def read_zip(
+    file: BinaryIO,
+    wanted: Callable[[str], bool],
+    read: Callable[[str, BinaryIO], Result],
+    *,
+    limit: int = MAX_INFLATED_BYTES,
+) -> Iterator[Result]:
+    """Yield what `read` makes of each wanted file of an archive, given its name and a stream of what it holds.
+
+    `limit` is in bytes, of all wanted files together once they are inflated. Names are only compared and shown: nothing
+    is ever written under them. Raises `Refused` for what is no archive or a broken one, `TooMuch` beyond a limit; sizes
+    that the archive gives of itself are not believed.
+    """
+    _check_directory(file)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            found = [entry for entry in archive.infolist() if not entry.is_dir()]
+            if len(found) > MOST_FILES:
+                raise TooMuch(TOO_MANY_FILES)
+            budget = _Budget(limit, limit)
+            for entry in sorted((entry for entry in found if wanted(entry.filename)), key=lambda one: one.filename):
+                if entry.flag_bits & 0x1:
+                    raise Refused(ENCRYPTED.format(name=entry.filename))
+                if entry.compress_type not in METHODS:
+                    raise Refused(OTHER_METHOD.format(name=entry.filename))
+                if entry.header_offset < 0:
+                    raise Refused(NO_ZIP)
+                with archive.open(entry) as inner:
+                    yield read(entry.filename, _Stream(inner, entry, budget))  # type: ignore[arg-type]  # it is read
+    except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, ValueError) as error:
+        raise Refused(NO_ZIP) from error
+
+
+def _check_directory(file: BinaryIO) -> None:
+    """Raise `Refused` unless the list of files is short, by every record that might be taken for the last one."""
+    size = file.seek(0, 2)
+    file.seek(max(0, size - END_BYTES - COMMENT_BYTES - LOCATOR_64_BYTES))
+    tail = file.read()
+    file.seek(0)
+    at = tail.find(END)
+    if at < 0:
+        raise Refused(NO_ZIP)
+    while at >= 0:
+        # The longer form, for archives beyond 4 GiB or 65,535 files, has a list of any size.
+        longer = tail[max(0, at - LOCATOR_64_BYTES) :].startswith(LOCATOR_64)
+        if longer or int.from_bytes(tail[at + 12 : at + 16], "little") > MOST_DIRECTORY_BYTES:
+            raise TooMuch(DIRECTORY_TOO_LARGE)
+        at = tail.find(END, at + 1)
+
+
+@dataclass(slots=True)
+class _Budget:
+    """The bytes that all files of an archive together may have, and may still have."""
+
+    limit: int
+    left: int
+
+
+class _Stream:
+    """What one file holds, counted while it is read."""
+
+    def __init__(self, inner: zipfile.ZipExtFile, entry: zipfile.ZipInfo, budget: _Budget) -> None:
+        self._inner = inner
+        self._entry = entry
+        self._budget = budget
+        self._given = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Return some bytes; raise `Refused` where the archive is broken, `TooMuch` beyond a limit."""
+        try:
+            piece = self._inner.read(min(size, self._budget.left + 1) if size >= 0 else self._budget.left + 1)
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+            raise Refused(BROKEN.format(name=self._entry.filename)) from error
+        self._given += len(piece)
+        self._budget.left -= len(piece)
+        if self._budget.left < 0:
+            raise TooMuch(TOO_LONG.format(limit=self._budget.limit))
+        if self._given > RATIO_FREE_BYTES and self._given > MAX_RATIO * self._entry.compress_size:
+            raise TooMuch(BOMB.format(name=self._entry.filename))
+        return piece

@@ -1,0 +1,1 @@
+"""The pull request that updates Docker images."""

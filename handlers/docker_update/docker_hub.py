@@ -1,0 +1,60 @@
+"""Docker Hub: whether an image is there, and which tags there are. No credentials are sent.
+
+https://docs.docker.com/reference/api/hub/latest/#tag/repositories
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from bot.core.errors import PayloadError
+from bot.core.payload import Payload
+from bot.core.web_json import Reader
+from handlers.docker_update.images import BUILT
+
+HUB = "https://hub.docker.com"
+TAG = "{url}/v2/repositories/{name}/tags/{tag}"
+TAGS = "{url}/v2/repositories/{name}/tags?page_size=100&page={page}"
+MOST_PAGES = 3
+"""Pages of tags that are looked through until one has what is looked for; Docker Hub lists the newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """A registry with Docker Hub's API, at an address without a slash at its end.
+
+    Names are `namespace/name` and tags as `handlers.docker_update.images` reads them, so that they need no quoting. All
+    methods raise what `Reader.json` raises: only 404 means that something is not there.
+    """
+
+    reader: Reader
+    url: str = HUB
+
+    async def has(self, name: str, tag: str) -> bool:
+        """Say whether an image has a tag."""
+        return await self.reader.json(TAG.format(url=self.url, name=name, tag=tag)) is not None
+
+    async def tags(self, name: str) -> Mapping[str, float]:
+        """Return the tags of an image that builds give it, with when each was last pushed, in seconds since 1970.
+
+        They are those of the first page that has any; none where there is no such image.
+        """
+        for page in range(1, MOST_PAGES + 1):
+            answer = await self.reader.json(TAGS.format(url=self.url, name=name, page=page))
+            if answer is None:
+                break
+            listed = Payload(answer, "tags")
+            found = {tag.text("name"): _pushed(tag) for tag in listed.items("results")}
+            fit = {tag: at for tag, at in found.items() if at is not None and BUILT.fullmatch(tag)}
+            if fit or not listed.has("next"):
+                return fit
+        return {}
+
+
+def _pushed(tag: Payload) -> float | None:
+    try:
+        return datetime.fromisoformat(tag.string("last_updated")).timestamp()
+    except (PayloadError, ValueError):
+        return None

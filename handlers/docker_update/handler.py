@@ -1,0 +1,126 @@
+"""Docker update: once a day the newest tag of each image of CI is proposed, in one pull request on one branch.
+
+The newest tag is the one that was pushed last, of those that builds give (date, time, commit), over the namespace that
+is named in the file and the one for staging. The pull request is kept up to date in place, and closed when the base has
+all of it (`bot.effects.pulls`).
+
+On purpose unlike what TVM had: the file that CI reads is edited, and nothing but its tags; a tag that both namespaces
+have is proposed too, where the file has an older one; images that share a tag get one that all of them have; an image
+without tags is told of and keeps no other from being updated; where nothing is new nothing is written, and a pull
+request that is there already is no error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from bot.core.errors import UserError
+from bot.effects.pulls import KeepPull
+from bot.github.contents import FILE, found_at
+from bot.github.markdown import code
+from bot.github.ranks import Rank, ranked
+from bot.github.refs import branch_head
+from bot.plan.handler import Context, Plan, Router
+from bot.timers.timers import TIMER_DUE, moment_of
+from handlers.branches.decide import iso
+from handlers.docker_update.docker_hub import Registry
+from handlers.docker_update.images import Update, places, staged, updated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bot.config.docker_update import DockerUpdate
+    from handlers.docker_update.images import Place
+
+NAME = "docker-update"
+LARGEST_FILE = 64 * 1024
+"""Bytes."""
+
+TITLE = "[ci][docker] Update images to their newest tags"
+BODY = """\
+The registry has newer images than `{file}` names.
+
+| image | from | to |
+|---|---|---|
+{rows}
+{notes}
+I look every day, and keep this to one commit with the newest tags. Push to the branch, and I leave it to you; close
+this pull request, and I wait for newer ones."""
+ROW = "| {key} | {before} | {after} |"
+NOT_FOUND_OUT = "\nNot looked after: {notes}.\n"
+
+NO_BRANCH = (
+    "there is no branch {branch}; name the one that the images are updated on below docker_update.base in app.yaml"
+)
+NO_FILE = "there is no file {path} on {branch}; name the one that CI reads below docker_update.file in app.yaml"
+NOT_TEXT = f"{{path}} is no text of up to {LARGEST_FILE // 1024} KiB, so no images are looked for in it"
+NO_IMAGES = "{path} names no image of {namespace} or {staging}"
+NEWER, NOTHING_NEW = "newer tags for {count} of {all} images", "no newer tags for any of {all} images"
+
+router = Router()
+
+
+@router.on(TIMER_DUE, NAME, name=NAME, feature="docker_update")
+async def update_images(context: Context) -> Plan:
+    """Read the file on the base branch, ask the registry for tags, and decide."""
+    config = context.config.docker_update
+    assert config is not None, "the handler is asked where the feature is on"
+    with ranked(Rank.SWEEP):
+        base_sha = await branch_head(context.github, context.repository.full_name, config.base)
+        if base_sha is None:
+            raise UserError(NO_BRANCH.format(branch=code(config.base)))
+        text = await _text(context, config, base_sha)
+    found = places(text, (config.namespace, config.staging))
+    registry = Registry(context.reader, config.registry)
+    tags = {place.key: await _tags(registry, place, config) for place in found}
+    update = updated(text, found, tags, config.namespace)
+    return decide(update, found, config, base_sha, iso(moment_of(context.delivery.payload)))
+
+
+def decide(update: Update, found: Sequence[Place], config: DockerUpdate, base_sha: str, at: str) -> Plan:
+    """Return what is to be proposed at a moment, in ISO 8601, on top of a commit."""
+    if not found:
+        return Plan(why=NO_IMAGES.format(path=config.file, namespace=config.namespace, staging=config.staging))
+    notes = "".join(f"; {note}" for note in update.notes)
+    if not update.changes:
+        return Plan((KeepPull(config.branch, config.base, at),), why=NOTHING_NEW.format(all=len(found)) + notes)
+    names = "\n".join(f"{change.key}={change.after}" for change in update.changes)
+    rows = [
+        ROW.format(key=code(change.key), before=code(change.before), after=code(change.after))
+        for change in update.changes
+    ]
+    told = NOT_FOUND_OUT.format(notes="; ".join(update.notes)) if update.notes else ""
+    keep = KeepPull(
+        branch=config.branch,
+        base=config.base,
+        at=at,
+        base_sha=base_sha,
+        path=config.file,
+        content=update.text,
+        key=hashlib.sha256(names.encode()).hexdigest()[:24],
+        title=TITLE,
+        body=BODY.format(file=config.file, rows="\n".join(rows), notes=told),
+        message=f"{TITLE}\n\n{names}",
+    )
+    return Plan((keep,), why=NEWER.format(count=len(update.changes), all=len(found)) + notes)
+
+
+async def _text(context: Context, config: DockerUpdate, base_sha: str) -> str:
+    found = await found_at(context.github, context.repository.full_name, config.file, base_sha)
+    if found is None or found.kind != FILE:
+        raise UserError(NO_FILE.format(path=code(config.file), branch=code(config.base)))
+    try:
+        text = found.raw.decode()
+    except UnicodeDecodeError:
+        text = ""
+    if not text or found.size > LARGEST_FILE:
+        raise UserError(NOT_TEXT.format(path=code(config.file)))
+    return text
+
+
+async def _tags(registry: Registry, place: Place, config: DockerUpdate) -> Mapping[str, float]:
+    """Return the tags of an image in both namespaces, with when each was pushed last."""
+    released = await registry.tags(place.in_main(config.namespace))
+    waiting = await registry.tags(staged(place.name, config.staging))
+    return {tag: max(released.get(tag, 0.0), waiting.get(tag, 0.0)) for tag in {*released, *waiting}}

@@ -1,0 +1,245 @@
+"""The file that names the Docker images of CI, such as TVM's `ci/jenkins/docker-images.ini`: read, and edited in place.
+
+    [jenkins]
+    ci_tag: 20221013-060115-61c9742ea
+    ci_arm: tlcpack/ci-arm:%(ci_tag)s
+    ci_lint: tlcpack/ci-lint:20221013-060115-61c9742ea
+
+It is read as Python's `configparser` reads it, interpolation and all. An edit changes the characters of tags and no
+others: comments, order, blanks and line ends stay as they are.
+"""
+
+from __future__ import annotations
+
+import configparser
+import re  # noqa: TID251  # configparser takes no other
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from bot.core.errors import UserError
+from bot.core.patterns import SPACE, Pattern
+from bot.github.markdown import code
+
+SECTION = "jenkins"
+MOST_IMAGES = 100
+"""Images of one file."""
+LONGEST_LINE = 1_000
+"""Characters of one line."""
+MOST_REFERENCES = 20
+"""References `%(name)s` that are followed for one value, those in what they lead to included."""
+
+BUILT = Pattern(r"[0-9]+-[0-9]+-[a-z0-9]+")
+"""A tag that a build gives: date, time and commit."""
+_PART = r"[a-z0-9][a-z0-9._-]{0,127}"
+_TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+IMAGE = Pattern(rf"(?P<namespace>{_PART})/(?P<name>{_PART}):(?P<tag>{_TAG})")
+HOSTED = Pattern(r"[A-Za-z0-9][A-Za-z0-9.-]*(?::[0-9]{1,5})?(?:/[A-Za-z0-9_][A-Za-z0-9._:@+-]*)+")
+"""An image that names the host of its registry, as far as matters here: it means nothing to a shell."""
+_SHARING = Pattern(rf"(?P<namespace>{_PART})/(?P<name>{_PART}):%\((?P<variable>[^(){SPACE}]+)\)s")
+_LINE = Pattern(
+    rf"(?P<before>(?P<key>[^{SPACE}#;\[=:][^=:]*?)[{SPACE}]*[=:][{SPACE}]*)(?P<value>[^\r]*?)(?P<after>[{SPACE}]*)"
+)
+_REFERENCE = Pattern(r"\((?P<name>[^)]+)\)s")
+_HEADER = Pattern(r"\[(?P<name>[^\]]+)\]")
+
+MALFORMED = "the file of images cannot be read: {problem}"
+NO_SECTION = f"the file of images has no section [{SECTION}]"
+TOO_LONG = f"the file of images has a line of more than {LONGEST_LINE} characters, the most that is read"
+TOO_MANY = f"the file of images names {{count}} images; up to {MOST_IMAGES} are looked after"
+NOT_KEPT = "the tags of {names} cannot be changed in place: write each image as NAMESPACE/NAME:TAG in a line of its own"
+
+NO_TAGS = "{image} has no tag such as 20221013-060115-61c9742ea at the registry"
+NONE_IN_COMMON = "{images} share the tag {variable}, and the registry has no tag that all of them have"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An image as a line of the file names it: `key: namespace/name:tag`, or with a `variable` for its tag."""
+
+    key: str
+    namespace: str
+    name: str
+    tag: str
+    variable: str = ""
+
+    @property
+    def image(self) -> str:
+        """Return the whole image."""
+        return f"{self.namespace}/{self.name}:{self.tag}"
+
+    def in_main(self, namespace: str) -> str:
+        """Return the image's name in the main namespace: staging writes `_` where that has `-`."""
+        return f"{namespace}/{self.name if self.namespace == namespace else self.name.replace('_', '-')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An image before and after."""
+
+    key: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The file as it is to be, what of it differs, and what could not be found out, in Markdown."""
+
+    text: str
+    changes: tuple[Change, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def staged(name: str, staging: str) -> str:
+    """Return an image's name in the namespace for images that are not released yet."""
+    return f"{staging}/{name.replace('-', '_')}"
+
+
+def has_host(image: str) -> bool:
+    """Say whether an image names the host of its registry, as those of Amazon's do.
+
+    https://docs.docker.com/reference/cli/docker/image/tag/#description
+    """
+    first, slash, _ = image.partition("/")
+    return bool(slash) and ("." in first or ":" in first or first == "localhost")
+
+
+def read_images(text: str) -> dict[str, str]:
+    """Return all values of the section by their keys, in small letters, as configparser does. Raises `UserError`."""
+    try:
+        parser = _Parser.of(text)
+        return dict(parser.items(SECTION)) if parser.has_section(SECTION) else _none()
+    except configparser.Error as error:
+        problem = " ".join(str(error).split())
+    raise UserError(MALFORMED.format(problem=problem))
+
+
+class _References(configparser.Interpolation):
+    """Follow `%(name)s` as `BasicInterpolation` does, but no more than MOST_REFERENCES for one value.
+
+    That one follows ten levels of any number each, with which one line of each level fills all memory.
+    """
+
+    def before_get(  # type: ignore[override]  # typeshed names the parser's type more narrowly than the library does
+        self, parser: configparser.RawConfigParser, section: str, option: str, value: str, defaults: Mapping[str, str]
+    ) -> str:
+        parts, pending, followed = list[str](), [value], 0
+        while pending:
+            before, percent, rest = pending.pop().partition("%")
+            parts.append(before)
+            reference = _REFERENCE.match(rest)
+            if percent and rest.startswith("%"):
+                parts.append("%")
+                pending.append(rest[1:])
+            elif percent and reference is None:
+                raise configparser.InterpolationSyntaxError(option, section, f"a lone % in {value!r}; write %% for one")
+            elif reference is not None and percent:
+                name, followed = parser.optionxform(reference["name"]), followed + 1
+                if name not in defaults:
+                    raise configparser.InterpolationMissingOptionError(option, section, value, name)
+                if followed > MOST_REFERENCES:
+                    raise configparser.InterpolationDepthError(option, section, value)
+                pending += [rest[reference.end() :], defaults[name]]
+        return "".join(parts)
+
+
+class _Parser(configparser.ConfigParser):
+    """Reads as `ConfigParser` does, each line in linear time: its own pattern tries every way to part spaces."""
+
+    OPTCRE = re.compile(r"(?P<option>[^=:]*+)(?P<vi>[=:])\s*+(?P<value>.*)")  # noqa: TID251  # possessive
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Return the file, read. Raises `UserError` and configparser's errors."""
+        if any(len(line) > LONGEST_LINE for line in text.splitlines()):
+            raise UserError(TOO_LONG)
+        parser = cls(interpolation=_References())
+        parser.read_string(text)
+        return parser
+
+
+def _none() -> dict[str, str]:
+    raise UserError(NO_SECTION)
+
+
+def places(text: str, namespaces: Sequence[str]) -> list[Place]:
+    """Return the images of some namespaces. Raises `UserError`."""
+    images = read_images(text)
+    raw = _Parser.of(text)
+    found = []
+    for key, image in images.items():
+        whole = IMAGE.fullmatch(image)
+        if whole is None or whole["namespace"] not in namespaces:
+            continue
+        sharing = _SHARING.fullmatch(raw.get(SECTION, key, raw=True))
+        variable = sharing["variable"].lower() if sharing else ""
+        found.append(Place(key, whole["namespace"], whole["name"], whole["tag"], variable))
+    if len(found) > MOST_IMAGES:
+        raise UserError(TOO_MANY.format(count=len(found)))
+    return found
+
+
+@dataclass(slots=True)
+class _Edits:
+    """What lines are to say, by their keys, and what comes of it."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def updated(text: str, found: Sequence[Place], tags: Mapping[str, Mapping[str, float]], namespace: str) -> Update:
+    """Return the file with the newest tag of each image; of images that share one, the newest that all of them have.
+
+    `tags` are those that the registry has by the keys of the images, with when each was pushed. An image of another
+    namespace, such as one for staging, is named in `namespace` from then on. Raises `UserError` where it cannot be
+    edited in place.
+    """
+    groups = defaultdict(list)
+    for place in found:
+        groups[place.variable, "" if place.variable else place.key].append(place)
+    edits = _Edits()
+    for members in groups.values():
+        _choose(edits, members, tags, namespace)
+    if not edits.changes:
+        return Update(text, notes=tuple(edits.notes))
+    edited = _edited(text, edits.values)
+    expected = {**read_images(text), **edits.values, **{change.key: change.after for change in edits.changes}}
+    if read_images(edited) != expected:
+        raise UserError(NOT_KEPT.format(names=", ".join(change.key for change in edits.changes)))
+    return Update(edited, tuple(edits.changes), tuple(edits.notes))
+
+
+def _choose(edits: _Edits, members: Sequence[Place], tags: Mapping[str, Mapping[str, float]], namespace: str) -> None:
+    untagged = [place for place in members if not tags.get(place.key)]
+    edits.notes += [NO_TAGS.format(image=code(place.in_main(namespace))) for place in untagged]
+    if untagged:
+        return
+    common = set.intersection(*(set(tags[place.key]) for place in members))
+    variable = members[0].variable
+    if not common:
+        images = ", ".join(code(place.key) for place in members)
+        edits.notes.append(NONE_IN_COMMON.format(images=images, variable=code(variable)))
+        return
+    # Of images that share a tag: since when all of them have it.
+    newest = max(common, key=lambda tag: (min(tags[place.key][tag] for place in members), tag))
+    for place in members:
+        name = f"{place.namespace}/{place.name}" if variable else place.in_main(namespace)
+        after = f"{name}:{newest}" if newest != place.tag else place.image
+        if after != place.image:
+            edits.changes.append(Change(place.key, place.image, after))
+            edits.values[variable or place.key] = newest if variable else after
+
+
+def _edited(text: str, values: Mapping[str, str]) -> str:
+    """Return the text with the values of some keys of the section changed, and every other character as it was."""
+    lines, section = text.split("\n"), ""
+    for number, line in enumerate(lines):
+        if header := _HEADER.match(line):
+            section = header["name"]
+        written = _LINE.fullmatch(line) if section in (SECTION, configparser.DEFAULTSECT) else None
+        if written and (value := values.get(written["key"].lower())) is not None:
+            lines[number] = f"{written['before']}{value}{written['after']}"
+    return "\n".join(lines)

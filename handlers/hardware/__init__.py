@@ -1,0 +1,1 @@
+"""Results of hardware labs: taken in, compared, told, listed."""

@@ -1,0 +1,217 @@
+"""Runs that are taken by hand: what lies in a folder or below a prefix, and everything in the bucket once more."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gidgethub import GitHubException
+
+from bot.aws.bucket import Arrival, Downloaded, Head, Small, Source, Writable
+from bot.aws.folder import LocalFolder
+from bot.core.errors import TryAgain, UserError
+from bot.core.events import Repository
+from bot.results.deliveries import CHECK_DUE
+from bot.results.ingest.manifest import MANIFEST, run_key
+from bot.results.model import RunKey
+from bot.results.state import RunState
+
+if TYPE_CHECKING:
+    from bot.config import Config, RepositoryConfig
+    from bot.engine.journal import Journal
+    from bot.github.client import GitHub
+    from handlers.hardware.wiring import ResultsParts
+
+NOT_OURS = "app.yaml has no results for {repository}"
+NOT_A_RUN = "it is not laid out as a run: OWNER/NAME/LAB/TARGET/SHA/RUN/manifest.json"
+GITHUB_REFUSED = "GitHub could not be asked: {error}"
+KEPT = "what is stored of it stays, for it cannot be read again: {reason}"
+KEY_PARTS = 7
+"""Parts of a manifest's key below the prefix."""
+ALL = 2**31 - 1
+POLL = 0.5
+"""Seconds between two looks at what the server has done."""
+
+STORED, KNOWN, FAILED = "stored", "known", "failed"
+GOOD = frozenset({STORED, KNOWN})
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A manifest that was found: whose run it is, None where its key does not say it, and what it is read from.
+
+    `arrival` has the key that it would have in the bucket that app.yaml names.
+    """
+
+    place: str
+    arrival: Arrival
+    key: RunKey | None
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a run: `state` is a run's state, or `known` for one that was stored before, or `failed`."""
+
+    place: str
+    key: RunKey | None
+    state: str
+    reason: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Whether its results are in the store as they lie in the bucket."""
+        return self.state in GOOD and not self.reason
+
+
+class Moved:
+    """A source whose folder `here` is read as if it were the folder `there`; both end with a slash, or are empty."""
+
+    def __init__(self, source: Source, here: str, there: str) -> None:
+        self._source = source
+        self._here = here
+        self._there = there
+        self.name = source.name
+
+    def manifests(self, prefix: str) -> AsyncIterator[list[Arrival]]:
+        """Yield the manifests with the keys that they have here."""
+        return self._source.manifests(self._key(prefix))
+
+    async def folders(self, prefix: str) -> list[str]:
+        """Return the folders that they have here."""
+        return await self._source.folders(self._key(prefix))
+
+    async def head(self, key: str) -> Head:
+        """Return an object's size and version."""
+        return await self._source.head(self._key(key))
+
+    async def read_small(self, key: str, limit: int) -> Small:
+        """Return a small object's content."""
+        return await self._source.read_small(self._key(key), limit)
+
+    async def download(self, key: str, into: Writable, *, limit: int) -> Downloaded:
+        """Copy an object into a file."""
+        return await self._source.download(self._key(key), into, limit=limit)
+
+    def _key(self, key: str) -> str:
+        return self._here + key.removeprefix(self._there)
+
+
+async def in_folder(path: Path, config: Config) -> AsyncIterator[Found]:
+    """Yield the runs of a folder: one that holds any number of them, or one run's own. Raises `UserError`."""
+    if path.name == MANIFEST:
+        path = path.parent
+    own = path.is_dir() and (path / MANIFEST).is_file()
+    path = path.resolve()
+    root, prefix = (path.parent, f"{path.name}/") if own else (path, "")
+    async for found in _in_source(LocalFolder(root), prefix, root.parts, config):
+        yield found
+
+
+async def in_bucket(source: Source, prefix: str, config: Config) -> AsyncIterator[Found]:
+    """Yield the runs of a bucket whose keys begin so. Raises `TryAgain` and `UserError`."""
+    async for found in _in_source(source, prefix, (), config):
+        yield found
+
+
+async def _in_source(source: Source, prefix: str, above: Iterable[str], config: Config) -> AsyncIterator[Found]:
+    async with aclosing(source.manifests(prefix)) as pages:  # type: ignore[type-var]
+        async for page in pages:
+            for arrival in page:
+                parts = (*above, *arrival.key.split("/"))[-KEY_PARTS:]
+                found = run_key("/".join(parts), "")
+                if found is None:
+                    yield Found(arrival.key, arrival, None, source)
+                    continue
+                repository = config.repository(found[0].repository)
+                there = repository.results.prefix if repository and repository.results else ""
+                moved = Moved(source, arrival.key.removesuffix(MANIFEST), f"{there}{found[0].folder}")
+                key = f"{there}{found[0].folder}{MANIFEST}"
+                yield Found(arrival.key, Arrival(arrival.bucket, key, arrival.version), found[0], moved)
+
+
+class ByHand:
+    """Takes runs in this process, beside a server. `github_for` gives a client for `owner/name` that only reads."""
+
+    def __init__(
+        self, config: Config, results: ResultsParts, github_for: Callable[[str], Awaitable[GitHub]], journal: Journal
+    ) -> None:
+        self._config = config
+        self._results = results
+        self._github_for = github_for
+        self._journal = journal
+
+    async def ingest(self, found: Found) -> Outcome:
+        """Take a run that is not stored yet, also one that was refused, or waits; the day's quota does not count."""
+        before = await asyncio.to_thread(self._results.store.run, found.key) if found.key is not None else None
+        if before is not None and before.state is RunState.STORED:
+            return Outcome(found.place, found.key, KNOWN)
+        return await self._take(found)
+
+    async def rebuild(self, found: Found) -> Outcome:
+        """Read a run once more. What was refused stays refused, as what was admitted stays admitted."""
+        before = await asyncio.to_thread(self._results.store.run, found.key) if found.key is not None else None
+        if before is not None and before.state is RunState.REFUSED:
+            return Outcome(found.place, found.key, RunState.REFUSED.value, before.reason)
+        outcome = await self._take(found)
+        if before is not None and before.state is RunState.STORED and outcome.state != STORED:
+            return Outcome(found.place, found.key, KNOWN, KEPT.format(reason=outcome.reason))
+        return outcome
+
+    async def _take(self, found: Found) -> Outcome:
+        if found.key is None:
+            return Outcome(found.place, None, RunState.REFUSED.value, NOT_A_RUN)
+        config = self._config.repository(found.key.repository)
+        if config is None or config.results is None:
+            reason = NOT_OURS.format(repository=found.key.repository)
+            return Outcome(found.place, found.key, RunState.REFUSED.value, reason)
+        try:
+            return await self._taken(found, found.key, config)
+        except (TryAgain, UserError) as error:
+            return Outcome(found.place, found.key, FAILED, str(error))
+        except GitHubException as error:
+            return Outcome(found.place, found.key, FAILED, GITHUB_REFUSED.format(error=error))
+
+    async def _taken(self, found: Found, key: RunKey, config: RepositoryConfig) -> Outcome:
+        github = await self._github_for(key.repository)
+        repository = Repository(await self._results.watch.repository_id(key.repository), key.repository, None)
+        take = self._results.service.take
+        run = await take(found.arrival, github, repository, config, source=found.source, again=True)
+        return Outcome(found.place, key, run.state.value, run.reason)
+
+    async def missing(self, repository: str, there: Collection[RunKey]) -> list[RunKey]:
+        """Return the runs of a repository that are stored, and were not found in the bucket any more."""
+        runs = await asyncio.to_thread(self._results.store.runs, repository, state=RunState.STORED, limit=ALL)
+        return [run.key for run in runs if run.key not in there]
+
+    async def announce(self, keys: Iterable[RunKey]) -> None:
+        """Have the check runs of these runs' commits written now: nothing more of them is waited for."""
+        wanted = {(key.about, key.sha) for key in keys}
+        for repository in {about.repository for about, _ in wanted}:
+            due = await asyncio.to_thread(self._results.store.due, repository, time.time() + 1, 0.0, math.inf)
+            for one in due:
+                if (one.about, one.sha) in wanted:
+                    await self._results.watch.announce_check(one)
+
+    async def published(self, keys: Collection[RunKey], patience: float) -> bool:
+        """Wait until the check runs of these runs' commits are written, for so many seconds; tell whether they are."""
+        end = time.monotonic() + patience
+        while await self._unsettled(keys):
+            if time.monotonic() > end:
+                return False
+            await asyncio.sleep(POLL)
+        return True
+
+    async def _unsettled(self, keys: Collection[RunKey]) -> bool:
+        ids = {key.repository: await self._results.watch.repository_id(key.repository) for key in keys}
+        wanted = {f"check:{ids[key.repository]}:{key.lab}:{key.target}:{key.sha}" for key in keys}
+        # Some revisions of each may have been announced meanwhile.
+        records = await self._journal.recent(4 * len(wanted) + 100)
+        waiting = [record.guid for record in records if record.event == CHECK_DUE and not record.settled]
+        return any(guid.rsplit(":", 1 + guid.endswith(":over"))[0] in wanted for guid in waiting)

@@ -1,0 +1,223 @@
+"""What hardware labs found, as advisory check runs: one for each target of a lab on a commit, over all its suites.
+
+It is computed anew from the stored results each time: when they changed, and when somebody presses a button of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from bot.config.types import seconds
+from bot.core.events import ASKED_OF_US, Person, person_or_ghost
+from bot.core.payload import Payload
+from bot.effects.checks import AskForCheck, PutCheckRun
+from bot.effects.remember import Remember
+from bot.github.markdown import code
+from bot.github.permissions import ROLES, Permissions
+from bot.plan.effect import Effect
+from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.results.compare.baseline import compared_suites
+from bot.results.deliveries import CHECK_DUE, due_of
+from bot.results.model import TargetKey
+from bot.results.report import sentences as words
+from bot.results.report.check_run import IGNORE, report
+from bot.results.report.findings import Findings, Ignored
+from bot.results.state import TargetState
+
+if TYPE_CHECKING:
+    from bot.config.results import Lab, Results
+    from bot.core.events import Delivery
+
+NAME, ALL_NAME = "hardware-results", "hardware-results-all"
+FEATURE = "results"
+CHECK_RUN, CHECK_SUITE = "check_run", "check_suite"
+MOST_IGNORED = 2_000
+"""Tests that are kept as ignored for one pull request and target."""
+
+NEEDS_WRITE = (
+    "> {login} asked to ignore these failures for {pull}. That takes write permission in this "
+    "repository: somebody who has it can press the button."
+)
+CHANGED = (
+    "> {login} asked to ignore new failures, and results have come since that they have not seen. To ignore what is "
+    "shown now, press the button once more."
+)
+NOTHING_TO_IGNORE = "> {login} asked to ignore new failures, and there are none here that could be ignored."
+TOO_MANY = "> {login} asked to ignore more than {most:,} failures: that many tell of one cause, not of tests."
+SWITCHED_OFF = "app.yaml has no target {target} of the lab {lab} any more, so its check is left as it is"
+ALL = "all checks of the commit were asked for; {count} of them come from labs"
+NOT_KNOWN = "no results of {target} are known for {sha}"
+
+router = Router()
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """Somebody pressed a button of a check run: `button` is its identifier, empty for GitHub's own *Re-run*.
+
+    `shown` are the title and the external ID of what they saw.
+    """
+
+    button: str
+    by: Person
+    at: str
+    shown: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which check run is to be written, and why: a press, or results that changed.
+
+    `over`: enough was waited. `again`: it is wanted anew, even if it says the same.
+    """
+
+    about: TargetKey
+    sha: str
+    press: Press | None = None
+    over: bool = False
+    again: bool = False
+
+
+@router.on(CHECK_SUITE, "rerequested", name=ALL_NAME, feature=FEATURE)
+async def show_all(context: Context) -> Plan:
+    """Have every check of ours on a commit computed again, for somebody asked for all of them at once.
+
+    This delivery is in order with others of its commit, and not with what writes the checks: if one of those looked and
+    wrote at the same time, the older might end as the newer run. So each check is asked for under its own lock.
+    """
+    suite = context.delivery.payload.at("check_suite")
+    if suite.integer("app", "id") != context.me.app_id:
+        return NOTHING
+    sha = suite.string("head_sha")
+    targets = await context.results.targets(context.repository.full_name, sha)
+    return Plan(
+        tuple(AskForCheck(about.lab, about.target, sha) for about in targets), why=ALL.format(count=len(targets))
+    )
+
+
+@router.on(CHECK_DUE, name=NAME, feature=FEATURE)
+@router.on(CHECK_RUN, *ASKED_OF_US, name=NAME, feature=FEATURE)
+async def show(context: Context) -> Plan:
+    """Say on a commit what is known of it on a target."""
+    as_of = time.time()
+    results, asked = context.config.results, asked_of(context.delivery, context.me.app_id)
+    if results is None or asked is None:
+        return NOTHING
+    lab = results.labs.get(asked.about.lab)
+    if lab is None or asked.about.target not in lab.targets:
+        return Plan(why=SWITCHED_OFF.format(target=asked.about.target, lab=asked.about.lab))
+    asked = replace(asked, about=context.results.spelled(asked.about))
+    state = await context.results.state(asked.about, asked.sha)
+    if not state.suites:
+        return Plan(why=NOT_KNOWN.format(target=asked.about.check_name, sha=asked.sha))
+    key = ignored_key(context.repository.id, state)
+    record = await context.records.get(key) if key else None
+    findings = await _findings(context, results, lab, asked, state, read_ignored(record))
+    may = False
+    if asked.press and asked.press.button == IGNORE.identifier:
+        role = await Permissions().role(context.github, context.repository.full_name, asked.press.by)
+        may = ROLES.index(role) >= ROLES.index("write")
+    # In a thread, as it reads details from the database; linear in the tests of the runs (tests/test_handler_work.py).
+    return await asyncio.to_thread(decide, findings, asked, key, as_of, may=may)
+
+
+def decide(findings: Findings, asked: Asked, key: str, as_of: float, *, may: bool) -> Plan:
+    """Return what is written: the check run, and before it what somebody chose to ignore, if they may.
+
+    `key` names the record of that, empty where there is no pull request; `as_of` is when the findings were read.
+    """
+    press, remembered = asked.press, list[Effect]()
+    if press and press.button == IGNORE.identifier:
+        findings, remembered = _ignore(findings, press, key, may=may)
+    content = report(findings)
+    check = PutCheckRun(asked.about.check_name, asked.sha, findings.external_id, content, as_of, asked.again)
+    return Plan((*remembered, check), why=content.title)
+
+
+def _ignore(findings: Findings, press: Press, key: str, *, may: bool) -> tuple[Findings, list[Effect]]:
+    login = code(press.by.login)
+    if not may:
+        return replace(findings, notice=NEEDS_WRITE.format(login=login, pull=words.pull_request(findings))), []
+    if not key or not findings.new_failures:
+        return replace(findings, notice=NOTHING_TO_IGNORE.format(login=login)), []
+    if press.shown != (words.title(findings), findings.external_id):
+        return replace(findings, notice=CHANGED.format(login=login)), []
+    before = findings.ignored.tests if findings.ignored else frozenset()
+    tests = before | {(failure.suite, failure.test) for failure in findings.new_failures}
+    if len(tests) > MOST_IGNORED:
+        return replace(findings, notice=TOO_MANY.format(login=login, most=MOST_IGNORED)), []
+    ignored = Ignored(press.by.login, findings.state.sha, press.at, tests)
+    return replace(findings, ignored=ignored), [Remember(key, as_record(ignored, press.by))]
+
+
+def asked_of(delivery: Delivery, app_id: int) -> Asked | None:
+    """Read which check run is to be written; None for a check run that is not one of these, or not ours."""
+    payload = delivery.payload
+    if delivery.event != CHECK_RUN:
+        due = due_of(payload)
+        return Asked(due.about, due.sha, over=due.over, again=payload.flag("hardware", "again"))
+    run = payload.at("check_run")
+    parts = run.string("name").split("/")
+    if len(parts) != 3 or run.integer("app", "id") != app_id:
+        return None
+    about = TargetKey(payload.string("repository", "full_name"), parts[1], parts[2])
+    if run.string("name") != about.check_name:
+        return None
+    at = f"{datetime.fromtimestamp(delivery.received_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    shown = (run.text("output", "title"), run.text("external_id"))
+    press = Press(payload.text("requested_action", "identifier"), person_or_ghost(payload, "sender"), at, shown)
+    return Asked(about, run.string("head_sha"), press, again=press.button != IGNORE.identifier)
+
+
+def ignored_key(repository_id: int, state: TargetState) -> str:
+    """Return the key of the record of what is ignored; empty where the commit is no pull request's."""
+    if state.pull_request is None:
+        return ""
+    return f"hardware-ignored:{repository_id}#{state.pull_request}:{state.about.lab}/{state.about.target}"
+
+
+def as_record(ignored: Ignored, by: Person) -> dict[str, Any]:
+    """Return what was chosen to be ignored as JSON values."""
+    tests: dict[str, list[str]] = {}
+    for suite, test in sorted(ignored.tests):
+        tests.setdefault(suite, []).append(test)
+    return {"by": ignored.by, "by_id": by.id, "sha": ignored.sha, "at": ignored.at, "tests": tests}
+
+
+def read_ignored(record: Mapping[str, Any] | None) -> Ignored | None:
+    """Read it back out of its record."""
+    if record is None:
+        return None
+    stored = Payload(record, "hardware-ignored record")
+    tests = frozenset((suite, test) for suite, tests in stored.at("tests").raw.items() for test in tests)
+    return Ignored(stored.string("by"), stored.string("sha"), stored.string("at"), tests)
+
+
+async def _findings(
+    context: Context, results: Results, lab: Lab, asked: Asked, state: TargetState, ignored: Ignored | None
+) -> Findings:
+    compared = await compared_suites(context, state)
+    # Annotations alone need to know what files there are, and they are for new failures alone.
+    files = None
+    if any(told.comparison.new_failures for told in compared.values()):
+        files = await context.results.files(context.github, context.repository.full_name, asked.sha)
+    return Findings(
+        state=state,
+        compared=compared,
+        files=files,
+        contacts=lab.contacts,
+        reproduce=lab.reproduce or "",
+        ignored=ignored,
+        over=asked.over or is_over(state, seconds(results.deadline), time.time()),
+    )
+
+
+def is_over(state: TargetState, deadline: float, now: float) -> bool:
+    """Say whether what has not come of a commit has been waited for long enough; times are in seconds."""
+    runs = [run for suite in state.suites.values() for run in (*suite.runs, *suite.waiting, *suite.broken)]
+    return not state.complete and all(run.received_at + deadline < now for run in runs)

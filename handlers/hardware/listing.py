@@ -1,0 +1,69 @@
+"""What became of runs, page by page: for labs, who want to know why a run was refused."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sqlalchemy.exc import OperationalError
+
+from bot.core.errors import TryAgain
+from bot.results.model import RunKey
+from bot.results.state import Run, RunState
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.results.store.store import ResultsStore
+
+AWAY = "the database does not answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which runs of a repository (`owner/name`) are asked for; None: any. `before`: those older than this one."""
+
+    repository: str
+    lab: str | None = None
+    target: str | None = None
+    sha: str | None = None
+    state: RunState | None = None
+    before: RunKey | None = None
+    limit: int = 50
+
+
+class RunListing:
+    """Lists the runs of repositories that have labs."""
+
+    def __init__(self, config: Config, store: ResultsStore) -> None:
+        self._names = {
+            name.lower(): name for name, repository in config.repositories.items() if repository.results is not None
+        }
+        self._store = store
+
+    async def __call__(self, asked: Asked) -> list[Run]:
+        """Return the runs, the newest first.
+
+        Raises LookupError where app.yaml has no results for the repository, ValueError where `before` is no run of it,
+        `TryAgain` while the database is away.
+        """
+        repository = self._names.get(asked.repository.lower())
+        if repository is None:
+            raise LookupError(asked.repository)
+        listing = partial(
+            self._store.runs,
+            repository,
+            lab=asked.lab,
+            target=asked.target,
+            sha=asked.sha,
+            state=asked.state,
+            before=replace(asked.before, repository=repository) if asked.before else None,
+            limit=asked.limit,
+        )
+        try:
+            return await asyncio.to_thread(listing)
+        except OperationalError as error:
+            raise TryAgain(AWAY) from error
+        except LookupError as error:
+            raise ValueError(asked.before) from error

@@ -1,0 +1,146 @@
+"""The words of regressions: what people are told of a night, and what the issue says as long as anything fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from bot.github.markdown import code
+from bot.news.message import Item, News
+from bot.results.compare.diff import MASS_TESTS
+from bot.results.report.check_run import CONTACTS, MOST_CONTACTS
+from bot.results.report.findings import Findings
+from bot.results.report.sentences import counted
+from bot.results.report.tables import middle_cut
+from handlers.hardware.regression_state import COMMIT_PAGE, Changes, Regression
+
+MOST_ITEMS = 10
+MOST_LISTED, MASS_LISTED = 30, 3
+"""Tests that the issue lists, and those of a mass among them: escaped, they are still less than an issue may have."""
+SHOWN_ID = 150
+"""Characters of a test's ID: both of its ends, for they tell file and parameters."""
+SHORT = 7
+"""Characters of a commit's SHA."""
+
+TITLE = "{changes} on {where} at night {night}"
+BEGAN = "{suite}, since {since}; it ended well at {good}"
+BEGAN_AT_ONCE = "{tests} at once, since {since}: one cause is likelier than many, and none of them is confirmed"
+WELL = "{suite}, ends well again"
+GONE = "{suite}, is not there any more, and never ended well"
+
+CONFIRMED = "What began to fail is confirmed: it failed in two runs in a row, after one in which it ended well."
+STILL = "Of what was told before, {tests} still."
+
+ISSUE_TITLE = "Regressions on {where}"
+ISSUE = """\
+On the target {target} of the lab {lab}, these tests began to fail on the branch that labs test, and have not ended \
+well since.
+
+{failing}
+
+I comment here when more begin to fail and when some end well again, and close this issue when all do."""
+FAILING = "- {suite}: {tests}, since {since}{changed}{mass}"
+CHANGED = " ([what changed]({url}))"
+AT_ONCE = "; so many at once that one cause is likelier than many"
+TEST, MORE_TESTS, MORE = "  - {test}", "  - and {count:,} more", "- and {count:,} more"
+
+
+def news_of(findings: Findings, changes: Changes, failing: Sequence[Regression]) -> News:
+    """Return what people are told of a night; `failing` is everything that they know to fail after it."""
+    items = list(_items(changes))
+    return News(
+        title=TITLE.format(changes=_counts(changes), where=_where(findings), night=findings.state.sha[:SHORT]),
+        items=tuple(items[:MOST_ITEMS]),
+        more=len(items[MOST_ITEMS:]),
+        url=_page(findings),
+        notes=tuple(_notes(findings, changes, failing)),
+        good=not failing,
+    )
+
+
+def issue_title(findings: Findings) -> str:
+    """Return the title of the issue that is open as long as anything fails."""
+    return ISSUE_TITLE.format(where=_where(findings))
+
+
+def issue_body(findings: Findings, failing: Sequence[Regression]) -> str:
+    """Return what that issue says, in Markdown; nothing where nothing fails any more."""
+    if not failing:
+        return ""
+    about = findings.state.about
+    lines = "\n".join(_listed(failing))
+    told = ISSUE.format(lab=code(about.lab), target=code(about.target), failing=lines)
+    contacts = ", ".join(code(contact) for contact in findings.contacts[:MOST_CONTACTS])
+    return f"{told}\n\n{CONTACTS.format(contacts=contacts)}" if contacts else told
+
+
+def _counts(changes: Changes) -> str:
+    mass = [regression for regression in changes.began if regression.mass]
+    parts = [
+        (_number(one for one in changes.began if not one.mass), "test began to fail", "tests began to fail"),
+        (_number(mass), "test fails at once", "tests fail at once"),
+        (_number(changes.well), "test is well again", "tests are well again"),
+        (_number(changes.gone), "failing test is gone", "failing tests are gone"),
+    ]
+    return ", ".join(counted(*part) for part in parts if part[0])
+
+
+def _number(regressions: Iterable[Regression]) -> int:
+    return sum(len(regression.tests) for regression in regressions)
+
+
+def _items(changes: Changes) -> Iterator[Item]:
+    """Yield a line for each test, and one for many together; what is confirmed comes first."""
+    for one in sorted(changes.began, key=lambda one: one.mass):
+        names = {"suite": one.suite, "since": one.since[:SHORT], "good": one.good[:SHORT]}
+        if one.mass:
+            told = BEGAN_AT_ONCE.format(tests=counted(len(one.tests), "test fails", "tests fail"), **names)
+            yield Item(one.suite, told, one.url)
+        else:
+            yield from (Item(_shown(test), BEGAN.format(**names), one.url) for test in one.tests)
+    for ended, words, many in ((changes.well, WELL, "tests are well again"), (changes.gone, GONE, "tests are gone")):
+        for one in ended:
+            if len(one.tests) >= MASS_TESTS:
+                yield Item(one.suite, counted(len(one.tests), many, many))
+            else:
+                yield from (Item(_shown(test), words.format(suite=one.suite)) for test in one.tests)
+
+
+def _notes(findings: Findings, changes: Changes, failing: Sequence[Regression]) -> Iterator[str]:
+    if any(not one.mass for one in changes.began):
+        yield CONFIRMED
+    if before := _number(failing) - _number(changes.began):
+        yield STILL.format(tests=counted(before, "test fails", "tests fail"))
+    if findings.contacts:
+        yield CONTACTS.format(contacts=", ".join(findings.contacts[:MOST_CONTACTS]))
+
+
+def _listed(failing: Sequence[Regression]) -> Iterator[str]:
+    room = MOST_LISTED
+    for place, one in enumerate(failing):
+        if not room:
+            yield MORE.format(count=_number(failing[place:]))
+            return
+        tests, since = counted(len(one.tests), "test"), code(one.since[:SHORT])
+        changed = CHANGED.format(url=one.url) if one.url else ""
+        mass = AT_ONCE if one.mass else ""
+        yield FAILING.format(suite=code(one.suite), tests=tests, since=since, changed=changed, mass=mass)
+        shown = one.tests[: min(room, MASS_LISTED) if one.mass else room]
+        room -= len(shown)
+        yield from (TEST.format(test=code(_shown(test))) for test in shown)
+        if more := len(one.tests) - len(shown):
+            yield MORE_TESTS.format(count=more)
+
+
+def _shown(test: str) -> str:
+    return middle_cut(test, SHOWN_ID)
+
+
+def _where(findings: Findings) -> str:
+    return f"{findings.state.about.lab}/{findings.state.about.target}"
+
+
+def _page(findings: Findings) -> str:
+    """Return the page of the night's checks, made from that of a commit that it was compared with."""
+    known = [told.baseline.url for told in findings.compared.values() if told.baseline]
+    repository, is_page, _ = known[0].partition(COMMIT_PAGE) if known else ("", "", "")
+    return f"{repository}{COMMIT_PAGE}{findings.state.sha}/checks" if is_page else ""

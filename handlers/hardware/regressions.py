@@ -1,0 +1,110 @@
+"""Confirmed regressions of hardware targets on the nightly branch: people are told once for each lab, target and night.
+
+It goes by the same delivery as the check run, and by the same comparison, but it is asked on its own: what goes wrong
+here keeps no check from being written. A night in which nothing fails, and nothing failed before, costs no request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bot.effects.issues import KeepIssue, is_told
+from bot.effects.remember import Remember
+from bot.news.effects import Standing, tellings
+from bot.plan.effect import Effect
+from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.results.compare.baseline import compared_suites
+from bot.results.deliveries import CHECK_DUE, due_of
+from bot.results.model import BAD, TargetKey
+from bot.results.report.findings import Findings
+from handlers.hardware.regression_state import Known, as_record, judge, read_record
+from handlers.hardware.regression_text import issue_body, issue_title, news_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bot.config.alarms import Place
+    from bot.results.state import TargetState
+
+NAME = "regressions"
+OLD = 7 * 86400.0
+"""Seconds after which a commit is history: what an empty database reads out of a full bucket is no news."""
+
+NOT_OVER = "more results of this commit are waited for"
+NOT_A_NIGHT = "the commit is not on the branch that labs test"
+OLDER = "the night is older than one that people were told of, or than a week"
+NOTHING_FAILS = "nothing fails, and nothing failed before"
+NO_NEWS = "nothing that people would have to be told"
+LATER = "people had a message about this night; what came since is told with the next one"
+
+router = Router()
+
+
+@router.on(CHECK_DUE, name=NAME, feature="regressions")
+async def tell(context: Context) -> Plan:
+    """Look at a night of which everything has come that will, and decide what people are told of it."""
+    due, results, regressions = due_of(context.delivery.payload), context.config.results, context.config.regressions
+    lab = results.labs.get(due.about.lab) if results else None
+    if regressions is None or lab is None or due.about.target not in lab.targets:
+        return NOTHING
+    if not due.over:
+        return Plan(why=NOT_OVER)
+    about = context.results.spelled(due.about)
+    admission = await context.results.admission(about.repository, due.sha)
+    if admission is None or not admission.mainline:
+        return Plan(why=NOT_A_NIGHT)
+    key = record_key(context.repository.id, about)
+    known = read_record(await context.records.get(key))
+    if admission.committed_at < max(known.committed_at, context.delivery.received_at - OLD):
+        return Plan(why=OLDER)
+    behind = known.night != due.sha and "issue" in regressions.to
+    behind = behind and not await is_told(context.records, context.repository.id, known.news)
+    state = await context.results.state(about, due.sha)
+    if not (known.failing or known.late or _fails(state)):
+        now = known if known.night == due.sha else Known(due.sha, admission.committed_at, news=known.news)
+        closed = KeepIssue(_issue_of(about), news_key=known.news, as_of=now.committed_at)
+        return Plan((*_remembered(key, known, now), *([closed] if behind else [])), why=NOTHING_FAILS)
+    findings = Findings(state, await compared_suites(context, state), contacts=lab.contacts)
+    # In a thread, as it reads details from the database; linear in the tests of the runs (tests/test_handler_work.py).
+    return await asyncio.to_thread(decide, findings, known, admission.committed_at, regressions.to, key, behind=behind)
+
+
+def decide(
+    findings: Findings, known: Known, committed_at: float, to: Sequence[Place], key: str, *, behind: bool = False
+) -> Plan:
+    """Return what is remembered of a night, under a key, and what is told of it.
+
+    It is remembered first: where a channel is away for hours, the next night is judged by what was told in this one.
+    `behind`: the issue does not say what was told last, GitHub having been away for too long; so it is brought up to
+    date even without news.
+    """
+    now, changes = judge(findings, known, committed_at)
+    issue = _issue_of(findings.state.about)
+    title, body = issue_title(findings), issue_body(findings, now.failing)
+    if not changes:
+        kept = KeepIssue(issue, title, body, news_key=known.news, as_of=committed_at)
+        why = LATER if known.told and known.night == now.night else NO_NEWS
+        return Plan((*_remembered(key, known, now), *([kept] if behind else [])), why=why)
+    news = news_of(findings, changes, now.failing)
+    now = replace(now, news=f"{issue}:{now.night}")
+    standing = Standing(issue, title, body, begins=bool(changes.began), as_of=committed_at)
+    return Plan((*_remembered(key, known, now), *tellings(to, now.news, news, standing)), why=news.title)
+
+
+def record_key(repository_id: int, about: TargetKey) -> str:
+    """Return the key of the record of what is known to fail on a target."""
+    return f"regressions:{repository_id}:{about.lab}/{about.target}"
+
+
+def _issue_of(about: TargetKey) -> str:
+    return f"regressions:{about.lab}/{about.target}"
+
+
+def _remembered(key: str, before: Known, now: Known) -> tuple[Effect, ...]:
+    return (Remember(key, as_record(now)),) if now != before else ()
+
+
+def _fails(state: TargetState) -> bool:
+    return any(seen.status in BAD for suite in state.suites.values() for seen in suite.seen.values())

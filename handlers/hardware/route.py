@@ -1,0 +1,207 @@
+"""`GET /api/v1/repos/{owner}/{repo}/results/runs`: where a lab reads what became of its runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.core.errors import TryAgain
+from bot.core.patterns import Pattern
+from bot.results.model import RunKey
+from bot.results.state import Run, RunState
+from bot.web.openapi import Answer, Operation, Parameter, problem
+from bot.web.problems import Problem
+from handlers.hardware.listing import Asked
+
+NO_RESULTS = "This bot takes no results of hardware labs for such a repository."
+BAD_REPOSITORY = "This is not an owner and the name of a repository."
+UNKNOWN_PARAMETER = "There is no parameter {name}; there are {known}."
+BAD_LIMIT = "limit must be a whole number from 1 to {most}."
+BAD_STATE = "state must be one of {states}."
+BAD_NAME = "{name} must be a name as in the bucket's keys."
+BAD_SHA = "sha must be the whole SHA of a commit, 40 hexadecimal digits in small letters."
+BAD_BEFORE = "before must be what an earlier page gave as `next`."
+UNAVAILABLE = "The results could not be read just now."
+
+LIMIT, MOST = 50, 200
+RETRY_SECONDS = 10
+
+_NAME = r"[A-Za-z0-9._-]{1,100}"
+_SEGMENT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+_SHA = r"[0-9a-f]{40}"
+_BEFORE = rf"({_SEGMENT})/({_SEGMENT})/({_SHA})/({_SEGMENT})"
+_IS_NAME, _IS_SEGMENT, _IS_SHA, _IS_BEFORE = map(Pattern, (_NAME, _SEGMENT, _SHA, _BEFORE))
+_IS_LIMIT = Pattern("[1-9][0-9]{0,2}")
+_STATES = [state.value for state in RunState]
+
+ListRuns = Callable[[Asked], Awaitable[Sequence[Run]]]
+"""Raises LookupError for a repository without results, ValueError for an unknown `before`, `TryAgain`."""
+
+PARAMETERS = (
+    Parameter("owner", "Who owns the repository.", {"type": "string", "pattern": f"^{_NAME}$"}),
+    Parameter("repo", "The repository's name.", {"type": "string", "pattern": f"^{_NAME}$"}),
+    *(
+        Parameter(name, words, {"type": "string", "pattern": f"^{pattern}$"}, "query", required=False)
+        for name, words, pattern in (
+            ("lab", "Only runs of this lab.", _SEGMENT),
+            ("target", "Only runs of this target.", _SEGMENT),
+            ("sha", "Only runs of this commit.", _SHA),
+            ("before", "The `next` of an earlier page: only runs that are older.", _BEFORE),
+        )
+    ),
+    Parameter("state", "Only runs in this state.", {"enum": _STATES}, "query", required=False),
+    Parameter(
+        "limit",
+        "How many runs, at most.",
+        {"type": "integer", "minimum": 1, "maximum": MOST, "default": LIMIT},
+        "query",
+        required=False,
+    ),
+)
+_QUERY = [parameter.name for parameter in PARAMETERS if parameter.place == "query"]
+
+
+class Shard(BaseModel):
+    """Which part of its suite a run holds."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    index: int
+    total: int
+
+
+class ListedRun(BaseModel):
+    """A run, and what became of it. What its manifest says is null where that could not be read."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    lab: str
+    target: str
+    sha: str
+    run_id: str
+    suite: str | None
+    attempt: int | None
+    shard: Shard | None
+    state: RunState
+    reason: str = Field(description="Why the run is not stored, for people; empty if it is.")
+    received_at: datetime = Field(description="When the bot first heard of it.")
+
+
+class RunPage(BaseModel):
+    """Runs, the newest first."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    runs: list[ListedRun]
+    next: str | None = Field(description="The `before` of the page that follows; null if there is none.")
+
+
+def operation(list_runs: ListRuns) -> Operation:
+    """Return the route."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return await _answer(request, list_runs)
+
+    return Operation(
+        method="GET",
+        path="/api/v1/repos/{owner}/{repo}/results/runs",
+        summary="What became of the runs that hardware labs uploaded",
+        handler=answer,
+        parameters=PARAMETERS,
+        answers={
+            200: Answer("A page of runs", RunPage),
+            400: problem("A parameter is unknown, or not as it must be"),
+            404: problem("No results are taken for such a repository"),
+            503: problem("The results could not be read; Retry-After says when to ask again"),
+        },
+    )
+
+
+async def _answer(request: web.Request, list_runs: ListRuns) -> web.Response:
+    asked, limit = _asked(request)
+    try:
+        runs = await list_runs(asked)
+    except TryAgain as error:
+        seconds = str(max(1, math.ceil(error.retry_in or RETRY_SECONDS)))
+        raise Problem(503, UNAVAILABLE, headers={"Retry-After": seconds}) from error
+    except LookupError as error:
+        if isinstance(error, KeyError | IndexError):  # a fault of ours, not an answer
+            raise
+        raise Problem(404, NO_RESULTS) from None
+    except ValueError:
+        raise Problem(400, BAD_BEFORE) from None
+    page = RunPage(
+        runs=[_listed(run) for run in runs[:limit]],
+        next=_place(runs[limit - 1].key) if len(runs) > limit else None,
+    )
+    body = page.model_dump_json().encode()
+    return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})
+
+
+def _asked(request: web.Request) -> tuple[Asked, int]:
+    """Return what is asked for, one run more than a page holds, and how many it holds. Raises `Problem`."""
+    path, query = request.match_info, request.query
+    if not all(_IS_NAME.fullmatch(name) for name in (path["owner"], path["repo"])):
+        raise Problem(400, BAD_REPOSITORY)
+    for name in query:
+        if name not in _QUERY or len(query.getall(name)) > 1:
+            raise Problem(400, UNKNOWN_PARAMETER.format(name=name[:40], known=f"{', '.join(_QUERY)}, each once"))
+    repository = f"{path['owner']}/{path['repo']}"
+    limit = _limit(query.get("limit"))
+    state = query.get("state")
+    if state is not None and state not in _STATES:
+        raise Problem(400, BAD_STATE.format(states=", ".join(_STATES)))
+    for name, pattern in (("lab", _IS_SEGMENT), ("target", _IS_SEGMENT), ("sha", _IS_SHA)):
+        if name in query and not pattern.fullmatch(query[name]):
+            raise Problem(400, BAD_SHA if name == "sha" else BAD_NAME.format(name=name))
+    asked = Asked(
+        repository,
+        query.get("lab"),
+        query.get("target"),
+        query.get("sha"),
+        RunState(state) if state else None,
+        _before(repository, query.get("before")),
+        limit + 1,
+    )
+    return asked, limit
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return LIMIT
+    if not _IS_LIMIT.fullmatch(text) or int(text) > MOST:
+        raise Problem(400, BAD_LIMIT.format(most=MOST))
+    return int(text)
+
+
+def _before(repository: str, text: str | None) -> RunKey | None:
+    if text is None:
+        return None
+    found = _IS_BEFORE.fullmatch(text)
+    if found is None:
+        raise Problem(400, BAD_BEFORE)
+    return RunKey(repository, *found.groups())
+
+
+def _place(key: RunKey) -> str:
+    return f"{key.lab}/{key.target}/{key.sha}/{key.run_id}"
+
+
+def _listed(run: Run) -> ListedRun:
+    key, claims = run.key, run.claims
+    return ListedRun(
+        lab=key.lab,
+        target=key.target,
+        sha=key.sha,
+        run_id=key.run_id,
+        suite=claims.suite if claims else None,
+        attempt=claims.attempt if claims else None,
+        shard=Shard(index=claims.shard_index, total=claims.shard_total) if claims else None,
+        state=run.state,
+        reason=run.reason,
+        received_at=datetime.fromtimestamp(run.received_at, UTC),
+    )

@@ -1,0 +1,21 @@
+"""A run has appeared in the bucket: it is read, checked and stored.
+
+What people see of it, `hardware_results` decides.
+"""
+
+from __future__ import annotations
+
+from bot.plan.handler import Context, Plan, Router
+from bot.results.deliveries import RUN_ARRIVED, arrival_of
+from handlers.hardware.effects import TakeRun
+
+NAME = "hardware-runs"
+
+router = Router()
+
+
+@router.on(RUN_ARRIVED, name=NAME, feature="results")
+async def take_run(context: Context) -> Plan:
+    """Take every run that is announced: whether it may be taken is found out where it is read."""
+    arrival = arrival_of(context.delivery.payload)
+    return Plan((TakeRun(arrival.bucket, arrival.key, arrival.version),), why=f"{arrival.key} has appeared")

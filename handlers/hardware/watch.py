@@ -1,0 +1,263 @@
+"""What a clock and a queue set going: runs that have appeared, runs that still wait, checks that are due.
+
+All of it becomes deliveries of the engine, each under a name that says what it is about. So it may be noticed any
+number of times, by any replica, and happens once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import structlog
+from gidgethub import GitHubException
+
+from bot.aws.bucket import Arrival, Bucket, Place, Source, pause_after
+from bot.config.types import seconds
+from bot.core.errors import TryAgain, UserError
+from bot.github.pull_heads import find_repository_id
+from bot.results.deliveries import CHECK_DUE, check_again, check_due, check_of, run_arrived
+from bot.results.ingest.manifest import MANIFEST, run_key
+from bot.results.model import RunKey, TargetKey
+from bot.results.state import Due
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.config.results import Results
+    from bot.engine.journal import Journal
+    from bot.engine.records import Records
+    from bot.github.client import GitHub
+    from bot.results.store.store import ResultsStore
+
+TICK = "* * * * * */15"
+"""When it is looked what there is to do; the last field counts seconds."""
+FIRST_LOOK = 30.0
+"""Seconds after which a run whose files are missing is looked at again, then after twice as long, and so on."""
+ONCE_MORE = 3600.0
+"""Seconds between two attempts at a run, or a check run, of which every try has failed, or two looks for folders."""
+
+NOBODYS = 0
+"""Stands for the number of a repository that is not in app.yaml, and so is not asked for."""
+NOT_DONE = "results could not be looked after"
+
+Accept = Callable[[str, str, str, str], Awaitable[bool]]
+"""The engine's `accept`."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Seconds since buckets were listed and runs stored, and how many runs wait for their files."""
+
+    listed: dict[str, float] = field(default_factory=dict)
+    waiting: dict[str, int] = field(default_factory=dict)
+    newest: dict[TargetKey, float] = field(default_factory=dict)
+
+
+class Watch:
+    """Notices what happens to the results of all repositories that have labs.
+
+    `github_for` gives a client for `owner/name`, `source_for` the bucket of a name, `now` seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        store: ResultsStore,
+        records: Records,
+        journal: Journal,
+        *,
+        accept: Accept,
+        github_for: Callable[[str], Awaitable[GitHub]],
+        source_for: Callable[[str], Bucket],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._watched = {
+            name: repository.results
+            for name, repository in config.repositories.items()
+            if repository.results is not None
+        }
+        self._store = store
+        self._records = records
+        self._journal = journal
+        self._accept = accept
+        self._github_for = github_for
+        self.source_for = source_for
+        self._now = now
+        self._began = now()
+
+    @property
+    def repositories(self) -> list[str]:
+        """Return the repositories that have labs."""
+        return list(self._watched)
+
+    @property
+    def queues(self) -> dict[str, list[Place]]:
+        """Return the queues that are to be listened to, each with the places that it may tell of."""
+        queues: dict[str, list[Place]] = {}
+        for results in self._watched.values():
+            if results.queue is not None:
+                queues.setdefault(results.queue, []).append(Place(results.bucket, results.prefix))
+        return queues
+
+    async def health(self) -> Health:
+        """Tell how well the results of each repository are looked after.
+
+        What has never happened counts from the start of this process: an alarm on its age goes off all the same.
+        """
+        now, health = self._now(), Health()
+        for repository, results in self._watched.items():
+            listed = (await self._records.get(_listed(repository)) or {}).get("at", self._began)
+            health.listed[repository] = now - float(listed)
+            health.waiting[repository], newest = await asyncio.to_thread(self._standing, repository)
+            for lab, settings in results.labs.items():
+                for about in (TargetKey(repository, lab, target) for target in settings.targets):
+                    health.newest[about] = now - newest.get(about, self._began)
+        return health
+
+    def _standing(self, repository: str) -> tuple[int, dict[TargetKey, float]]:
+        return len(self._store.waiting(repository)), self._store.newest(repository)
+
+    async def heard(self, arrival: Arrival) -> None:
+        """Take in a manifest of which a queue tells. Raises what keeps it from being durable."""
+        unknown: RunKey | None = None
+        for repository, results in self._watched.items():
+            if arrival.lies_in(Place(results.bucket, results.prefix)):
+                found = run_key(arrival.key, results.prefix)
+                if found is not None and found[0].repository.lower() == repository.lower():
+                    await self._announce_run(arrival, found[0])
+                    return
+                unknown = found[0] if found is not None else unknown
+        log.warning("a run of nobody", bucket=arrival.bucket, key=arrival.key)
+        if unknown is not None:
+            # The journal then shows it, and why nothing came of it.
+            await self._accept(*run_arrived(arrival, unknown, NOBODYS))
+
+    async def tick(self) -> str:
+        """Do what is due. What fails for one repository is logged, and keeps nothing else from being done."""
+        announced = 0
+        for repository, results in self._watched.items():
+            for work in (self._list, self._look_again, self._look_at_failed_checks, self._announce_checks):
+                try:
+                    announced += await work(repository, results)
+                except (TryAgain, UserError, GitHubException) as error:
+                    log.warning(NOT_DONE, repository=repository, bucket=results.bucket, reason=str(error))
+        return f"announced {announced}"
+
+    async def _list(self, repository: str, results: Results) -> int:
+        record = _listed(repository)
+        before = await self._records.get(record) or {}
+        if self._now() < float(before.get("next", 0)):
+            return 0
+        pages = announced = 0
+        source = self.source_for(results.bucket)
+        folders, searched = [f"{results.prefix}{repository}/"], float(before.get("searched", 0))
+        if self._now() >= searched + ONCE_MORE:
+            folders += await _misspelled(source, results.prefix, repository)
+            searched = self._now()
+        for folder in folders:
+            async with aclosing(source.manifests(folder)) as listing:  # type: ignore[type-var]
+                async for page in listing:
+                    pages += 1
+                    announced += await self._announce_new(page, results)
+        listed = self._now()
+        pause = pause_after(pages, results.poll_seconds)
+        await self._records.put(record, {"at": listed, "next": listed + pause, "searched": searched})
+        return announced
+
+    async def _announce_new(self, page: Sequence[Arrival], results: Results) -> int:
+        found = [(arrival, run[0]) for arrival in page if (run := run_key(arrival.key, results.prefix))]
+        known = await asyncio.to_thread(self._store.known, {key: arrival.version for arrival, key in found})
+        new = [(arrival, key) for arrival, key in found if key not in known]
+        for arrival, key in new:
+            await self._announce_run(arrival, key)
+        return len(new)
+
+    async def _announce_run(self, arrival: Arrival, key: RunKey) -> None:
+        repository_id = await self.repository_id(key.repository)
+        announcement = run_arrived(arrival, key, repository_id)
+        if not await self._accept(*announcement):
+            # It was announced before. Where all that came of that has failed, it gets a new chance now and then.
+            record = await self._journal.delivery(announcement.guid)
+            if record is not None and record.settled:
+                again = run_arrived(arrival, key, repository_id, time=f"{self._now() // ONCE_MORE:.0f}")
+                await self._accept(*again)
+
+    async def _look_again(self, repository: str, results: Results) -> int:
+        waiting = await asyncio.to_thread(self._store.waiting, repository)
+        looks = 0
+        for run in waiting:
+            if time_of_look := _look(run.received_at, self._now(), seconds(results.deadline)):
+                key = f"{results.prefix}{run.key.folder}{MANIFEST}"
+                arrival = Arrival(results.bucket, key, run.version)
+                repository_id = await self.repository_id(repository)
+                looks += await self._accept(*run_arrived(arrival, run.key, repository_id, time=time_of_look))
+        return looks
+
+    async def _look_at_failed_checks(self, repository: str, _: Results) -> int:
+        """Have check runs written again of which every try has failed, GitHub having been away or a permission missing.
+
+        Nothing else would: their results are stored, and may never change again.
+        """
+        record = f"results-failed:{repository.lower()}"
+        last = await self._records.get(record) or {}
+        if self._now() < float(last.get("next", 0)):
+            return 0
+        seen = newest = int(last.get("job", 0))
+        for delivery in await self._journal.recent(failed=True):
+            if delivery.event == CHECK_DUE and delivery.repository == repository and delivery.job.job_id > seen:
+                newest = max(newest, delivery.job.job_id)
+                await asyncio.to_thread(self._store.touch, *check_of(delivery.guid, repository))
+        await self._records.put(record, {"next": self._now() + ONCE_MORE, "job": newest})
+        return 0
+
+    async def _announce_checks(self, repository: str, results: Results) -> int:
+        due = await asyncio.to_thread(
+            self._store.due, repository, self._now(), seconds(results.settle), seconds(results.deadline)
+        )
+        for one in due:
+            await self.announce_check(one)
+        return len(due)
+
+    async def announce_check(self, due: Due) -> None:
+        """Have the check run of a commit written, once for each revision of its results, and once more when over."""
+        await self._accept(*check_due(due, await self.repository_id(due.about.repository)))
+        await asyncio.to_thread(self._store.announced, due)
+
+    async def announce_again(self, about: TargetKey, sha: str, repository_id: int, asked: str) -> bool:
+        """Have the check run of a commit written anew, once for each wish; return whether this one is new."""
+        return await self._accept(*check_again(about, sha, repository_id, asked))
+
+    async def repository_id(self, repository: str) -> int:
+        """Return the number by which GitHub knows a repository. Raises what asking GitHub raises."""
+        return await find_repository_id(self._records, self._github_for, repository)
+
+
+async def _misspelled(source: Source, prefix: str, repository: str) -> list[str]:
+    """Return the folders of a repository in other spellings than app.yaml's: what lies there is refused in words."""
+    own = f"{prefix}{repository}/"
+    owner = f"{prefix}{repository.partition('/')[0]}/"
+    owners = [folder for folder in await source.folders(prefix) if folder.lower() == owner.lower()]
+    found = [folder for one in owners for folder in await source.folders(one) if folder.lower() == own.lower()]
+    return [folder for folder in found if folder != own]
+
+
+def _listed(repository: str) -> str:
+    return f"results-listed:{repository.lower()}"
+
+
+def _look(since: float, now: float, deadline: float) -> str:
+    """Name the look that is due at a run that waits, empty before the first one; times are in seconds.
+
+    After the deadline one is to be the last. It fails where the bucket cannot be read, and so comes again.
+    """
+    waited = now - since
+    if waited >= deadline:
+        return f"deadline-{now // ONCE_MORE:.0f}"
+    return f"look-{math.floor(math.log2(waited / FIRST_LOOK))}" if waited >= FIRST_LOOK else ""

@@ -1,0 +1,1 @@
+"""News of failures on watched branches."""

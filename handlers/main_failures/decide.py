@@ -1,0 +1,227 @@
+"""What fails on a branch: what has begun to fail since the last look, and what is well again. Pure.
+
+A status or check counts by the newest commit on which it has ended: what is pending says nothing yet, and a failure of
+an older commit that comes late is no news where a newer one is green.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import takewhile
+from typing import Any
+
+from bot.config.types import matches
+from bot.github.refs import Commit
+from bot.github.required import Signal
+
+FAILED = frozenset({"failure", "error", "timed_out", "startup_failure"})
+PASSED = frozenset({"success", "neutral"})
+"""States of statuses and conclusions of check runs. The others say nothing of the code: skipped (what it needs has
+failed, or it was not touched), cancelled (a newer push took its place), action_required (it waits for a maintainer),
+stale, and whatever still runs."""
+
+GONE_AFTER = 86400.0
+"""Seconds after which what no commit that is looked at reports any more, in whatever state, is no longer waited for.
+
+They begin with the first look that does not find it: of how long nobody has looked, nobody can say anything.
+"""
+LONGEST_WORDS, LONGEST_URL = 140, 800
+"""Characters of what a status says, and of its address, that are kept; a longer address is left out."""
+
+
+def has_failed(result: str) -> bool | None:
+    """Tell whether a status's state, or a check run's conclusion, is a failure; None where it tells neither."""
+    return True if result in FAILED else False if result in PASSED else None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A context that fails: the commit that broke it, and what it said there.
+
+    `since` is when that was first seen, `missing_since` when it was first seen that nothing reports it any more, in
+    seconds since 1970; 0 as long as something does.
+    """
+
+    name: str
+    sha: str
+    title: str
+    says: str
+    url: str
+    since: float
+    missing_since: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """A context that is well again: on which commit, how many after the one that broke it (None: not known).
+
+    `seconds` is for how long it was known to fail.
+    """
+
+    failure: Failure
+    commit: Commit
+    commits: int | None
+    seconds: float
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known between two looks: what fails, and which failures were seen, so that none is news twice.
+
+    `seen` has the contexts of each commit that was looked at last, so it is bounded by how many those are. `news` is
+    the key of what people were told last, empty where that was nothing yet, and `told_at` its moment, later than that
+    of the news before it even where a clock was put back.
+    """
+
+    failing: Mapping[str, Failure] = field(default_factory=dict)
+    seen: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    news: str = ""
+    told_at: float = 0.0
+
+    def telling(self, news: str, at: float) -> Known:
+        """Return it as it is once people are told news of a key, at a moment in seconds since 1970."""
+        return replace(self, news=news, told_at=max(at, self.told_at + 1))
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any] | None) -> Known | None:
+        """Read it back out of its record; None where nobody has looked yet, or it was forgotten."""
+        if not record:
+            return None
+        failing = {one["name"]: Failure(**one) for one in record["failing"]}
+        seen = {sha: frozenset(names) for sha, names in record["seen"].items()}
+        return cls(failing, seen, record.get("news", ""), record.get("told_at", 0.0))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as its record holds it."""
+        failing = [asdict(failure) for _, failure in sorted(self.failing.items())]
+        seen = {sha: sorted(names) for sha, names in self.seen.items()}
+        return {"failing": failing, "seen": seen, "news": self.news, "told_at": self.told_at}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen at a moment: the newest commits of a branch, the newest first, and the signals of the first few."""
+
+    at: float
+    commits: Sequence[Commit]
+    signals: Sequence[Sequence[Signal]]
+
+    def position(self, sha: str) -> int | None:
+        """Return how many commits are newer than one; None where it is far back, or no longer on the branch."""
+        return next((place for place, commit in enumerate(self.commits) if commit.sha == sha), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is different from the last look; `gone` failed, and nothing reports it any more. `known` is for the next."""
+
+    began: tuple[Failure, ...]
+    recovered: tuple[Recovery, ...]
+    gone: tuple[Failure, ...]
+    known: Known
+
+    @property
+    def is_news(self) -> bool:
+        """Tell whether there is anything to be told."""
+        return bool(self.began or self.recovered or self.gone)
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """How a context stands on the commit of a place; `failed` None: it has not ended."""
+
+    place: int
+    signal: Signal
+    failed: bool | None
+
+
+def decide(before: Known | None, look: Look, contexts: Sequence[str]) -> Change:
+    """Compare a look with what was known before it; `contexts` are patterns of what is watched.
+
+    At the very first look, what fails is only known: it is news where something green precedes it.
+    """
+    known = before or Known()
+    results = _results(look.signals, contexts)
+    began, recovered, gone = [], [], []
+    failing: dict[str, Failure] = {}
+    for name in sorted(results.keys() | known.failing.keys()):
+        listed = results.get(name, [])
+        old = known.failing.get(name)
+        if old is None:
+            new = _begun(name, listed, look, known)
+            if new is not None:
+                failing[name] = new
+                if before is not None or any(result.failed is False for result in listed):
+                    began.append(new)
+        elif (recovery := _recovery(old, listed, look)) is not None:
+            recovered.append(recovery)
+        elif not listed and old.missing_since and look.at - old.missing_since >= GONE_AFTER:
+            gone.append(old)
+        else:
+            failing[name] = replace(old, missing_since=0.0 if listed else old.missing_since or look.at)
+    after = replace(known, failing=failing, seen=_seen(results, look, known))
+    return Change(tuple(began), tuple(recovered), tuple(gone), after)
+
+
+def _begun(name: str, listed: Sequence[_Result], look: Look, known: Known) -> Failure | None:
+    """Return what a context that did not fail before fails with now, by the oldest of its newest failures in a row.
+
+    A failure that was seen before is none: it was told, or something newer was green, before it was run once more.
+    """
+    ended = (result for result in listed if result.failed is not None)
+    row = list(takewhile(lambda r: r.failed and name not in known.seen.get(look.commits[r.place].sha, ()), ended))
+    if not row:
+        return None
+    broken, signal = look.commits[row[-1].place], row[-1].signal
+    return Failure(
+        name=name,
+        sha=broken.sha,
+        title=broken.title,
+        says=(signal.says or signal.result.replace("_", " "))[:LONGEST_WORDS],
+        url=signal.url if len(signal.url) <= LONGEST_URL else "",
+        since=look.at,
+    )
+
+
+def _recovery(old: Failure, listed: Sequence[_Result], look: Look) -> Recovery | None:
+    """Return how a context is well again; what it was on commits before the one that broke it does not count."""
+    broken = look.position(old.sha)
+    ended = (r for r in listed if r.failed is not None and (broken is None or r.place <= broken))
+    newest = next(ended, None)
+    if newest is None or newest.failed:
+        return None
+    commits = broken - newest.place if broken is not None else None
+    return Recovery(old, look.commits[newest.place], commits, max(0.0, look.at - old.since), newest.signal.url)
+
+
+def _results(signals: Sequence[Sequence[Signal]], contexts: Sequence[str]) -> dict[str, list[_Result]]:
+    """Return by name how each watched context stands, the newest commit first."""
+    found: dict[str, list[_Result]] = {}
+    for place, of_commit in enumerate(signals):
+        by_name: dict[str, list[Signal]] = {}
+        for signal in of_commit:
+            if matches(contexts, signal.name):
+                by_name.setdefault(signal.name, []).append(signal)
+        for name, same in by_name.items():
+            found.setdefault(name, []).append(_result(place, same))
+    return found
+
+
+def _result(place: int, same: Iterable[Signal]) -> _Result:
+    """Return how a context stands that may have a status and checks of several Apps: the worst of them counts."""
+    by_rank = {True: 0, None: 1, False: 2}
+    failed, signal = min(((has_failed(s.result), s) for s in same), key=lambda pair: by_rank[pair[0]])
+    return _Result(place, signal, failed)
+
+
+def _seen(results: Mapping[str, Sequence[_Result]], look: Look, known: Known) -> dict[str, frozenset[str]]:
+    """Return which contexts have failed on which of the commits that were looked at, now or before."""
+    seen: dict[str, frozenset[str]] = {}
+    for place, commit in enumerate(look.commits[: len(look.signals)]):
+        now = {name for name, listed in results.items() if any(r.place == place and r.failed for r in listed)}
+        names = known.seen.get(commit.sha, frozenset()) | now
+        if names:
+            seen[commit.sha] = names
+    return seen

@@ -1,0 +1,248 @@
+"""Alarms: what begins to fail on a watched branch is told once, and once more when it is well again.
+
+Events are only hints that something may have changed: they cost nothing at GitHub, and may come late, twice or not at
+all. What is told is what a look at the branch finds, which a hint asks for, or the timer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bot.config.types import matches, seconds
+from bot.core.errors import UserError
+from bot.effects.issues import KeepIssue, is_told, issue_key
+from bot.effects.remember import Remember
+from bot.github.errors import is_not_found
+from bot.github.markdown import code
+from bot.github.ours import Ours
+from bot.github.refs import Commit, first_parents
+from bot.github.signals import signals_of
+from bot.news.effects import Standing, tellings
+from bot.plan.handler import Context, Plan, Router
+from bot.timers.timers import TIMER_DUE, moment_of
+from handlers.main_failures.decide import Change, Known, Look, decide, has_failed
+from handlers.main_failures.effects import LOOK_DUE, AskForLook, is_due, look_key
+from handlers.main_failures.text import NO_NEWS, news_of, standing_of
+
+if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
+    from bot.config.alarms import MainFailures
+    from bot.core.events import Delivery
+    from bot.core.payload import Payload
+    from bot.plan.effect import Effect
+
+NAME = "main-failures"
+FEATURE = "main_failures"
+MOST_COMMITS = 10
+"""Commits whose statuses and checks are read in one look: two requests each, and more where there are many."""
+MOST_BRANCHES = 10
+"""Branches that a status names of those that have its commit.
+
+https://docs.github.com/webhooks/webhook-events-and-payloads#status
+"""
+
+NO_BRANCH = "there is no branch {branch}; name those that are to be watched in app.yaml, below main_failures.branches"
+NOT_WATCHED = "{branch} is not watched any more"
+NOTHING_TO_ASK = "it changes nothing that is known, or a look that will see it is due already"
+ASKED = "to be looked at: {branches}"
+
+router = Router()
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What an event tells of watched branches: that a context (empty: some check) has failed, or has passed."""
+
+    branches: tuple[str, ...]
+    name: str
+    failed: bool
+
+
+def hint_of(delivery: Delivery, watched: MainFailures) -> Hint | None:
+    """Read a hint out of an event's payload, None where it is about nothing that is watched."""
+    payload = delivery.payload
+    match delivery.event:
+        case "status":
+            name, result = payload.string("context"), payload.string("state")
+            branches = [branch.text("name") for branch in payload.items("branches")]
+        case "check_run":
+            run = payload.at("check_run")
+            name, result = run.string("name"), run.text("conclusion")
+            # Of GitHub Actions it may be a fork's branch that is named like ours: the look will find nothing then.
+            branches = [run.text("check_suite", "head_branch")]
+        case _:
+            name, result, branches = "", *_of_workflow(payload)
+    failed = has_failed(result)
+    if failed is None or (name and not matches(watched.contexts, name)):
+        return None
+    ours = tuple(dict.fromkeys(watched.branches))
+    found = tuple(branch for branch in ours if branch in branches)
+    if not found and len(branches) >= MOST_BRANCHES:
+        found = ours  # any of them may be among those that were left out
+    return Hint(found, name, failed) if found else None
+
+
+def _of_workflow(payload: Payload) -> tuple[str, list[str]]:
+    """Read the failure of a workflow on a branch of ours; who is well again is told by the check runs of its jobs."""
+    run = payload.at("workflow_run")
+    ours = run.has("head_repository", "id") and run.integer("head_repository", "id") == payload.integer(
+        "repository", "id"
+    )
+    result = run.text("conclusion")
+    return (result, [run.text("head_branch")]) if ours and has_failed(result) else ("", [])
+
+
+def _concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
+    return config.main_failures is not None and hint_of(delivery, config.main_failures) is not None
+
+
+@router.on("status", name=f"{NAME}-hints", feature=FEATURE, concerns=_concerns)
+@router.on("check_run", "completed", name=f"{NAME}-hints", feature=FEATURE, concerns=_concerns)
+@router.on("workflow_run", "completed", name=f"{NAME}-hints", feature=FEATURE, concerns=_concerns)
+async def take_hint(context: Context) -> Plan:
+    """Ask for a look where a hint differs from what is known; GitHub is asked nothing."""
+    watched = _watched(context)
+    hint = hint_of(context.delivery, watched)
+    at, wait = context.delivery.received_at, seconds(watched.wait)
+    asked = []
+    for branch in hint.branches if hint else ():
+        known = Known.read(await context.records.get(failures_key(context.repository.id, branch))) or Known()
+        due = await context.records.get(look_key(context.repository.id, branch))
+        if hint and _differs(hint, known) and not is_due(due, at, wait):
+            asked.append(AskForLook(branch, context.delivery.guid, at, wait))
+    return _asking(asked)
+
+
+def _differs(hint: Hint, known: Known) -> bool:
+    return hint.failed != (hint.name in known.failing)
+
+
+@router.on(TIMER_DUE, NAME, name=NAME, feature=FEATURE)
+async def sweep(context: Context) -> Plan:
+    """Ask for a look at every branch, for what no event has told of.
+
+    And at each that was watched before, as long as it has an issue: only then is it looked whether that is closed.
+    """
+    at, guid, number = moment_of(context.delivery.payload), context.delivery.guid, context.repository.id
+    watched = list(dict.fromkeys(_watched(context).branches))
+    before = (await context.records.get(branches_key(number)) or {}).get("branches", [])
+    open_ones = [
+        branch
+        for branch in before
+        if branch not in watched and await context.records.get(issue_key(number, _issue_of(branch)))
+    ]
+    asking = _asking([AskForLook(branch, guid, at) for branch in (*watched, *open_ones)])
+    if before == [*watched, *open_ones]:
+        return asking
+    remembered = Remember(branches_key(number), {"branches": [*watched, *open_ones]})
+    return replace(asking, effects=(remembered, *asking.effects))
+
+
+def _asking(asked: list[AskForLook]) -> Plan:
+    branches = ", ".join(effect.branch for effect in asked)
+    return Plan(tuple(asked), why=ASKED.format(branches=branches) if asked else NOTHING_TO_ASK)
+
+
+@router.on(LOOK_DUE, name=f"{NAME}-look", feature=FEATURE)
+async def look_at_branch(context: Context) -> Plan:
+    """Read how the newest commits of a branch stand, and tell what has changed since the last look."""
+    watched = _watched(context)
+    asked = context.delivery.payload.at("look")
+    branch = asked.string("branch")
+    if branch not in watched.branches:
+        return not_watched(context, branch, float(asked.integer("at")))
+    key = failures_key(context.repository.id, branch)
+    before = Known.read(await context.records.get(key))
+    commits = await _commits(context, branch)
+    if not commits and not (before and before.failing):
+        raise UserError(NO_BRANCH.format(branch=branch))
+    repository = context.repository.full_name
+    ours = Ours.of(context.me, context.config).on(branch)
+    signals = [await signals_of(context.github, repository, commit.sha, ours) for commit in commits[:MOST_COMMITS]]
+    look = Look(float(asked.integer("at")), commits, signals)
+    change = decide(before, look, watched.contexts)
+    decided = plan(change, branch, key, watched, before, look.at)
+    if (
+        change.is_news
+        or "issue" not in watched.to
+        or await is_told(context.records, context.repository.id, change.known.news)
+    ):
+        return decided
+    return replace(decided, effects=(*decided.effects, issue_of(change.known, branch)))
+
+
+def not_watched(context: Context, branch: str, at: float) -> Plan:
+    """Return what is to be done about a branch that app.yaml has no more: its issue is closed, what failed forgotten.
+
+    Where there is no issue, GitHub is asked nothing.
+    """
+    number, issue = context.repository.id, _issue_of(branch)
+    told = NOT_WATCHED.format(branch=code(branch))
+    closed = KeepIssue(issue, news=told, news_key=f"{issue}:{context.delivery.guid}", as_of=at)
+    return Plan((Remember(failures_key(number, branch), {}), closed), why=NOT_WATCHED.format(branch=branch))
+
+
+def plan(change: Change, branch: str, key: str, watched: MainFailures, before: Known | None, at: float) -> Plan:
+    """Return what is to be done about a change that was seen at a moment, in seconds since 1970.
+
+    It is remembered first, so that no other look can find it once more.
+    """
+    known = change.known.telling(_news_key(change, branch), at) if change.is_news else change.known
+    effects: list[Effect] = [Remember(key, known.as_json())] if known != before else []
+    if not change.is_news:
+        return Plan(tuple(effects), why=NO_NEWS.format(branch=branch, count=len(known.failing)))
+    news = news_of(change, branch)
+    standing = Standing(_issue_of(branch), *standing_of(known, branch), begins=bool(change.began), as_of=known.told_at)
+    effects += tellings(watched.to, known.news, news, standing)
+    return Plan(tuple(effects), why=news.title)
+
+
+def issue_of(known: Known, branch: str) -> KeepIssue:
+    """Return what brings the issue up to date, where the last news has not come to it: GitHub was away for too long.
+
+    Looks are made one by one, each when all that the last one came to has ended: nobody else is about to write it.
+    """
+    return KeepIssue(_issue_of(branch), *standing_of(known, branch), news_key=known.news, as_of=known.told_at)
+
+
+def failures_key(repository_id: int, branch: str) -> str:
+    """Return the key of the record of what fails on a branch."""
+    return f"{NAME}:{repository_id}:{branch}"
+
+
+def branches_key(repository_id: int) -> str:
+    """Return the key of the record of the branches that are watched, or have an issue from when they were."""
+    return f"{NAME}:{repository_id}"
+
+
+def _issue_of(branch: str) -> str:
+    return f"{NAME}:{branch}"
+
+
+def _news_key(change: Change, branch: str) -> str:
+    """Name news by what it tells: found by another look once more, it is the same news."""
+    told = [
+        [[one.name, one.sha] for one in change.began],
+        [[one.failure.name, one.failure.sha, one.commit.sha] for one in change.recovered],
+        [[one.name, one.sha] for one in change.gone],
+    ]
+    return f"{NAME}:{branch}:{hashlib.sha256(json.dumps(told).encode()).hexdigest()[:24]}"
+
+
+async def _commits(context: Context, branch: str) -> list[Commit]:
+    """Return a branch's newest commits, none where there is no such branch; one request."""
+    try:
+        return await first_parents(context.github, context.repository.full_name, branch)
+    except Exception as error:
+        if is_not_found(error):
+            return []
+        raise
+
+
+def _watched(context: Context) -> MainFailures:
+    watched = context.config.main_failures
+    assert watched is not None, "the handler is asked where the feature is on"
+    return watched

@@ -1,0 +1,134 @@
+"""What people are told of failures on a branch, and what the issue says as long as they last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from bot.core.urls import linkable
+from bot.effects.issues import BODY_LIMIT
+from bot.github.markdown import code, escape, truncate
+from bot.news.message import Item, News
+from handlers.main_failures.decide import Change, Failure, Known, Recovery
+
+ONE, MANY = "1 check", "{count} checks"
+BEGAN, AT_ONE = "{what} began to fail on {branch}", " at {sha}"
+ALL_WELL, AFTER = "{branch} is well again", ", after {how_long}"
+SOME_WELL = "{what} on {branch}: well again"
+GONE = "{what} on {branch}: failed, and not reported any more"
+NO_NEWS = "no news of {branch}: {count} failing"
+
+AT_COMMIT = "at {sha}: {says}"
+WELL_LATER = "well again at {sha}, {commits} after {broken} {title}"
+WELL_ON_RERUN = "well again on {broken} {title}, which had broken it"
+WELL = "well again at {sha}; it was first seen failing at {broken} {title}"
+NOT_REPORTED = "not reported on the newest commits; it was first seen failing at {broken} {title}"
+COMMIT = "{sha}: {title}"
+STILL = "{what} still failing."
+
+ISSUE_TITLE = "{branch} is failing"
+ISSUE_INTRO = "On {branch}, these have failed and not passed since:"
+ISSUE_LINE = "- {name}: {says}{link}, first on {sha} {title}"
+ISSUE_LINK = " ([details](<{url}>))"
+ISSUE_MORE = "- and {count} more"
+ISSUE_END = "I close this issue when all of them are well again, and comment on what changes until then."
+MOST_LISTED = 50
+LIST_LIMIT = BODY_LIMIT - 1000
+"""Characters of the list in the issue; the rest is for what stands around it."""
+LONGEST_NAME = 150
+
+UNITS = ((86400, "1 day", "{count} days"), (3600, "1 hour", "{count} hours"), (60, "1 minute", "{count} minutes"))
+ONE_COMMIT, COMMITS = "1 commit", "{count} commits"
+
+
+def news_of(change: Change, branch: str) -> News:
+    """Return what is told of a change: what broke first, then what is well again."""
+    shas = list(dict.fromkeys(failure.sha for failure in change.began))
+    items = [
+        *(_began(failure, alone=len(shas) == 1) for failure in change.began),
+        *map(_recovered, change.recovered),
+        *map(_gone, change.gone),
+    ]
+    still = len(change.known.failing) - len(change.began)
+    notes = [COMMIT.format(sha=shas[0][:7], title=change.began[0].title)] if len(shas) == 1 else []
+    notes += [STILL.format(what=_checks(still))] if still else []
+    return News(_title(change, branch, shas), tuple(items), notes=tuple(notes), good=not change.known.failing)
+
+
+def standing_of(known: Known, branch: str) -> tuple[str, str]:
+    """Return the title and the body, in Markdown, of the issue; the body is empty where nothing fails."""
+    failing = sorted(known.failing.values(), key=lambda failure: (failure.since, failure.name))
+    title = ISSUE_TITLE.format(branch=branch)
+    if not failing:
+        return title, ""
+    given = [_line(failure) for failure in failing[:MOST_LISTED]]
+    sizes = accumulate(len(line) + 1 for line in given)
+    lines = [line for line, size in zip(given, sizes, strict=True) if size <= LIST_LIMIT]
+    if len(lines) < len(failing):
+        lines.append(ISSUE_MORE.format(count=len(failing) - len(lines)))
+    return title, "\n\n".join([ISSUE_INTRO.format(branch=code(branch)), "\n".join(lines), ISSUE_END])
+
+
+def _title(change: Change, branch: str, shas: Sequence[str]) -> str:
+    if change.began:
+        where = AT_ONE.format(sha=shas[0][:7]) if len(shas) == 1 else ""
+        return BEGAN.format(what=_checks(len(change.began)), branch=branch) + where
+    if change.recovered and not change.known.failing:
+        return ALL_WELL.format(branch=branch) + _after(change.recovered)
+    if change.recovered:
+        return SOME_WELL.format(what=_checks(len(change.recovered)), branch=branch)
+    return GONE.format(what=_checks(len(change.gone)), branch=branch)
+
+
+def _began(failure: Failure, *, alone: bool) -> Item:
+    says = failure.says if alone else AT_COMMIT.format(sha=failure.sha[:7], says=failure.says)
+    return Item(failure.name, says, failure.url)
+
+
+def _recovered(recovery: Recovery) -> Item:
+    said = WELL if recovery.commits is None else WELL_LATER if recovery.commits else WELL_ON_RERUN
+    text = said.format(
+        sha=recovery.commit.sha[:7],
+        commits=_commits(recovery.commits or 0),
+        broken=recovery.failure.sha[:7],
+        title=recovery.failure.title,
+    )
+    return Item(recovery.failure.name, text, recovery.url)
+
+
+def _gone(failure: Failure) -> Item:
+    return Item(failure.name, NOT_REPORTED.format(broken=failure.sha[:7], title=failure.title), failure.url)
+
+
+def _line(failure: Failure) -> str:
+    url = linkable(failure.url)
+    return ISSUE_LINE.format(
+        name=code(truncate(failure.name, LONGEST_NAME)),
+        says=escape(failure.says),
+        link=ISSUE_LINK.format(url=url.replace("&", "&amp;")) if url else "",
+        sha=failure.sha,
+        title=escape(failure.title),
+    )
+
+
+def _after(recovered: Sequence[Recovery]) -> str:
+    """Say how long it took, by the one that took longest."""
+    longest = max(recovered, key=lambda recovery: recovery.seconds)
+    told = [_commits(longest.commits)] if longest.commits else []
+    unit = next(((length, one, many) for length, one, many in UNITS if longest.seconds >= length), None)
+    if unit is not None:
+        length, one, many = unit
+        told.append(_counted(int(longest.seconds // length), one, many))
+    return AFTER.format(how_long=" and ".join(told)) if told else ""
+
+
+def _checks(count: int) -> str:
+    return _counted(count, ONE, MANY)
+
+
+def _commits(count: int) -> str:
+    return _counted(count, ONE_COMMIT, COMMITS)
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return one if count == 1 else many.format(count=count)

@@ -1,0 +1,115 @@
+"""What GitHub has to say to a merge and to hear of it: templates, merge queue, commits, and the merge itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gidgethub import QueryError
+
+from bot.core.payload import Payload
+from bot.github.graphql import is_unknown_field
+from handlers.merge.message import Commit
+
+if TYPE_CHECKING:
+    from bot.github.client import GitHub
+
+MERGE = "/repos/{+repo}/pulls/{number}/merge"
+COMMITS = "/repos/{+repo}/pulls/{number}/commits"
+"""GitHub lists 250 at most: https://docs.github.com/rest/pulls/pulls#list-commits-on-a-pull-request"""
+
+# Templates may lie in many places, in any case, or be those of the whole organization; merge queues are not in REST.
+# https://docs.github.com/graphql/reference/objects#pullrequest
+_FACTS = """
+query($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) {
+    pullRequestTemplates { body }
+    pullRequest(number: $number) { id baseRefName headRefOid isInMergeQueue isMergeQueueEnabled }
+  }
+}
+"""
+# Enterprise Server knows no merge queues before 3.12, and refuses a query that names their fields.
+_FACTS_WITHOUT_QUEUES = _FACTS.replace(" isInMergeQueue isMergeQueueEnabled", "")
+# https://docs.github.com/graphql/reference/mutations#enqueuepullrequest
+_ENQUEUE = """
+mutation($id: ID!, $sha: GitObjectID!) {
+  enqueuePullRequest(input: {pullRequestId: $id, expectedHeadOid: $sha}) { mergeQueueEntry { position } }
+}
+"""
+_DEQUEUE = """
+mutation($id: ID!) {
+  dequeuePullRequest(input: {id: $id}) { mergeQueueEntry { position } }
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The texts of the repository's templates, and how a pull request stands with its base and that one's queue."""
+
+    templates: tuple[str, ...]
+    node_id: str
+    base: str
+    head_sha: str
+    has_queue: bool
+    is_queued: bool
+
+
+async def facts_of(github: GitHub, repository: str, number: int) -> Facts:
+    """Return what only GraphQL tells, in one request; in two where the server is too old to know merge queues."""
+    owner, _, name = repository.partition("/")
+    try:
+        found = await github.graphql(_FACTS, owner=owner, name=name, number=number)
+    except QueryError as error:
+        if not is_unknown_field(error):
+            raise
+        found = await github.graphql(_FACTS_WITHOUT_QUEUES, owner=owner, name=name, number=number)
+    answer = Payload(found, "merge facts")
+    pull = answer.at("repository", "pullRequest")
+    templates = tuple(template.text("body") for template in answer.items("repository", "pullRequestTemplates"))
+    return Facts(
+        templates,
+        node_id=pull.string("id"),
+        base=pull.string("baseRefName"),
+        head_sha=pull.string("headRefOid"),
+        has_queue=pull.flag("isMergeQueueEnabled"),
+        is_queued=pull.flag("isInMergeQueue"),
+    )
+
+
+async def commits_of(github: GitHub, repository: str, number: int) -> list[Commit]:
+    """Return the pull request's commits, oldest first: a request for every hundred."""
+    where = {"repo": repository, "number": str(number)}
+    found = []
+    async for item in github.getiter(COMMITS, url_vars=where):
+        commit = Payload(item, "commit")
+        found.append(
+            Commit(
+                author_id=commit.integer("author", "id") if commit.has("author", "id") else 0,
+                name=commit.text("commit", "author", "name"),
+                email=commit.text("commit", "author", "email"),
+                message=commit.text("commit", "message"),
+            )
+        )
+    return found
+
+
+async def put_merge(github: GitHub, repository: str, number: int, body: Mapping[str, str]) -> str:
+    """Merge, and return the SHA of the commit on the base branch.
+
+    https://docs.github.com/rest/pulls/pulls#merge-a-pull-request: 405 where it cannot be merged, 409 where the head is
+    another than `sha` names. It is never sent twice: look first whether it happened.
+    """
+    where = {"repo": repository, "number": str(number)}
+    return Payload(await github.put(MERGE, url_vars=where, data=dict(body)), "merge").text("sha")
+
+
+async def enqueue(github: GitHub, node_id: str, sha: str) -> None:
+    """Put a pull request into the merge queue, if this is still its head."""
+    await github.graphql(_ENQUEUE, id=node_id, sha=sha)
+
+
+async def dequeue(github: GitHub, node_id: str) -> None:
+    """Take a pull request out of the merge queue."""
+    await github.graphql(_DEQUEUE, id=node_id)

@@ -1,0 +1,206 @@
+"""`@ci merge`, `@ci merge when green`, `@ci cancel`: people with write access merge a pull request by a comment.
+
+A command is about the head that its writer saw. What keeps that from being merged is told whole, each reason with what
+to do about it (`handlers.merge.readiness`). `handlers.merge.waiting` has what happens to a merge that waits.
+
+On purpose not as TVM's bot had it: an author who may write may merge; a line with more than the command is no command,
+and said to be none; who may is asked of GitHub by name and compared by number, not searched for; a closed pull request
+is answered; what goes wrong is told in words, and no traceback.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bot.commands.dialogue import Answer, Asked, CommandFunction
+from bot.commands.grammar import Command, CommandSpec
+from bot.core.errors import TryAgain, UserError
+from bot.github.markdown import code
+from bot.github.ours import Ours
+from bot.github.pull_heads import head_of
+from bot.plan.handler import Router
+from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, LeaveQueue, MergePull, merge_target
+from handlers.merge.readiness import Kind, listed, reasons, undecided
+from handlers.merge.request import Wish, wish_key
+from handlers.merge.request_effects import KeepWish, LookAtPull
+from handlers.merge.snapshot import standing_of
+from handlers.merge.update_effects import UpdateBranch
+from handlers.rerun.commands import RERUN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bot.config import RepositoryConfig
+    from bot.plan.effect import Effect
+    from bot.plan.handler import Context
+    from handlers.merge.readiness import Reason, Standing
+
+FEATURE = "merge"
+
+MERGE = CommandSpec(
+    name="merge",
+    summary="Merge this pull request now, if nothing is in the way.",
+    example="merge",
+    feature=FEATURE,
+    allowed=("write",),
+    synonyms=("merge this", "merge this pr", "merge it", "merge now"),
+)
+WHEN_GREEN = CommandSpec(
+    name="merge when green",
+    summary="Merge this pull request as soon as what is required is green and somebody has approved it.",
+    example="merge when green",
+    feature=FEATURE,
+    allowed=("write",),
+    synonyms=(
+        "merge when ready",
+        "merge this when green",
+        "merge this when ready",
+        "merge this pr when green",
+        "merge this pr when ready",
+        "merge it when green",
+        "merge it when ready",
+    ),
+)
+CANCEL = CommandSpec(
+    name="cancel",
+    summary="Call off the merge that was asked for with `merge when green`, or take it out of the merge queue.",
+    example="cancel",
+    feature=FEATURE,
+    # Who asked may write, or the merge will not be; and no author has to see merged what they have just found wrong.
+    allowed=("author", "write"),
+    synonyms=("cancel merge", "cancel the merge", "stop", "stop merge", "stop the merge"),
+    own_words=False,
+)
+
+UPDATE = CommandSpec(
+    name="update",
+    summary="Merge the base branch into this pull request, as *Update branch* does.",
+    example="update",
+    feature=FEATURE,
+    allowed=("write",),
+    synonyms=("update branch", "update the branch", "update this", "update this pr", "update it"),
+)
+
+MOVED = (
+    "The head moved from {old} to {new} while you asked, so nothing was done. "
+    "Look at what was pushed, and ask again for {new}."
+)
+MOVED_SINCE = "The head moved to {new} since you wrote this, so nothing was done. Look at {new}, and ask again."
+NOT_MERGED = "Not merged:\n{why}"
+WILL_NOT_WAIT = "I do not wait for this, for somebody has to do something first:\n{why}\n\nAsk again after that."
+WAITING = "I merge {sha} as soon as this is over:\n{why}\n\nA push calls it off, and so does {cancel}."
+TO_THE_QUEUE = "{sha} goes into the merge queue of {base}; GitHub merges it when its turn has come."
+CALLED_OFF = "The merge of {sha} that {by} asked for is called off."
+NOTHING_TO_CANCEL = "No merge is waiting here, so there is nothing to call off."
+
+router = Router()
+
+
+async def merge(asked: Asked, command: Command) -> Answer:
+    """Merge now, or say everything that is in the way."""
+    standing, found = await _look(asked)
+    if found:
+        return Answer(say=NOT_MERGED.format(why=listed(found)), done=False)
+    return _merging(asked, standing)
+
+
+async def merge_when_green(asked: Asked, command: Command) -> Answer:
+    """Merge now if nothing is in the way, or wait until that is over, where it can be over by itself."""
+    standing, found = await _look(asked)
+    if not found:
+        return _merging(asked, standing)
+    if not all(reason.passes for reason in found):
+        return Answer(say=WILL_NOT_WAIT.format(why=listed(found)), done=False)
+    number = asked.pull.number
+    wish = replace(_wish(asked, standing), refused=any(reason.kind is Kind.BEHIND for reason in found))
+    cancel = code(f"{asked.context.app_config.mentions[0]} {CANCEL.name}")
+    say = WAITING.format(sha=code(wish.sha[:7]), why=listed(found), cancel=cancel)
+    return Answer((KeepWish(number, wish), LookAtPull(number, watch=wish.sha)), say)
+
+
+async def cancel(asked: Asked, command: Command) -> Answer:
+    """Call off what waits."""
+    number = asked.pull.number
+    wish = Wish.read(await asked.context.records.get(wish_key(asked.context.repository.id, number)))
+    # Written down all the same: another command of this comment may have asked for a merge before.
+    effects: tuple[Effect, ...] = (KeepWish(number, said_at=asked.remark.written_at or asked.pull.updated_at),)
+    calls_off = frozenset({merge_target(number), effects[0].target})
+    if wish is None:
+        return Answer(effects, NOTHING_TO_CANCEL, calls_off=calls_off)
+    if wish.queued:
+        effects += (LeaveQueue(number),)
+    return Answer(effects, CALLED_OFF.format(sha=code(wish.sha[:7]), by=code(wish.by.login)), calls_off=calls_off)
+
+
+async def _look(asked: Asked) -> tuple[Standing, list[Reason]]:
+    """Return how the pull request stands and what is in the way of its being merged.
+
+    Raises `UserError` where its head is not the one that the person saw, and `TryAgain` while GitHub finds out.
+    """
+    context, sha = asked.context, asked.pull.head_sha
+    await _check_head(asked)
+    config = context.config.merge
+    assert config is not None
+    ours = Ours.of(context.me, context.config)
+    repository = context.repository.full_name
+    standing = await standing_of(context.github, repository, asked.pull.number, ours, config.required)
+    if standing.pull.head_sha != sha:
+        raise TryAgain(UNDECIDED)  # pushed to in this very moment: the webhook of it comes
+    found = reasons(standing, config, *remedies(context))
+    if undecided(standing, found):
+        raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
+    return standing, found
+
+
+async def _check_head(asked: Asked) -> None:
+    """Raise `UserError` where the head moved after the command was written, as far as any webhook has told.
+
+    A command may be handled hours after it was written: GitHub offers again what could not be delivered. Where no
+    webhook has told of the pull request yet, as of one that is older than the App's installation, nothing says which
+    head the person saw. It is merged all the same: somebody with write access has approved exactly what is merged, and
+    a refusal would stand for good, for asking again tells nothing more. `approve ci`, which needs no approval, refuses.
+    """
+    known, new = asked.known_head, asked.pull.head_sha
+    if known is not None and known != new:
+        raise UserError(MOVED.format(old=code(known[:7]), new=code(new[:7])))
+    head = await head_of(asked.context.records, asked.context.repository.id, asked.pull.number)
+    if head is not None and head.may_follow(asked.remark.written_at):
+        raise UserError(MOVED_SINCE.format(new=code(new[:7])))
+
+
+async def update(asked: Asked, command: Command) -> Answer:
+    """Have GitHub merge the base branch into the head that its writer saw."""
+    await _check_head(asked)
+    pull = asked.pull
+    return Answer((UpdateBranch(pull.number, pull.head_sha, pull.base_ref),))
+
+
+def remedies(context: Context) -> tuple[str, str]:
+    """Return how people run again what failed, empty where they cannot, and how they update a branch."""
+    mentions = context.app_config.mentions
+    return rerun_command(context.config, mentions), f"{mentions[0]} {UPDATE.name}"
+
+
+def rerun_command(config: RepositoryConfig, mentions: Sequence[str]) -> str:
+    """Return how people run again what failed, empty where they cannot."""
+    return f"{mentions[0]} {RERUN.name}" if config.rerun is not None else ""
+
+
+def _wish(asked: Asked, standing: Standing) -> Wish:
+    pull, remark = standing.pull, asked.remark
+    return Wish(pull.head_sha, pull.base_ref, asked.by, remark.url, remark.written_at or pull.updated_at)
+
+
+def _merging(asked: Asked, standing: Standing) -> Answer:
+    pull = standing.pull
+    say = TO_THE_QUEUE.format(sha=code(pull.head_sha[:7]), base=code(pull.base_ref)) if standing.rules.queue else ""
+    return Answer((MergePull(pull.number, _wish(asked, standing)),), say)
+
+
+COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = (
+    (MERGE, merge),
+    (WHEN_GREEN, merge_when_green),
+    (CANCEL, cancel),
+    (UPDATE, update),
+)

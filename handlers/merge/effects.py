@@ -1,0 +1,224 @@
+"""The merge itself, by GitHub or by way of its merge queue, and the way back out of the queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from gidgethub import QueryError
+
+from bot.core.aside import aside
+from bot.core.errors import RefusedToPerson, TryAgain, UserError
+from bot.effects.comments import Reply
+from bot.github.access import CONTENTS, PULL_REQUESTS, WORKFLOWS, WritePermissions
+from bot.github.errors import is_conflict, is_forbidden, message_of
+from bot.github.markdown import code
+from bot.github.ours import Ours
+from bot.github.permissions import role_of
+from bot.github.workflow_files import may_lack_workflows, pull_changes_workflows
+from bot.plan.effect import Applied, EffectContext
+from bot.plan.failure_text import NEEDS_WORKFLOWS
+from handlers.merge import message as merge_message
+from handlers.merge.api import Facts, commits_of, dequeue, enqueue, facts_of, put_merge
+from handlers.merge.readiness import Standing, listed, reasons, undecided
+from handlers.merge.request import Wish, wish_key
+from handlers.merge.request_effects import KeepWish
+from handlers.merge.snapshot import MAY_WRITE, standing_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bot.config.merge import Merge
+    from handlers.merge.message import Commit
+
+SQUASH, REBASE = "squash", "rebase"
+COMPUTING_SECONDS = 2.0
+"""Until GitHub is asked again whether there are conflicts: it finds out when it is asked first."""
+
+CALLED_OFF = "the merge was called off before it came to this"
+SWITCHED_OFF = "Merging is switched off for this repository by now."
+MOVED = "The head moved from {old} to {new}, which nobody has asked me to merge. Look at it, and ask again."
+RETARGETED = "It is to be merged into {new} now, and not into {old} any more. Ask again if that is right."
+NOT_ALLOWED = "{by} may not merge here any more; somebody who may can ask again."
+CHANGED = "the pull request got another base or head meanwhile, or GitHub's answers do not agree yet"
+UNDECIDED = "GitHub has not found out yet whether there are conflicts"
+NOT_READY = "By now something is in the way:\n{why}"
+REFUSED = "GitHub did not merge {sha}; it says {message}."
+BLOCKED = (
+    "GitHub does not merge {sha} yet; it says {message}. I keep waiting, and try again after the next review or check, "
+    "and from time to time. A push calls it off."
+)
+NOT_QUEUED = "GitHub did not take {sha} into the merge queue; it says {message}."
+
+MERGED = "merged {sha} into {base} as {commit}"
+MERGED_ALREADY = "{sha} is merged already"
+STILL_WAITS = "GitHub does not merge {sha} yet, so it is waited for"
+QUEUED = "put {sha} into the merge queue of {base}"
+QUEUED_ALREADY = "{sha} is in the merge queue of {base} already"
+TAKEN_OUT, NOT_IN_QUEUE = "taken out of the merge queue", "it is not in the merge queue any more"
+
+
+@dataclass(frozen=True, slots=True)
+class MergePull:
+    """Do what somebody wishes: merge a pull request if it still has this head, and nothing came in the way since.
+
+    `waited`: only while the wish is kept, so that `@ci cancel` stops also a merge that is being tried again.
+    """
+
+    permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, PULL_REQUESTS, WORKFLOWS})
+
+    number: int
+    wish: Wish
+    waited: bool = False
+
+    @property
+    def target(self) -> str:
+        """The pull request."""
+        return merge_target(self.number)
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Look at everything again, then merge, naming the head to GitHub: it refuses any other.
+
+        A merge cannot be taken back, and this may be applied long after it was decided, or twice: also whether who
+        asked may still merge is looked up again. A merge that happened is found and left at that. Raises
+        `RefusedToPerson` with what is in the way, and `TryAgain` while GitHub finds out.
+        """
+        config = context.config.merge
+        if config is None:
+            raise RefusedToPerson(SWITCHED_OFF)
+        if self.waited and not await self._is_kept(context):
+            return Applied(CALLED_OFF, changed=False)
+        repository = context.repository.full_name
+        standing = await _standing(context, self.number)
+        if standing.merged and standing.pull.head_sha == self.wish.sha:
+            return self._over(MERGED_ALREADY, standing, changed=False)
+        self._check(standing, config)
+        if await role_of(context.github, repository, self.wish.by) not in MAY_WRITE:
+            raise RefusedToPerson(NOT_ALLOWED.format(by=code(self.wish.by.login)))
+        squashed = config.method == SQUASH and not standing.rules.queue
+        commits = await commits_of(context.github, repository, self.number) if squashed else []
+        facts = await facts_of(context.github, repository, self.number)
+        if facts.is_queued:
+            return self._queued(QUEUED_ALREADY, standing, changed=False)
+        # A merge names the head to GitHub and not the base, which may have been changed during the requests before.
+        if (facts.base, facts.head_sha) != (self.wish.base, self.wish.sha):
+            raise TryAgain(CHANGED, retry_in=COMPUTING_SECONDS)
+        if facts.has_queue:
+            return await self._enqueue(context, standing, facts)
+        return await self._merge(context, standing, await self._words(standing, config, facts, commits))
+
+    async def _is_kept(self, context: EffectContext) -> bool:
+        kept = Wish.read(await context.records.get(wish_key(context.repository.id, self.number)))
+        return kept is not None and kept.sha == self.wish.sha
+
+    def _check(self, standing: Standing, config: Merge) -> None:
+        new, base = standing.pull.head_sha, standing.pull.base_ref
+        if standing.pull.is_open and new != self.wish.sha:
+            raise RefusedToPerson(MOVED.format(old=code(self.wish.sha[:7]), new=code(new[:7])))
+        if standing.pull.is_open and base != self.wish.base:
+            raise RefusedToPerson(RETARGETED.format(new=code(base), old=code(self.wish.base)))
+        found = reasons(standing, config)
+        if found:
+            raise RefusedToPerson(NOT_READY.format(why=listed(found)))
+        if undecided(standing, found):
+            raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
+
+    async def _words(
+        self, standing: Standing, config: Merge, facts: Facts, commits: Sequence[Commit]
+    ) -> dict[str, str]:
+        """Return what is sent along: a rebase makes no commit of its own, and a merge commit keeps those of others."""
+        if config.method == REBASE:
+            return {"merge_method": REBASE}
+        pull = standing.pull
+        write = partial(merge_message.message, pull.body, facts.templates, commits, pull.author)
+        return {
+            "merge_method": config.method,
+            "commit_title": merge_message.title(pull.title, self.number),
+            "commit_message": await aside(write, pull.body),
+        }
+
+    async def _merge(self, context: EffectContext, standing: Standing, words: Mapping[str, str]) -> Applied:
+        repository = context.repository.full_name
+        try:
+            commit = await put_merge(context.github, repository, self.number, {"sha": self.wish.sha, **words})
+        except Exception as error:
+            if may_lack_workflows(error) and await pull_changes_workflows(context.github, repository, self.number):
+                raise UserError(NEEDS_WORKFLOWS) from error
+            if not is_conflict(error):
+                raise
+            now = await _standing(context, self.number)
+            if now.merged and now.pull.head_sha == self.wish.sha:
+                return self._over(MERGED_ALREADY, now, changed=False)
+            if self.waited and (now.blocked or now.behind):
+                return self._still_waits(message_of(error))
+            if now.pull.is_open and now.mergeable is None:
+                # The base moved at this very moment, and GitHub finds out anew.
+                raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS) from error
+            raise RefusedToPerson(
+                REFUSED.format(sha=code(self.wish.sha[:7]), message=code(message_of(error)))
+            ) from error
+        return self._over(MERGED, standing, commit=commit[:7])
+
+    def _still_waits(self, message: str) -> Applied:
+        """Keep the wish: classic protection may want more approvals than one, which it tells administrators only."""
+        said = STILL_WAITS.format(sha=self.wish.sha[:7])
+        if self.wish.refused:
+            return Applied(said, changed=False)
+        told = BLOCKED.format(sha=code(self.wish.sha[:7]), message=code(message))
+        reply = Reply(self.number, told, since=self.wish.asked_at)
+        return Applied(said, changed=False, then=(reply, KeepWish(self.number, replace(self.wish, refused=True))))
+
+    async def _enqueue(self, context: EffectContext, standing: Standing, facts: Facts) -> Applied:
+        try:
+            await enqueue(context.github, facts.node_id, self.wish.sha)
+        except QueryError as error:
+            if is_forbidden(error):
+                raise
+            if (await facts_of(context.github, context.repository.full_name, self.number)).is_queued:
+                return self._queued(QUEUED_ALREADY, standing, changed=False)
+            raise RefusedToPerson(
+                NOT_QUEUED.format(sha=code(self.wish.sha[:7]), message=code(message_of(error)))
+            ) from error
+        return self._queued(QUEUED, standing)
+
+    def _over(self, text: str, standing: Standing, *, changed: bool = True, commit: str = "") -> Applied:
+        said = text.format(sha=self.wish.sha[:7], base=standing.pull.base_ref, commit=commit)
+        return Applied(said, changed=changed, then=(KeepWish(self.number, said_at=self.wish.asked_at),))
+
+    def _queued(self, text: str, standing: Standing, *, changed: bool = True) -> Applied:
+        said = text.format(sha=self.wish.sha[:7], base=standing.pull.base_ref)
+        return Applied(said, changed=changed, then=(KeepWish(self.number, replace(self.wish, queued=True)),))
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveQueue:
+    """Take a pull request out of the merge queue, where we put it."""
+
+    permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, PULL_REQUESTS})
+
+    number: int
+
+    @property
+    def target(self) -> str:
+        """The pull request's place in the queue."""
+        return f"merge-queue:{self.number}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Look whether it is there, and take it out."""
+        facts = await facts_of(context.github, context.repository.full_name, self.number)
+        if not facts.is_queued:
+            return Applied(NOT_IN_QUEUE, changed=False)
+        await dequeue(context.github, facts.node_id)
+        return Applied(TAKEN_OUT)
+
+
+async def _standing(context: EffectContext, number: int) -> Standing:
+    required = context.config.merge.required if context.config.merge else ()
+    ours = Ours.of(context.me, context.config)
+    return await standing_of(context.github, context.repository.full_name, number, ours, required)
+
+
+def merge_target(number: int) -> str:
+    """Return the target of the effect that merges a pull request."""
+    return f"merge:{number}"

@@ -1,0 +1,329 @@
+"""Is this pull request ready to be merged? Every reason at once why it is not. Pure.
+
+Nothing here knows GitHub: `handlers.merge.snapshot` reads how a pull request stands at one moment.
+
+- Reviews are collapsed: of each person the latest that approves or requests changes counts; a comment changes nothing
+  about it, and one that was dismissed counts no more.
+- An approval is of a commit: one of an earlier head does not count, for nobody has looked at what came after it.
+- A request for changes stands through pushes, until who made it approves or somebody dismisses it: to push something
+  does not answer it.
+- Only people who may write count, and never the author, whose word on their own work is no review.
+- Of required checks nothing is known but what the branch's rules and app.yaml say; no name of a job is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from bot.core.urls import linkable
+from bot.github.markdown import code, truncate
+from bot.github.required import SETTLED_SECONDS, Expected, Signal, State, blockers
+
+if TYPE_CHECKING:
+    from bot.config.merge import Merge
+    from bot.core.events import PullRequest
+
+APPROVED, CHANGES_REQUESTED, DISMISSED = "APPROVED", "CHANGES_REQUESTED", "DISMISSED"
+OPINIONS = frozenset({APPROVED, CHANGES_REQUESTED, DISMISSED})
+
+MOST_LISTED = 10
+"""Reasons of one kind that are told; the rest are counted."""
+EVERYTHING = "*"
+"""The pattern that every context and name matches."""
+LONGEST_NAME = 100
+"""Characters of a name that are shown."""
+SETTLED_HOURS = SETTLED_SECONDS // 3600
+
+MERGED = "It is merged already."
+CLOSED = "It is closed: reopen it first."
+METHOD = (
+    "The rules of {base} do not allow the method {method}, which `merge: method:` in app.yaml names. "
+    "They allow {allowed}."
+)
+DRAFT = "It is a draft: mark it as ready for review first."
+CONFLICTS = "It has conflicts with {base}: merge {base} into it, or rebase it, and have it reviewed again."
+BEHIND = (
+    "It lacks the newest commits of {base}, which the rules of {base} require: {how}. That is a push, so somebody has "
+    "to approve it again."
+)
+BY_COMMAND, BY_HAND = "{command} merges {base} into it", "merge {base} into it"
+HELD = "It has the label {label}: somebody has to take that off first."
+OBJECTION = "{who} [requests changes]({url}): they have to approve, or somebody has to dismiss that review."
+FAILED = "{name} has failed on {sha}{rerun}."
+RERUN = ": {command} runs again what failed"
+RUNNING = "{name} has not ended on {sha} yet."
+ABSENT = (
+    "{name} has not begun on {sha} yet; the rules of {base} require it{app}. "
+    "If it never comes, it is required there in vain."
+)
+FROM_APP = ", reported by the App with the number {app}"
+NOTHING_MATCHES = (
+    "Nothing on {sha} is named {name} yet; `merge: required:` in app.yaml requires it. If it never comes, it is "
+    "required there in vain."
+)
+NOT_BEGUN = (
+    "{name} has not begun on {sha} yet; `merge: required:` in app.yaml requires {pattern}, which {name} matched on "
+    "{seen}, a recent commit of {base} or of a pull request merged there. If that job is gone, this ends when {base} "
+    "has been green without it for {hours} hours; or name in `required` what matters instead of a pattern."
+)
+NOTHING_REPORTED = (
+    "No CI has reported on {sha} yet. Neither the rules of {base} nor `merge: required:` in app.yaml require any check "
+    "or status, so I wait for at least one."
+)
+UNAPPROVED = "Nobody with write access other than the author has approved {sha}{older}."
+OLDER = "; [the approval of {who}]({url}) is of {sha}, which is not the head any more"
+TOO_FEW = "The rules of {base} require {needed} approvals by people with write access; there are {there}."
+MORE = "And {count} more of the same kind."
+
+
+class Kind(StrEnum):
+    """What a reason is about, in the order in which they are told."""
+
+    CLOSED = "closed"
+    METHOD = "method"
+    DRAFT = "draft"
+    CONFLICTS = "conflicts"
+    BEHIND = "behind"
+    HELD = "held"
+    OBJECTION = "objection"
+    CHECK = "check"
+    APPROVAL = "approval"
+
+
+PASSING = frozenset({Kind.CHECK, Kind.APPROVAL, Kind.BEHIND})
+"""What is over without a push by people: a check ends or is run again, somebody approves, `update` is asked for.
+
+For everything else somebody has to change the pull request: then they know best whether it is still to be merged.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a pull request cannot be merged: one short sentence of Markdown, with what to do about it."""
+
+    kind: Kind
+    text: str
+
+    @property
+    def passes(self) -> bool:
+        """Whether it is worth waiting until it is over."""
+        return self.kind in PASSING
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A review as GitHub lists it. `by_id` 0: whose account was deleted; `sha` empty: GitHub does not say of what."""
+
+    by_id: int
+    by: str
+    state: str
+    sha: str
+    url: str
+    may_write: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """A status or check that a branch's rules require, from the App of this number; 0: from anybody."""
+
+    name: str
+    app: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRules:
+    """What a branch requires of a merge, as far as an App may read it. `methods` empty: its rules allow any."""
+
+    required: tuple[Required, ...] = ()
+    approvals: int = 0
+    methods: tuple[str, ...] = ()
+    queue: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a pull request stands at one moment; `mergeable` None: GitHub has not found out yet whether it conflicts.
+
+    `blocked`: it does not, but GitHub says that something is missing that the branch requires, and not what. `behind`:
+    it lacks commits of the base, and the branch's rules require them.
+    `expected` is what patterns of `merge: required:` stand for, `own_contexts` are our own statuses, in small letters.
+    `reviews` are in the order in which they were submitted. Of one that is closed nothing else is known.
+    """
+
+    pull: PullRequest
+    merged: bool
+    mergeable: bool | None
+    labels: tuple[str, ...] = ()
+    rules: BranchRules = BranchRules()
+    signals: tuple[Signal, ...] = ()
+    reviews: tuple[Review, ...] = ()
+    blocked: bool = False
+    behind: bool = False
+    expected: tuple[Expected, ...] = ()
+    own_contexts: frozenset[str] = frozenset()
+
+
+def reasons(standing: Standing, config: Merge, rerun: str = "", update: str = "") -> list[Reason]:
+    """Return everything that keeps a pull request from being merged, in the order of `Kind`; empty: nothing does.
+
+    `rerun` is the command that runs again what failed, `update` the one that merges the base into it; empty where
+    there is none. What GitHub has not found out yet is
+    no reason: look at `undecided` as well.
+    """
+    pull = standing.pull
+    if not pull.is_open:
+        return [Reason(Kind.CLOSED, MERGED if standing.merged else CLOSED)]
+    return [
+        *_method(standing, config),
+        *([Reason(Kind.DRAFT, DRAFT)] if pull.draft else []),
+        *([Reason(Kind.CONFLICTS, CONFLICTS.format(base=code(pull.base_ref)))] if standing.mergeable is False else []),
+        *_behind(standing, update),
+        *_holds(standing.labels, config.hold_labels),
+        *_objections(standing),
+        *_checks(standing, config.required, rerun),
+        *_approvals(standing),
+    ]
+
+
+def undecided(standing: Standing, found: Sequence[Reason]) -> bool:
+    """Say whether it hangs on GitHub alone, which still finds out whether there are conflicts."""
+    return not found and standing.mergeable is None
+
+
+def latest(reviews: Iterable[Review]) -> list[Review]:
+    """Return of each person the latest review that says yes or no; none of those that were dismissed."""
+    opinions: dict[int, Review] = {}
+    for review in reviews:
+        if review.state in OPINIONS and review.by_id:
+            opinions[review.by_id] = review
+    return [review for review in opinions.values() if review.state != DISMISSED]
+
+
+def listed(found: Iterable[Reason]) -> str:
+    """Write reasons as a list, of each kind the first few."""
+    lines: list[str] = []
+    by_kind: dict[Kind, list[Reason]] = {}
+    for reason in found:
+        by_kind.setdefault(reason.kind, []).append(reason)
+    for same in by_kind.values():
+        lines += [f"- {reason.text}" for reason in same[:MOST_LISTED]]
+        if (more := len(same) - MOST_LISTED) > 0:
+            lines.append(f"- {MORE.format(count=more)}")
+    return "\n".join(lines)
+
+
+def _method(standing: Standing, config: Merge) -> list[Reason]:
+    allowed = standing.rules.methods
+    # A queue merges by its own method.
+    if not allowed or config.method in allowed or standing.rules.queue:
+        return []
+    names = {"base": code(standing.pull.base_ref), "method": code(config.method)}
+    return [Reason(Kind.METHOD, METHOD.format(**names, allowed=", ".join(map(code, allowed))))]
+
+
+def _behind(standing: Standing, update: str) -> list[Reason]:
+    if not standing.behind:
+        return []
+    base = code(standing.pull.base_ref)
+    how = BY_COMMAND.format(command=code(update), base=base) if update else BY_HAND.format(base=base)
+    return [Reason(Kind.BEHIND, BEHIND.format(base=base, how=how))]
+
+
+def _holds(labels: Sequence[str], holding: Sequence[str]) -> list[Reason]:
+    held = {name.casefold() for name in holding}
+    return [Reason(Kind.HELD, HELD.format(label=code(name))) for name in labels if name.casefold() in held]
+
+
+def _objections(standing: Standing) -> list[Reason]:
+    return [
+        Reason(Kind.OBJECTION, OBJECTION.format(who=code(review.by), url=review.url))
+        for review in latest(standing.reviews)
+        if review.state == CHANGES_REQUESTED and review.may_write
+    ]
+
+
+def _approvals(standing: Standing) -> list[Reason]:
+    pull = standing.pull
+    approvals = [
+        review
+        for review in latest(standing.reviews)
+        if review.state == APPROVED and review.may_write and review.by_id != pull.author.id
+    ]
+    if not any(review.sha == pull.head_sha for review in approvals):
+        older = approvals[-1] if approvals else None
+        where = {"who": code(older.by), "url": older.url, "sha": _short(older.sha)} if older else {}
+        said = UNAPPROVED.format(sha=_short(pull.head_sha), older=OLDER.format(**where) if older else "")
+        return [Reason(Kind.APPROVAL, said)]
+    if len(approvals) < standing.rules.approvals:
+        counted = {"needed": standing.rules.approvals, "there": len(approvals)}
+        return [Reason(Kind.APPROVAL, TOO_FEW.format(base=code(pull.base_ref), **counted))]
+    return []
+
+
+def _checks(standing: Standing, patterns: Sequence[str], rerun: str) -> list[Reason]:
+    """Say what the branch's rules miss, then what app.yaml does; what both miss, once."""
+    names = {"sha": _short(standing.pull.head_sha), "base": code(standing.pull.base_ref)}
+    names["rerun"] = RERUN.format(command=code(rerun)) if rerun else ""
+    found: dict[tuple[str, str], str] = {}
+    for required in standing.rules.required:
+        signals = [signal for signal in standing.signals if _is(signal, required)]
+        for signal in signals:
+            _note(found, signal, names)
+        if not signals:
+            app = FROM_APP.format(app=required.app) if required.app else ""
+            found[State.MISSING, required.name] = ABSENT.format(**names, name=_shown(required.name), app=app)
+    for signal in blockers(patterns or _all_of(standing), standing.signals):
+        if signal.state is State.MISSING:
+            text = NOTHING_MATCHES if patterns else NOTHING_REPORTED
+            said = text.format(**names, name=_shown(signal.name))
+            found.setdefault((State.MISSING, signal.name), said)
+        else:
+            _note(found, signal, names)
+    reported = {signal.name for signal in standing.signals if not signal.ours}
+    for expected in standing.expected:
+        more = {"pattern": _shown(expected.pattern), "seen": _short(expected.sha), "hours": SETTLED_HOURS}
+        for name in expected.names:
+            if name not in reported:
+                found.setdefault((State.MISSING, name), NOT_BEGUN.format(**names, **more, name=_shown(name)))
+    return [Reason(Kind.CHECK, found[key]) for key in sorted(found, key=_worst_first)]
+
+
+def _all_of(standing: Standing) -> tuple[str, ...]:
+    """Return the pattern for everything where no rule of the branch requires what CI reports.
+
+    What the rules require of the bot itself says nothing about the commit.
+    """
+    own = standing.own_contexts | {signal.name.casefold() for signal in standing.signals if signal.ours}
+    theirs = [one for one in standing.rules.required if one.name.casefold() not in own]
+    return () if theirs else (EVERYTHING,)
+
+
+def _worst_first(key: tuple[str, str]) -> tuple[int, str]:
+    return list(State).index(State(key[0])), key[1]
+
+
+def _is(signal: Signal, required: Required) -> bool:
+    # GitHub compares contexts without regard to upper and lower case.
+    return signal.name.casefold() == required.name.casefold() and required.app in (0, signal.app)
+
+
+def _note(found: dict[tuple[str, str], str], signal: Signal, names: dict[str, str]) -> None:
+    if signal.state is not State.GREEN:
+        text = FAILED if signal.state is State.RED else RUNNING
+        found[signal.state, signal.name] = text.format(**names, name=_linked(signal))
+
+
+def _linked(signal: Signal) -> str:
+    url = linkable(signal.url)
+    return f"[{_shown(signal.name)}](<{url}>)" if url else _shown(signal.name)
+
+
+def _shown(name: str) -> str:
+    return code(truncate(name, LONGEST_NAME))
+
+
+def _short(sha: str) -> str:
+    return code(sha[:7])

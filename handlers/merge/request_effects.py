@@ -1,0 +1,132 @@
+"""What becomes of a merge that somebody wishes for and that has to wait: it is kept, looked at, ended with a word."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bot.core.errors import TryAgain
+from bot.effects.comments import Reply
+from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
+from bot.github.forbidden import ConversationLocked
+from bot.github.markdown import code
+from bot.plan.effect import Applied, EffectContext
+from handlers.merge.request import Wish, next_look, numbers_in, record_after, watch_key, wish_key
+
+KEPT, NONE_LEFT = "the merge of {sha} waits", "no merge waits"
+LATER, WRITTEN = "what was said later stands", "somebody else wrote it down at the same moment"
+ASKED, ASKED_ALREADY = "#{number} is looked at", "#{number} is looked at soon in any case"
+SETTLE_SECONDS = 0.5
+"""How long a look waits for more of the same: one moment often ends a check run, its workflow and a status."""
+NOTHING_TO_TELL = "there is nothing to tell"
+OFF = "The merge of {sha} that {by} [asked for]({url}) is off. {why}"
+"""`why` is whole sentences, perhaps with a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeepWish:
+    """Keep what somebody wishes for a pull request, in place of what was kept; None: nothing any more.
+
+    `said_at` (ISO 8601) is when it was said that nothing is to be kept, or when that was which has ended; empty:
+    whatever is kept ends.
+    """
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
+
+    number: int
+    wish: Wish | None = None
+    said_at: str = ""
+
+    @property
+    def target(self) -> str:
+        """The pull request: of two words in one comment the later stands."""
+        return f"merge-wish:{self.number}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Write it down, unless something was said later. Raises `TryAgain` where that changes at this very moment."""
+        moment = self.wish.asked_at if self.wish else self.said_at
+        if not await _keep(context, self.number, self.wish, moment):
+            return Applied(LATER, changed=False)
+        return Applied(KEPT.format(sha=self.wish.sha[:7]) if self.wish else NONE_LEFT)
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtPull:
+    """Have a pull request looked at, whether it can be merged; with a `watch`, now and whenever that commit changes.
+
+    The look after the note of it sees what happened before it was written down, and was no hint yet. `told_at`, in
+    seconds since 1970, is when something told that it may have changed; None: look at once.
+    """
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
+
+    number: int
+    watch: str = ""
+    told_at: float | None = None
+
+    @property
+    def target(self) -> str:
+        """The pull request."""
+        return f"merge-look:{self.number}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Announce the next look that has not begun; whoever did so before has asked for the same."""
+        if self.watch:
+            key = watch_key(context.repository.id, self.watch)
+            numbers = await numbers_in(context.records, key)
+            if self.number not in numbers:
+                await context.records.put(key, {"numbers": [*numbers, self.number]})
+        look = await next_look(context.records, context.repository, self.number)
+        not_before = self.told_at + SETTLE_SECONDS if self.told_at is not None else None
+        new = await context.announce(*look, not_before=not_before)
+        return Applied((ASKED if new else ASKED_ALREADY).format(number=self.number), changed=new)
+
+
+@dataclass(frozen=True, slots=True)
+class EndWish:
+    """Say that a merge which was waited for will not be, and why; then forget it, but none that was asked for since.
+
+    Without a `why` it is applied when the merge was tried, and says why that failed, if it did. `merging` is the target
+    of that effect.
+    """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
+
+    number: int
+    wish: Wish
+    why: str = ""
+    merging: str = ""
+
+    @property
+    def target(self) -> str:
+        """The pull request."""
+        return f"merge-end:{self.number}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Answer first, once, then forget: a crash in between finds the answer."""
+        failed = [one.text for one in await context.siblings() if one.failed and one.target == self.merging]
+        why = self.why or " ".join(failed)
+        if not why:
+            return Applied(NOTHING_TO_TELL, changed=False)
+        sha, by = code(self.wish.sha[:7]), code(self.wish.by.login)
+        text = OFF.format(sha=sha, by=by, url=self.wish.url, why=why)
+        # In a conversation that somebody locked the answer is left out, and the merge is off all the same.
+        with suppress(ConversationLocked):
+            await Reply(self.number, text, since=self.wish.asked_at).apply(context)
+        kept = Wish.read(await context.records.get(wish_key(context.repository.id, self.number)))
+        if kept is not None and not kept.is_same(self.wish):
+            return Applied(KEPT.format(sha=kept.sha[:7]))
+        await _keep(context, self.number, None, self.wish.asked_at)
+        return Applied(NONE_LEFT)
+
+
+async def _keep(context: EffectContext, number: int, wish: Wish | None, moment: str) -> bool:
+    key = wish_key(context.repository.id, number)
+    kept = await context.records.get(key)
+    record = record_after(kept, wish, moment)
+    if record is None:
+        return False
+    if not await context.records.exchange(key, kept, record):
+        raise TryAgain(WRITTEN, retry_in=SETTLE_SECONDS)
+    return True

@@ -1,0 +1,46 @@
+"""Words in a commit message that tell a CI to do nothing: a commit of ours must not carry them by somebody else's wish.
+
+A pull request's title and text go into the commit of its merge. With `[skip ci]` in them nothing would test the base
+branch, and nothing would deploy it. Code is not spared, for no CI reads Markdown. Sources:
+https://docs.github.com/en/actions/how-tos/manage-workflow-runs/skip-workflow-runs (GitHub Actions; `skip-checks:`),
+https://docs.gitlab.com/ci/pipelines/#skip-a-pipeline, https://circleci.com/docs/guides/orchestrate/skip-build/,
+https://docs.travis-ci.com/user/customizing-the-build/#skipping-a-build (`[skip KEYWORD]`),
+https://learn.microsoft.com/en-us/azure/devops/pipelines/repos/azure-repos-git#skipping-ci-for-individual-pushes
+(`***NO_CI***`), https://plugins.jenkins.io/github-scm-trait-commit-skip/,
+https://developers.cloudflare.com/pages/configuration/branch-build-controls/ (`[CF-Pages-Skip]`).
+"""
+
+from __future__ import annotations
+
+from bot.core.patterns import SPACE, Pattern, PatternMatch
+
+_CI = (
+    "ci|cd|cicd|ci/cd|actions?|workflows?|checks?|builds?|jenkins|travis|travis ci|circleci|circle ci|appveyor|azp|"
+    "azurepipelines|azure-pipelines|buildkite|drone|cirrus|semaphore|netlify|vercel|render|railway|rtd"
+)
+_GAP = rf"[{SPACE}_-]{{0,3}}"
+_DIRECTIVE = Pattern(
+    rf"[ \t]{{0,3}}(?:\[{_GAP}(?:(?:skip|no){_GAP}(?:{_CI})|(?:{_CI}){_GAP}skip|cf[_-]pages[_-]skip){_GAP}\]"
+    rf"|\*{{3}}{_GAP}no_ci{_GAP}\*{{3}})",
+    ignore_case=True,
+)
+_TRAILER = Pattern(
+    rf"^[{SPACE}]{{0,10}}(?:skip|request)[_-]checks[{SPACE}]{{0,10}}:.*$", ignore_case=True, by_line=True
+)
+_MARKS = str.maketrans("", "", "[]*")
+
+
+def without_directives(text: str) -> str:
+    """Return a text without what tells a CI to skip the commit.
+
+    What is taken out may leave another one behind (`[skip [no ci]ci]`): that one loses its brackets, which leaves
+    nothing behind, so two passes are enough however deep they are nested.
+    """
+    if not (_DIRECTIVE.search(text) or _TRAILER.search(text)):
+        return text
+    once = _TRAILER.sub("", _DIRECTIVE.sub("", text))
+    return _DIRECTIVE.sub(_bare, once)
+
+
+def _bare(found: PatternMatch) -> str:
+    return found[0].translate(_MARKS)

@@ -1,0 +1,160 @@
+"""How a pull request stands with regard to being merged: read at one moment, for `handlers.merge.readiness` to judge.
+
+Requests, where each list has one page: 1 for a pull request that is closed; otherwise 6, and 1 for each person who
+approved or requested changes, at most `MOST_REVIEWERS`, and 1 where jobs of one name stand differently. Where
+`merge: required:` has patterns, `bot.github.expected` asks for more. What has not
+changed since it was last read costs nothing of GitHub's quota, for the client asks for it with its ETag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bot.core.events import GHOST, Person, PullRequest, person_or_ghost
+from bot.core.payload import Payload
+from bot.github.errors import is_forbidden, is_not_found
+from bot.github.expected import expected_of
+from bot.github.permissions import role_of
+from bot.github.signals import signals_of
+from handlers.merge.readiness import CHANGES_REQUESTED, BranchRules, Required, Review, Standing, latest
+
+if TYPE_CHECKING:
+    from bot.github.client import GitHub
+    from bot.github.ours import Ours
+
+PULL = "/repos/{+repo}/pulls/{number}"
+REVIEWS = "/repos/{+repo}/pulls/{number}/reviews"
+RULES = "/repos/{+repo}/rules/branches/{branch}"
+BRANCH = "/repos/{+repo}/branches/{branch}"
+
+MAY_WRITE = frozenset({"write", "maintain", "admin"})
+MOST_REVIEWERS = 30
+"""People whose role is looked up. Of more, no approval counts, and every request for changes does."""
+BLOCKED, BEHIND = "blocked", "behind"
+"""https://docs.github.com/graphql/reference/enums#mergestatestatus"""
+ANY_APP = -1
+"""How classic protection says that a check may come from anybody."""
+
+
+async def standing_of(
+    github: GitHub, repository: str, number: int, ours: Ours, required: Sequence[str] = ()
+) -> Standing:
+    """Return how a pull request stands now. Raises what asking GitHub raises.
+
+    `required` are names and patterns of `merge: required:`; what the patterns stand for is read of the base branch.
+    """
+    answer = Payload(await github.getitem(PULL, url_vars={"repo": repository, "number": str(number)}))
+    pull = PullRequest.of(answer)
+    standing = Standing(
+        pull=pull,
+        merged=answer.flag("merged"),
+        # Null as long as GitHub has not found out: https://docs.github.com/rest/pulls/pulls#get-a-pull-request
+        mergeable=answer.flag("mergeable") if answer.has("mergeable") else None,
+        blocked=answer.text("mergeable_state") == BLOCKED,
+        behind=answer.text("mergeable_state") == BEHIND,
+        labels=tuple(label.text("name") for label in answer.items("labels")),
+    )
+    if not pull.is_open:
+        return standing
+    # What ran because its own branch was pushed is about this pull request, also where that branch is ours.
+    here = ours.on(pull.head_ref)
+    return replace(
+        standing,
+        rules=await rules_of(github, repository, pull.base_ref),
+        signals=tuple(await signals_of(github, repository, pull.head_sha, here)),
+        expected=await expected_of(github, repository, pull.base_ref, required, ours),
+        own_contexts=ours.contexts,
+        reviews=await _reviews(github, repository, pull),
+    )
+
+
+async def rules_of(github: GitHub, repository: str, branch: str) -> BranchRules:
+    """Return what a branch requires: by rulesets, and by classic protection as far as an App may read it.
+
+    https://docs.github.com/rest/repos/rules#get-rules-for-a-branch (Metadata: read) tells of rulesets alone;
+    https://docs.github.com/rest/branches/branches#get-a-branch (Contents: read) of the checks that classic protection
+    requires. How many approvals that wants is told to administrators only: there GitHub itself refuses the merge.
+    """
+    where = {"repo": repository, "branch": branch}
+    rules = BranchRules()
+    try:
+        async for item in github.getiter(RULES, url_vars=where):
+            rules = _with_rule(rules, Payload(item, "rule"))
+    except Exception as error:
+        # Older servers, and plans without rulesets: GitHub itself knows best, and refuses a merge that breaks a rule.
+        if not (is_not_found(error) or is_forbidden(error)):
+            raise
+    try:
+        protection = Payload(await github.getitem(BRANCH, url_vars=where), "branch")
+    except Exception as error:
+        if is_not_found(error):  # somebody deleted the branch
+            return rules
+        raise
+    return replace(rules, required=tuple(dict.fromkeys([*rules.required, *_classic(protection)])))
+
+
+def _with_rule(rules: BranchRules, rule: Payload) -> BranchRules:
+    match rule.text("type"):
+        case "required_status_checks":
+            checks = rule.items("parameters", "required_status_checks")
+            found = tuple(Required(check.string("context"), _app(check, "integration_id")) for check in checks)
+            return replace(rules, required=(*rules.required, *found))
+        case "pull_request":
+            named = (rule.raw.get("parameters") or {}).get("allowed_merge_methods") or ()
+            needed = ("parameters", "required_approving_review_count")
+            approvals = rule.integer(*needed) if rule.has(*needed) else 0
+            # Of several rulesets each has to be met.
+            methods = tuple(one for one in named if not rules.methods or one in rules.methods) or rules.methods
+            return replace(rules, approvals=max(rules.approvals, approvals), methods=methods)
+        case "merge_queue":
+            return replace(rules, queue=True)
+    return rules
+
+
+def _classic(branch: Payload) -> Iterable[Required]:
+    if not branch.has("protection", "required_status_checks"):
+        return
+    checks = branch.at("protection", "required_status_checks")
+    if checks.text("enforcement_level") == "off":
+        return
+    named = [Required(check.string("context"), _app(check, "app_id")) for check in checks.items("checks")]
+    yield from named
+    known = {check.name for check in named}
+    yield from (Required(str(context)) for context in checks.raw.get("contexts") or () if context not in known)
+
+
+def _app(check: Payload, key: str) -> int:
+    app = check.integer(key) if check.has(key) else 0
+    return 0 if app == ANY_APP else app
+
+
+async def _reviews(github: GitHub, repository: str, pull: PullRequest) -> tuple[Review, ...]:
+    """Return all reviews in the order of GitHub's list, the oldest first, with what those who gave them may do."""
+    where = {"repo": repository, "number": str(pull.number)}
+    found: list[Review] = []
+    people: dict[int, Person] = {}
+    async for item in github.getiter(REVIEWS, url_vars=where):
+        review = Payload(item, "review")
+        by = person_or_ghost(review)
+        people[by.id] = by
+        known = by.id if by != GHOST else 0
+        found.append(Review(known, by.login, review.string("state"), review.text("commit_id"), review.text("html_url")))
+    may = await _may_write(github, repository, pull, latest(found), people)
+    # Nobody's request for changes is passed over because there were too many to look at.
+    return tuple(
+        replace(review, may_write=may.get(review.by_id, review.state == CHANGES_REQUESTED)) for review in found
+    )
+
+
+async def _may_write(
+    github: GitHub, repository: str, pull: PullRequest, opinions: Iterable[Review], people: dict[int, Person]
+) -> dict[int, bool]:
+    """Return by their number who of those with an opinion may write; who approved the head is looked up first."""
+    others = [review for review in opinions if review.by_id != pull.author.id]
+    others.sort(key=lambda review: review.state == CHANGES_REQUESTED or review.sha != pull.head_sha)
+    roles = {
+        review.by_id: await role_of(github, repository, people[review.by_id]) for review in others[:MOST_REVIEWERS]
+    }
+    return {number: role in MAY_WRITE for number, role in roles.items()} | {pull.author.id: False}

@@ -1,0 +1,108 @@
+"""Merging the base branch into a pull request's branch, as GitHub's button *Update branch* does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from bot.core.errors import RefusedToPerson, UserError
+from bot.core.events import PullRequest
+from bot.core.payload import Payload
+from bot.github.access import CONTENTS, PULL_REQUESTS, WORKFLOWS, WritePermissions
+from bot.github.errors import is_forbidden, is_unprocessable, message_of
+from bot.github.markdown import code
+from bot.github.refs import AHEAD, IDENTICAL, compared, is_update_of
+from bot.github.workflow_files import may_lack_workflows, move_changes_workflows
+from bot.plan.effect import Applied, EffectContext
+from bot.plan.failure_text import NEEDS_WORKFLOWS
+
+if TYPE_CHECKING:
+    from bot.github.client import GitHub
+
+PULL = "/repos/{+repo}/pulls/{number}"
+UPDATE = "/repos/{+repo}/pulls/{number}/update-branch"
+"""https://docs.github.com/rest/pulls/pulls#update-a-pull-request-branch"""
+
+CLOSED = "The pull request is closed, so it was not updated. Reopen it first."
+MOVED = "The head moved from {old} to {new} since you asked, so it was not updated. Look at {new}, and ask again."
+CONFLICTS = "GitHub cannot merge {base} into it, for there are conflicts: somebody has to resolve them by hand."
+FROM_A_FORK = (
+    "I may not push to the branch of this pull request, which is in the fork {fork}: its author did not allow edits by "
+    "maintainers, or the fork's owner did not allow this App to push there. The author can merge {base} into it."
+)
+REFUSED = "GitHub did not update the branch; it says {message}."
+
+ASKED = "GitHub merges {base} into {sha}"
+DONE, UP_TO_DATE = "{sha} was updated already", "{sha} has the newest commits of {base} already"
+_NO_PUSH = "permission to update head repository"
+"""What GitHub says with a 403 where the head's repository is closed to us."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateBranch:
+    """Have GitHub merge `base` into a pull request that still has the head `sha`."""
+
+    permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, PULL_REQUESTS, WORKFLOWS})
+
+    number: int
+    sha: str
+    base: str
+
+    @property
+    def target(self) -> str:
+        """The pull request's branch."""
+        return f"update-branch:{self.number}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Look whether it happened or is needed, then ask GitHub, which does it a moment later.
+
+        The head is named to GitHub, which refuses any other. Raises `RefusedToPerson` with what is in the way.
+        """
+        github, repository, names = context.github, context.repository.full_name, self._names
+        answer, pull = await self._pull(github, repository)
+        if not pull.is_open:
+            raise RefusedToPerson(CLOSED)
+        if pull.head_sha != self.sha:
+            return await self._after_a_move(github, repository, pull.head_sha)
+        if (await compared(github, repository, self.base, self.sha)).status in (AHEAD, IDENTICAL):
+            return Applied(UP_TO_DATE.format(**names), changed=False)
+        where = {"repo": repository, "number": str(self.number)}
+        try:
+            await github.put(UPDATE, url_vars=where, data={"expected_head_sha": self.sha})
+        except Exception as error:
+            if not (is_forbidden(error) or is_unprocessable(error)):
+                raise
+            _, now = await self._pull(github, repository)
+            if now.head_sha != self.sha:
+                return await self._after_a_move(github, repository, now.head_sha)
+            if may_lack_workflows(error) and await move_changes_workflows(github, repository, self.sha, self.base):
+                raise UserError(NEEDS_WORKFLOWS) from error
+            refused = self._refusal(error, answer)
+            if refused is None:
+                raise
+            raise refused from error
+        return Applied(ASKED.format(**names))
+
+    async def _pull(self, github: GitHub, repository: str) -> tuple[Payload, PullRequest]:
+        answer = Payload(await github.getitem(PULL, url_vars={"repo": repository, "number": str(self.number)}))
+        return answer, PullRequest.of(answer)
+
+    async def _after_a_move(self, github: GitHub, repository: str, new: str) -> Applied:
+        if await is_update_of(github, repository, new, self.sha):
+            return Applied(DONE.format(**self._names), changed=False)
+        raise RefusedToPerson(MOVED.format(old=code(self.sha[:7]), new=code(new[:7])))
+
+    def _refusal(self, error: Exception, pull: Payload) -> RefusedToPerson | None:
+        """Return the error for people that GitHub's refusal stands for, None where it stands for itself."""
+        said, base = message_of(error).casefold(), code(self.base)
+        if is_forbidden(error) and _NO_PUSH in said:
+            return RefusedToPerson(FROM_A_FORK.format(fork=code(pull.text("head", "repo", "full_name")), base=base))
+        if not is_unprocessable(error):
+            return None
+        if "conflict" in said:
+            return RefusedToPerson(CONFLICTS.format(base=base))
+        return RefusedToPerson(REFUSED.format(message=code(message_of(error))))
+
+    @property
+    def _names(self) -> dict[str, str]:
+        return {"sha": self.sha[:7], "base": self.base}

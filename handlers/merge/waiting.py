@@ -1,0 +1,317 @@
+"""What happens to a merge that waits, and the label `merge: label:` on what could be merged as it is.
+
+Events are hints and cost nothing at GitHub, unless somebody waits for the commit that they name
+(`handlers.merge.request`). Only what can be over by itself is waited for: checks and approvals. Whatever else comes in
+the way ends the waiting with a word, as it would have been refused in the first place, and a push does: it is another
+commit, which nobody asked to merge.
+
+Check suites are not listened to: a suite ends when the last of its runs does, and each of those is told of.
+
+The label changes with what is told of the pull request itself and of the checks of a head that somebody has approved.
+That the base moved and brought conflicts is told by no event of the pull request: it is seen at the next look.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from bot.core.errors import TryAgain
+from bot.core.events import person_or_ghost
+from bot.core.payload import Payload
+from bot.effects.comments import Reply
+from bot.effects.labels import KeepLabel
+from bot.github.markdown import code
+from bot.github.ours import Ours
+from bot.github.pull_heads import head_of
+from bot.github.refs import is_update_of
+from bot.github.signals import GREEN_CONCLUSIONS
+from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.timers.timers import TIMER_DUE
+from handlers.merge.commands import FEATURE, remedies
+from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, MergePull, merge_target
+from handlers.merge.readiness import Kind, listed, reasons, undecided
+from handlers.merge.request import LOOK_DUE, Wish, numbers_in, waiting, watch_key, wish_key
+from handlers.merge.request_effects import EndWish, KeepWish, LookAtPull
+from handlers.merge.snapshot import standing_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bot.config import RepositoryConfig
+    from bot.config.merge import Merge
+    from bot.core.events import Delivery
+    from bot.plan.effect import Effect
+    from handlers.merge.readiness import Reason, Standing
+
+NAME = "merge-when-green"
+TIMER = "merges"
+
+PUSHED = "The head moved to {new}: look at what was pushed, and ask again if it is to be merged."
+RETARGETED = "It is to be merged into {new} now, not into {old} any more."
+IN_THE_WAY = "Something is in the way that is not over by itself:\n\n{why}\n\nAsk again after that."
+
+FELL_BEHIND = "I go on waiting with the merge of {sha}, but by now this is in the way:\n\n{why}"
+LEFT_QUEUE = "GitHub took it out of the merge queue of {base}: {why} ({reason}). Ask again when that is over."
+WHY_IT_LEFT = {
+    "MANUAL": "{by} took it out",
+    "MERGE_CONFLICT": "it conflicts with what is ahead of it in the queue",
+    "CI_FAILURE": "a check that the queue requires failed",
+    "CI_TIMEOUT": "a check that the queue requires did not end in time",
+    "QUEUE_CLEARED": "somebody cleared the queue",
+    "ROLL_BACK": "the queue was rolled back",
+    "BRANCH_PROTECTIONS": "it does not meet the rules of the branch",
+    "GIT_TREE_INVALID": "Git could not merge it",
+    "INVALID_MERGE_COMMIT": "Git could not merge it",
+}
+"""https://docs.github.com/webhooks/webhook-events-and-payloads?actionType=dequeued#pull_request"""
+NOT_SAID = "GitHub does not say why"
+MERGED_BY_QUEUE = frozenset({"MERGE", "ALREADY_MERGED"})
+"""Reasons for which nobody has to hear of it: that it is closed is told by another event."""
+
+NOBODY_WAITS = "nobody waits for that commit"
+A_LOOK, SWEPT = "a look at {numbers}", "{count} merge(s) wait"
+STILL_WAITING = "still waited for: {count} thing(s)"
+UPDATED = "the base was merged into what is waited for"
+READY, NOT_READY = "it is ready to be merged", "it is not ready to be merged"
+
+router = Router()
+
+
+class Verdict(StrEnum):
+    """What becomes of a merge that waits."""
+
+    WAIT = "wait"
+    MERGE = "merge"
+    END = "end"
+    """With a word."""
+    FORGET = "forget"
+    """Without one: somebody merged it, or closed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verdict, and for an end the words for people."""
+
+    verdict: Verdict
+    why: str = ""
+
+
+def decide(wish: Wish, standing: Standing, found: Sequence[Reason]) -> Decision:
+    """Say what becomes of a merge that waits, by how the pull request stands and what is in the way."""
+    pull = standing.pull
+    if not pull.is_open:
+        return Decision(Verdict.FORGET)
+    if pull.head_sha != wish.sha:
+        return Decision(Verdict.END, PUSHED.format(new=code(pull.head_sha[:7])))
+    if pull.base_ref != wish.base:
+        return Decision(Verdict.END, RETARGETED.format(new=code(pull.base_ref), old=code(wish.base)))
+    if not found:
+        return Decision(Verdict.MERGE)
+    if all(reason.passes for reason in found):
+        return Decision(Verdict.WAIT)
+    return Decision(Verdict.END, IN_THE_WAY.format(why=listed(found)))
+
+
+# Hints: statuses and check runs, which name a commit and no pull request
+
+
+def is_a_hint(delivery: Delivery, config: RepositoryConfig) -> bool:
+    """Tell whether something may have become ready, or, where a label says that it is, may be so no more."""
+    payload = delivery.payload
+    if config.merge is None:
+        return False
+    if delivery.event == "status":
+        green = payload.string("state") == "success"
+    else:
+        green = payload.text("check_run", "conclusion") in GREEN_CONCLUSIONS
+    return green or config.merge.label is not None
+
+
+@router.on("status", name=f"{NAME}-hints", feature=FEATURE, concerns=is_a_hint)
+@router.on("check_run", "created", "completed", name=f"{NAME}-hints", feature=FEATURE, concerns=is_a_hint)
+async def take_hint(context: Context) -> Plan:
+    """Ask for a look at the pull requests for which somebody waits for this commit; GitHub is asked nothing."""
+    payload = context.delivery.payload
+    sha = payload.string("sha") if context.delivery.event == "status" else payload.string("check_run", "head_sha")
+    watched = await numbers_in(context.records, watch_key(context.repository.id, sha))
+    wanted = [number for number in watched if await _is_wanted(context, number, sha)]
+    if not wanted:
+        return Plan(why=NOBODY_WAITS)
+    told_at = context.delivery.received_at
+    return Plan(tuple(LookAtPull(number, told_at=told_at) for number in wanted), why=A_LOOK.format(numbers=wanted))
+
+
+async def _is_wanted(context: Context, number: int, sha: str) -> bool:
+    wish = await _wish(context, number)
+    if wish is not None and wish.sha == sha and not wish.queued:
+        return True
+    head = await head_of(context.records, context.repository.id, number)
+    # Where no payload has told of the head, the look that had this commit watched has seen that it is.
+    is_head = head is None or (head.is_open and head.sha == sha)
+    return is_head and _config(context).label is not None
+
+
+@router.on(TIMER_DUE, TIMER, name=TIMER, feature=FEATURE)
+async def sweep(context: Context) -> Plan:
+    """Ask for a look at every pull request for which a merge waits, in case that an event was lost, or came too early.
+
+    GitHub's API may lag behind the webhook that tells of a change.
+    """
+    numbers = await waiting(context.records, context.repository.id)
+    return Plan(tuple(LookAtPull(number) for number in numbers), why=SWEPT.format(count=len(numbers)))
+
+
+# What is told of the pull request itself, in order with everything else about it
+
+
+def may_matter(delivery: Delivery, config: RepositoryConfig) -> bool:
+    """Tell from the payload whether what happened to a pull request can have to do with its being merged."""
+    payload, keys = delivery.payload, config.merge
+    if keys is None:
+        return False
+    match delivery.event, delivery.action:
+        case "pull_request", "labeled" | "unlabeled":
+            ours = {name.casefold() for name in (*keys.hold_labels, keys.label or "")}
+            return payload.text("label", "name").casefold() in ours
+        case "pull_request", "edited":
+            return payload.has("changes", "base")
+        case "pull_request_review", "submitted":
+            return payload.text("review", "state") != "commented"
+    return True
+
+
+@router.on(
+    "pull_request",
+    *("synchronize", "closed", "reopened", "edited", "labeled", "unlabeled", "ready_for_review", "converted_to_draft"),
+    "dequeued",
+    name=NAME,
+    feature=FEATURE,
+    concerns=may_matter,
+)
+@router.on("pull_request_review", "submitted", "dismissed", name=NAME, feature=FEATURE, concerns=may_matter)
+@router.on(LOOK_DUE, name=NAME, feature=FEATURE, concerns=may_matter)
+async def follow(context: Context) -> Plan:
+    """Say what becomes of the merge that waits and of the label; GitHub is asked only where that is not known so."""
+    payload, action, label = context.delivery.payload, context.delivery.action, _config(context).label
+    if _is_ours(context):
+        return NOTHING
+    number = payload.integer("pull_request", "number")
+    wish = await _wish(context, number)
+    if wish is None and label is None:
+        return NOTHING
+    labelled = label is not None and label.casefold() in _labels(payload)
+    if action == "closed":
+        forget = (KeepWish(number, said_at=wish.asked_at),) if wish else ()
+        return Plan((*forget, *_label(context, number, on=False, labelled=labelled)), why="it is closed")
+    if action == "dequeued":
+        return _left_queue(payload, number, wish)
+    if action == "synchronize":
+        return await _pushed(context, number, wish, labelled=labelled)
+    if wish is None and not labelled and _cannot_be_ready(payload):
+        return Plan(why=NOT_READY)
+    return await _look(context, number, wish)
+
+
+async def _pushed(context: Context, number: int, wish: Wish | None, *, labelled: bool) -> Plan:
+    """End the waiting; the label goes without a look, for nobody has approved the new head yet."""
+    effects = _label(context, number, on=False, labelled=labelled)
+    head = await head_of(context.records, context.repository.id, number)
+    if wish is None or head is None or head.sha == wish.sha:
+        # Nobody waits for another head; or this tells late of a push before the one that is waited for.
+        return Plan(effects, why=NOBODY_WAITS)
+    if await _is_our_update(context, wish, head.sha):
+        # It holds what was asked to be merged and the base, and nothing that anybody has written since.
+        carried = replace(wish, sha=head.sha, refused=False)
+        return Plan((*effects, KeepWish(number, carried), LookAtPull(number, watch=head.sha)), why=UPDATED)
+    return Plan((*effects, EndWish(number, wish, PUSHED.format(new=code(head.sha[:7])))), why="the head moved")
+
+
+async def _is_our_update(context: Context, wish: Wish, new: str) -> bool:
+    """Say whether the push that this tells of is `update`, made by us on top of the commit that is waited for."""
+    payload = context.delivery.payload
+    if person_or_ghost(payload, "sender").id != context.me.user_id or payload.text("before") != wish.sha:
+        return False
+    return payload.text("after") == new and await is_update_of(
+        context.github, context.repository.full_name, new, wish.sha
+    )
+
+
+def _left_queue(payload: Payload, number: int, wish: Wish | None) -> Plan:
+    """Say why what we had put into the merge queue is there no more; of what others put there GitHub tells them."""
+    reason = payload.text("reason")
+    if wish is None or not wish.queued or reason in MERGED_BY_QUEUE:
+        return NOTHING
+    by = code(person_or_ghost(payload, "sender").login)
+    why = WHY_IT_LEFT.get(reason, NOT_SAID).format(by=by)
+    told = LEFT_QUEUE.format(base=code(wish.base), why=why, reason=code(reason or "UNKNOWN_REMOVAL_REASON"))
+    return Plan((EndWish(number, wish, told),), why="it left the merge queue")
+
+
+async def _look(context: Context, number: int, wish: Wish | None) -> Plan:
+    """Look at everything, once for label and merge. Raises `TryAgain` while GitHub finds out about conflicts."""
+    config = _config(context)
+    ours = Ours.of(context.me, context.config)
+    standing = await standing_of(context.github, context.repository.full_name, number, ours, config.required)
+    found = reasons(standing, config, *remedies(context))
+    if undecided(standing, found):
+        raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
+    effects: list[Effect] = []
+    if config.label is not None:
+        labelled = config.label.casefold() in (name.casefold() for name in standing.labels)
+        effects += _label(context, number, on=not found, labelled=labelled)
+        effects += await _watch(context, standing, found)
+    if wish is None or wish.queued:
+        return Plan(tuple(effects), why=NOT_READY if found else READY)
+    decision = decide(wish, standing, found)
+    match decision.verdict:
+        case Verdict.MERGE:
+            ending = EndWish(number, wish, merging=merge_target(number))
+            return Plan((*effects, MergePull(number, wish, waited=True)), why=READY, closing=ending)
+        case Verdict.END:
+            return Plan((*effects, EndWish(number, wish, decision.why)), why=NOT_READY)
+        case Verdict.FORGET:
+            return Plan((*effects, KeepWish(number, said_at=wish.asked_at)), why="it is closed")
+    if not wish.refused and (behind := [reason for reason in found if reason.kind is Kind.BEHIND]):
+        told = Reply(number, FELL_BEHIND.format(sha=code(wish.sha[:7]), why=listed(behind)), since=wish.asked_at)
+        effects += [told, KeepWish(number, replace(wish, refused=True))]
+    return Plan(tuple(effects), why=STILL_WAITING.format(count=len(found)))
+
+
+def _label(context: Context, number: int, *, on: bool, labelled: bool) -> tuple[KeepLabel, ...]:
+    label = _config(context).label
+    return (KeepLabel(number, label, on),) if label is not None and on != labelled else ()
+
+
+async def _watch(context: Context, standing: Standing, found: Sequence[Reason]) -> list[Effect]:
+    """Have the checks of a head be watched once nothing but them is in the way of the label, or may come in its way."""
+    sha, number = standing.pull.head_sha, standing.pull.number
+    if any(reason.kind is not Kind.CHECK for reason in found):
+        return []
+    watched = await numbers_in(context.records, watch_key(context.repository.id, sha))
+    return [] if number in watched else [LookAtPull(number, watch=sha)]
+
+
+def _cannot_be_ready(payload: Payload) -> bool:
+    return payload.flag("pull_request", "draft")
+
+
+def _labels(payload: Payload) -> set[str]:
+    return {label.text("name").casefold() for label in payload.items("pull_request", "labels")}
+
+
+def _is_ours(context: Context) -> bool:
+    """Say whether this tells of a label that we have put on or taken off ourselves."""
+    labels = context.delivery.action in ("labeled", "unlabeled")
+    return labels and person_or_ghost(context.delivery.payload, "sender").id == context.me.user_id
+
+
+def _config(context: Context) -> Merge:
+    config = context.config.merge
+    assert config is not None  # the handlers are for repositories that have it
+    return config
+
+
+async def _wish(context: Context, number: int) -> Wish | None:
+    return Wish.read(await context.records.get(wish_key(context.repository.id, number)))

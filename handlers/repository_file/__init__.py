@@ -1,0 +1,1 @@
+"""A repository's own file, `.github/nightjar.yaml`."""

@@ -1,0 +1,62 @@
+"""What is kept of a repository's own settings, of which the last good ones stay in force."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+import structlog
+
+from bot.config.in_force import Good, KeptFile, kept_of, repository_file_key
+from bot.github.access import NO_PERMISSIONS, WritePermissions
+from bot.plan.effect import Applied, EffectContext
+
+NEWER = "a later push has told already what is on the default branch"
+SAME = "known already"
+IN_FORCE = "the file of {commit} is in force"
+GONE = "there is no file: app.yaml alone is in force"
+FAULTY = "the file of {commit} has {faults} fault(s); {kept} stays in force"
+KEPT_FILE, KEPT_NOTHING = "that of {commit}", "app.yaml alone"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KeepRepositoryFile:
+    """Take over what is on the default branch: the file whose content is called `sha`, empty where there is none.
+
+    It was pushed with `commit` onto `before`, at `pushed_at`, in seconds since 1970. `text` is empty where there are
+    `faults`: then what was good before stays in force.
+    """
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
+
+    sha: str
+    commit: str
+    before: str
+    pushed_at: int
+    text: str
+    faults: int
+
+    @property
+    def target(self) -> str:
+        """There is one file."""
+        return "repository-file"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Write the record, unless something newer is known."""
+        repository = context.repository.full_name
+        known = await kept_of(context.records, repository)
+        if known.is_newer_than(self.pushed_at, self.commit):
+            return Applied(NEWER, changed=False)
+        good = known.good if self.faults else Good(self.sha, self.commit, self.text) if self.sha else Good()
+        now = KeptFile(self.sha, self.commit, self.before, self.pushed_at, self.faults, good)
+        if now == known:
+            return Applied(SAME, changed=False)
+        await context.records.put(repository_file_key(repository), asdict(now))
+        if not self.faults:
+            return Applied(IN_FORCE.format(commit=self.commit[:7]) if self.sha else GONE)
+        kept = KEPT_FILE.format(commit=good.commit[:7]) if good.sha else KEPT_NOTHING
+        told = FAULTY.format(commit=self.commit[:7], faults=self.faults, kept=kept)
+        log.warning("a repository's own settings have faults", repository=repository, reason=told)
+        return Applied(told)

@@ -1,0 +1,172 @@
+"""A repository's own settings, `.github/nightjar.yaml`: taken over from the default branch, and checked before that.
+
+What is on the default branch holds, as long as it has no faults; else what was good before. A commit that changes the
+file gets a check run, `nightjar/config`, with its faults or what it changes.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from bot.config.in_force import KeptFile, kept_of, name_of, read_found, with_file
+from bot.config.shared import PATH
+from bot.core.errors import TryAgain
+from bot.effects.checks import PutCheckRun, check_key
+from bot.github.contents import Found, found_at, knows_commit
+from bot.github.refs import merge_base
+from bot.plan.effect import Effect
+from bot.plan.handler import NOTHING, Context, Plan, Router
+from handlers.repository_file.effects import KeepRepositoryFile
+from handlers.repository_file.report import NAME as CHECK
+from handlers.repository_file.report import Subject, report
+from handlers.repository_file.sweep import FILE_FOUND
+
+if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
+    from bot.core.events import Delivery
+    from bot.core.payload import Payload
+
+NAME, CHECK_NAME, AGAIN_NAME = "repository-file", "repository-file-check", "repository-file-again"
+BRANCH_PREFIX = "refs/heads/"
+MOST_COMMITS = 20
+"""Commits of a push; where there are more, some may be missing. github.com lists 2,048, old Enterprise Servers 20."""
+MOST_NAMES = 3_000
+"""Names of files that a push lists of one commit, at most
+(https://docs.github.com/en/webhooks/webhook-events-and-payloads#push)."""
+
+NOT_YET = "GitHub's API does not show yet the commit that its webhook told of"
+HAS_FAULTS = "the file has faults: {count}"
+HAS_NONE, REMOVED = "the file has no faults", "there is no file"
+UNTOUCHED = "it does not touch the file"
+LIKE_BEFORE = "it has the file that is on the default branch"
+
+router = Router()
+
+
+def _is_pushed(delivery: Delivery, config: RepositoryConfig) -> bool:
+    payload = delivery.payload
+    on_default = payload.text("ref") == BRANCH_PREFIX + payload.text("repository", "default_branch")
+    return config.repository_file and on_default and not payload.flag("deleted") and may_touch(payload)
+
+
+@router.on("push", name=NAME, concerns=_is_pushed)
+@router.on(FILE_FOUND, name=NAME, concerns=_is_pushed)
+async def take_over(context: Context) -> Plan:
+    """Take over the file of a push to the default branch, or say on its commit what is wrong with it."""
+    as_of, payload = time.time(), context.delivery.payload
+    sha, branch = payload.string("after"), payload.text("repository", "default_branch")
+    kept = await kept_of(context.records, context.repository.full_name)
+    found = await _found(context, sha, kept)
+    text, faults = await read_found(found, _given(context))
+    keep = KeepRepositoryFile(
+        sha=name_of(found),
+        commit=sha,
+        before=payload.text("before"),
+        pushed_at=pushed_at(payload),
+        text=text,
+        faults=len(faults),
+    )
+    if not faults:
+        return Plan((keep,), why=HAS_NONE if found else REMOVED)
+    about = Subject(faults, context.config, context.config, kept.good.commit, branch)
+    check = PutCheckRun(CHECK, sha, keep.sha, report(about), as_of)
+    return Plan((keep, check), why=HAS_FAULTS.format(count=len(faults)))
+
+
+def _may_edit(delivery: Delivery, config: RepositoryConfig) -> bool:
+    pull = delivery.payload.at("pull_request")
+    changes = not pull.has("changed_files") or pull.integer("changed_files") > 0
+    return config.repository_file and changes and pull.text("state") == "open"
+
+
+@router.on("pull_request", "opened", "reopened", "synchronize", name=CHECK_NAME, concerns=_may_edit)
+async def check(context: Context) -> Plan:
+    """Say on a pull request's head what is wrong with the file, or what it changes, if it touches it.
+
+    One request where it does not: it has the file that the default branch has, as a rule.
+    """
+    as_of, pull = time.time(), context.delivery.payload.at("pull_request")
+    repository, head = context.repository.full_name, pull.string("head", "sha")
+    kept = await kept_of(context.records, repository)
+    found = await _found(context, head, kept)
+    if name_of(found) == kept.seen:
+        return Plan(why=LIKE_BEFORE)
+    # Or it is behind the default branch: what counts is what it has changed itself.
+    start = await merge_base(context.github, repository, pull.string("base", "sha"), head)
+    if start is not None and found == await found_at(context.github, repository, PATH, start):
+        return Plan(why=UNTOUCHED)
+    return await _checked(context, head, found, kept, as_of)
+
+
+def _is_asked_for(delivery: Delivery, config: RepositoryConfig) -> bool:
+    of_all = delivery.event == "check_suite"
+    return config.repository_file and (of_all or delivery.payload.text("check_run", "name") == CHECK)
+
+
+@router.on("check_run", "rerequested", name=AGAIN_NAME, concerns=_is_asked_for)
+@router.on("check_suite", "rerequested", name=AGAIN_NAME, concerns=_is_asked_for)
+async def check_again(context: Context) -> Plan:
+    """Check the file of a commit once more, for somebody asked for it or for all checks of the commit."""
+    as_of, event = time.time(), context.delivery.event
+    asked = context.delivery.payload.at(event)
+    sha = asked.string("head_sha")
+    ours = asked.integer("app", "id") == context.me.app_id
+    if not ours or not await context.records.get(check_key(context.repository.id, CHECK, sha)):
+        return NOTHING
+    kept = await kept_of(context.records, context.repository.full_name)
+    return await _checked(context, sha, await _found(context, sha, kept), kept, as_of, again=True)
+
+
+def may_touch(payload: Payload) -> bool:
+    """Say whether a push may have touched the file: as far as its payload lists, or where that may not list all."""
+    if payload.flag("created") or payload.flag("forced") or not payload.has("commits"):
+        return True
+    commits = [
+        [name for kind in ("added", "modified", "removed") for name in commit.raw.get(kind) or ()]
+        for commit in payload.items("commits")
+    ]
+    return len(commits) >= MOST_COMMITS or any(PATH in names or len(names) >= MOST_NAMES for names in commits)
+
+
+def pushed_at(payload: Payload) -> int:
+    """Return when the last push was, in whole seconds since 1970: `push` has a number, everything else ISO 8601."""
+    written = payload.at("repository").raw.get("pushed_at")
+    if isinstance(written, str):
+        return int(datetime.fromisoformat(written).timestamp())
+    return written if isinstance(written, int) else 0
+
+
+async def _found(context: Context, sha: str, kept: KeptFile) -> Found | None:
+    """Return the file at a commit; that it is gone is believed of a commit alone that GitHub shows."""
+    repository = context.repository.full_name
+    found = await found_at(context.github, repository, PATH, sha)
+    if found is None and kept.seen and not await knows_commit(context.github, repository, sha):
+        raise TryAgain(NOT_YET)
+    return found
+
+
+async def _checked(
+    context: Context, sha: str, found: Found | None, kept: KeptFile, as_of: float, *, again: bool = False
+) -> Plan:
+    given = _given(context)
+    text, faults = await read_found(found, given)
+    about = Subject(
+        faults=faults,
+        now=context.config,
+        then=await with_file(given, text),
+        commit=kept.good.commit,
+        branch=context.delivery.payload.text("repository", "default_branch"),
+        removed=found is None,
+    )
+    content = report(about)
+    put: Effect = PutCheckRun(CHECK, sha, name_of(found), content, as_of, again)
+    return Plan((put,), why=content.title)
+
+
+def _given(context: Context) -> RepositoryConfig:
+    """Return what app.yaml says of the repository."""
+    given = context.app_config.repository(context.repository.full_name)
+    assert given is not None, "a handler is asked where app.yaml has the repository"
+    return given

@@ -1,0 +1,105 @@
+"""Find out what is on the default branches of repositories where no webhook has told of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import structlog
+from gidgethub import GitHubException
+
+from bot.config.in_force import KeptFile, kept_of, name_of, read_found
+from bot.config.shared import PATH
+from bot.core.errors import TryAgain, UserError
+from bot.core.events import lock_key
+from bot.core.payload import Payload
+from bot.github.contents import found_at
+from bot.github.ranks import Rank, ranked
+from bot.github.refs import branch_head
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.engine.records import Records
+    from bot.github.client import GitHub
+    from bot.timers.timers import Accept
+
+FILE_FOUND = "nightjar.repository-file"
+"""A repository has another file than is known; the body is a push's. GitHub's events have no dot in their names."""
+HALF_HOURLY = "11,41 * * * *"
+"""When it is seen to whose file has to be looked at."""
+PAUSE = 6 * 3600.0
+"""Seconds between two looks at a file: what is missed is missed for so long at most. A start is no reason for another:
+a push that nobody heard of while the bot was down is delivered again (`bot.app.redelivery`)."""
+LOOKED = "repository-files"
+"""The record of when each repository was looked at last, in seconds since 1970."""
+
+NOT_LOOKED = "whether a repository's own settings have changed could not be seen"
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class RepositoryFileSweep:
+    """Looks at the files of all repositories. `github_for` gives a client for `owner/name`, `now` seconds."""
+
+    def __init__(
+        self,
+        config: Config,
+        records: Records,
+        *,
+        accept: Accept,
+        github_for: Callable[[str], Awaitable[GitHub]],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._config = config
+        self._records = records
+        self._accept = accept
+        self._github_for = github_for
+        self._now = now
+
+    @property
+    def repositories(self) -> list[str]:
+        """Return the repositories whose files are read."""
+        return [name for name, keys in self._config.repositories.items() if keys.repository_file]
+
+    async def sweep(self) -> str:
+        """Look at each file that was not looked at for a while, or has faults.
+
+        What fails for one repository is logged, keeps no other from being looked at, and is tried again the next time.
+        """
+        known = await self._records.get(LOOKED) or {}
+        looked = {name.lower(): known.get(name.lower(), 0.0) for name in self.repositories}
+        announced = 0
+        for repository in self.repositories:
+            now, kept = self._now(), await kept_of(self._records, repository)
+            # What makes faults may be app.yaml, or this version: either may have changed with a start.
+            if looked[repository.lower()] > now - PAUSE and not kept.faults:
+                continue
+            try:
+                with ranked(Rank.SWEEP):
+                    announced += await self._look(repository, kept)
+            except (TryAgain, UserError, GitHubException) as error:
+                log.warning(NOT_LOOKED, repository=repository, reason=str(error))
+            else:
+                looked[repository.lower()] = now
+        if looked != known:
+            await self._records.put(LOOKED, looked)
+        return f"announced {announced}"
+
+    async def _look(self, repository: str, kept: KeptFile) -> bool:
+        """Announce the file if it is not what is known of it: as a push, in order with those of its branch."""
+        github, given = await self._github_for(repository), self._config.repositories[repository]
+        found = await found_at(github, repository, PATH)
+        _, faults = await read_found(found, given)
+        if (name_of(found), len(faults)) == (kept.seen, kept.faults):
+            return False
+        about = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
+        branch = about.string("default_branch")
+        head = await branch_head(github, repository, branch)
+        if head is None:
+            return False
+        told = {name: about.raw.get(name) for name in ("id", "default_branch", "pushed_at")}
+        body = {"ref": f"refs/heads/{branch}", "after": head, "repository": {**told, "full_name": repository}}
+        guid = f"repository-file:{about.integer('id')}:{head}:{self._now():.0f}"
+        return await self._accept(guid, FILE_FOUND, json.dumps(body), lock_key("push", body))

@@ -1,0 +1,1 @@
+"""Running failed CI again."""

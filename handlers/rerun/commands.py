@@ -1,0 +1,284 @@
+"""`@ci rerun`: run again what failed on a pull request's head, everything, or what is named.
+
+What there is to run again is read from the commit. The predecessor had lists of jobs, which went stale again and again
+(apache/tvm#13571, #13817, #16502), and one job that had been removed kept all after it from running (#18780).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rapidfuzz import fuzz, process
+
+from bot.ci.base import CiRun, Part, State
+from bot.commands.dialogue import Answer, Asked, CommandFunction
+from bot.commands.grammar import Arguments, Command, CommandSpec
+from bot.core.patterns import SPACE, Pattern, glob
+from bot.github.markdown import code, truncate
+from bot.plan.handler import Router
+from handlers.rerun.approve import APPROVE_CI, approve_ci
+
+FAILED = "failed"
+ALL = "all"
+MOST_LISTED = 10
+"""Names in one list of the answer; the rest are counted."""
+LONGEST_NAME = 100
+"""Characters of a name that are shown, and compared with what somebody wrote."""
+MOST_COMPARED = 1_000
+"""Names that an unknown one is compared with: 20 of them take some milliseconds."""
+LIKE_ENOUGH = 50
+"""Per cent of two names that must be the same for one to be proposed for the other."""
+
+RERUN = CommandSpec(
+    name="rerun",
+    summary="Run again what failed on this pull request's head; `all` of it, or what you name.",
+    example="rerun",
+    feature="rerun",
+    synonyms=("re-run", "rerun ci", "re-run ci", "retest"),
+    phrases=("run", "run ci", "rerun failed jobs"),
+    arguments=Arguments(choices=(FAILED, ALL), names="NAME…"),
+)
+
+CLOSED = "This pull request is closed, so nothing was run again. Reopen it first."
+MOVED = (
+    "The head moved from {old} to {new} while you asked, so nothing was run again. "
+    "CI starts on {new} by itself; ask again if something fails there."
+)
+NOTHING_RAN = "Nothing has run on {sha} yet, so there is nothing to run again."
+NOTHING_FAILED = "Nothing has failed on {sha}. What ended there: {names}. To run all of it again: {command}."
+NOTHING_ENDED = "Nothing has ended on {sha} yet."
+RUNNING_AGAIN = "Running again on {sha}:"
+ENDED, NEVER_BEGAN = "it ended in {conclusion}", "it has not begun on this commit"
+ABORTED = "it was aborted"
+OUTDATED = "{provider} says {ended}, but its status is still pending"
+FAILED_JOBS = "the failed jobs of {run}"
+JOB = "{job} of {run}"
+LEFT_RUNNING = "Still running, so left alone: {names}."
+LEFT_MISSING = (
+    "No status on {sha} yet, so left alone: {names}. If CI missed the push, start one by its name: {command}."
+)
+UNAPPROVED = "Waiting for approval, so not run again: {names}. Somebody with the write role can start it: {command}."
+NO_MATCH = "Nothing on {sha} is named {name}.{nearest}"
+NEAREST = " There is {names}."
+UNTOUCHABLE = "Failed, but not mine to run again: {names}."
+NAMED_UNTOUCHABLE = "Not mine to run again: {names}."
+MORE = "and {count} more"
+
+_WILD = frozenset("*?[")
+_LINK = Pattern(rf"https?://[^{SPACE}()<>\\]+")
+_EVENT = Pattern(r" \((?:push|pull_request|pull_request_target|merge_group|schedule|workflow_dispatch)\)$")
+"""What GitHub's pages add to the names of checks."""
+
+router = Router()
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """One thing to run again: a run, what failed of it, or one part of it."""
+
+    run: CiRun
+    failed_only: bool
+    part: Part | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do about each run that the wish is about; `unmatched` are names that nothing has."""
+
+    picks: tuple[Pick, ...] = ()
+    running: tuple[CiRun, ...] = ()
+    unapproved: tuple[CiRun, ...] = ()
+    untouchable: tuple[CiRun, ...] = ()
+    missing: tuple[CiRun, ...] = ()
+    unmatched: tuple[str, ...] = ()
+    named: bool = False
+    """Whether the wish was about names, and so says nothing of what else there is."""
+
+
+def decide(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Decision:
+    """Pick what to run again: what failed, everything that ended, or what one of the names means."""
+    titles = [list(_titles(run)) for run in runs]
+    every = {title for some in titles for title, _ in some}
+    meant = [[_means(name, some, every) for name in names] for some in titles]
+    wanted = _named(runs, meant) if names else [(run, None) for run in runs]
+    picks, running, unapproved, untouchable, missing = [], [], [], [], []
+    for run, parts in wanted:
+        if run.untouchable:
+            if names or choice == ALL or run.state in (State.FAILED, State.UNAPPROVED):
+                untouchable.append(run)
+        elif run.state is State.UNAPPROVED:
+            unapproved.append(run)
+        elif run.state is State.MISSING:
+            if names or choice == ALL or _missed(run, runs):
+                picks.append(Pick(run, failed_only=False))
+            else:
+                missing.append(run)
+        elif run.state is State.RUNNING:
+            running.append(run)
+        elif names:
+            picks.append(_pick(run, parts))
+        elif choice == ALL or run.state is State.FAILED:
+            picks.append(Pick(run, failed_only=choice != ALL))
+    unmatched = tuple(name for index, name in enumerate(names) if not any(found[index] for found in meant))
+    left = tuple(running), tuple(unapproved), tuple(untouchable), tuple(missing)
+    return Decision(tuple(picks), *left, unmatched, named=bool(names))
+
+
+def _missed(run: CiRun, runs: Sequence[CiRun]) -> bool:
+    """Say whether the server of a job that has no status has posted none on this commit: it has missed the push."""
+    there = (run.provider, run.server)
+    return all(other.state is State.MISSING for other in runs if (other.provider, other.server) == there)
+
+
+def _named(
+    runs: Sequence[CiRun], meant: Sequence[Sequence[Sequence[Part | None]]]
+) -> list[tuple[CiRun, tuple[Part, ...] | None]]:
+    """Return the runs that names mean, with the parts where they mean parts only; `meant` is by run, then by name."""
+    found: list[tuple[CiRun, tuple[Part, ...] | None]] = []
+    for run, by_name in zip(runs, meant, strict=True):
+        parts = [part for some in by_name for part in some]
+        if None in parts:
+            found.append((run, None))
+        elif parts:
+            found.append((run, tuple(dict.fromkeys(part for part in parts if part is not None))))
+    return found
+
+
+def _means(name: str, titles: Sequence[tuple[str, Part | None]], every: Collection[str]) -> list[Part | None]:
+    """Return what of a run, by its titles, a name means: None for the whole, or its parts. `every`: those of all runs.
+
+    Case does not matter. A name that something has as it stands is no pattern: jobs may be called `build [arm]`.
+    """
+    wanted = _EVENT.sub("", name).casefold()
+    if wanted in every or not _WILD & set(wanted):
+        return [part for title, part in titles if title == wanted]
+    pattern = glob(wanted)
+    return [part for title, part in titles if pattern.fullmatch(title)]
+
+
+def _titles(run: CiRun) -> Iterator[tuple[str, Part | None]]:
+    yield run.name.casefold(), None
+    for part in run.parts:
+        yield part.name.casefold(), part
+        yield f"{run.name} / {part.name}".casefold(), part
+
+
+def _pick(run: CiRun, parts: tuple[Part, ...] | None) -> Pick:
+    """Choose the smallest rerun that covers what was named: GitHub runs one job, all failed ones, or all again."""
+    if parts is None:
+        return Pick(run, failed_only=run.state is State.FAILED)
+    if len(parts) == 1 and parts[0].id:
+        return Pick(run, failed_only=False, part=parts[0])
+    return Pick(run, failed_only=all(part.state is State.FAILED for part in parts))
+
+
+def explain(runs: Sequence[CiRun], decision: Decision, sha: str, mention: str) -> str:
+    """Write the answer: what is run again on which commit, what is left alone, and why."""
+    shown = code(sha[:7])
+    if not runs:
+        return NOTHING_RAN.format(sha=shown)
+    lines = [*_again(decision.picks, shown)]
+    if not (lines or decision.untouchable or decision.unapproved or decision.named):
+        ended = [run.name for run in runs if run.state not in (State.RUNNING, State.MISSING)]
+        command = code(f"{mention} {RERUN.name} {ALL}")
+        said = NOTHING_FAILED if ended else NOTHING_ENDED
+        lines.append(said.format(sha=shown, names=_listed(ended), command=command))
+    there = {title[:LONGEST_NAME].casefold(): title for run in runs for title in run.names}
+    compared = list(there)[:MOST_COMPARED]
+    for name in decision.unmatched:
+        close = _nearest(name, compared)
+        proposed = _listed([there[key] for key in close] if close else [run.name for run in runs])
+        lines.append(NO_MATCH.format(sha=shown, name=_shown(name), nearest=NEAREST.format(names=proposed)))
+    if decision.running:
+        lines.append(LEFT_RUNNING.format(names=_listed([run.name for run in decision.running])))
+    if decision.missing:
+        names = _listed([run.name for run in decision.missing])
+        lines.append(LEFT_MISSING.format(sha=shown, names=names, command=code(f"{mention} {RERUN.name} NAME")))
+    if decision.unapproved:
+        names = _listed([run.name for run in decision.unapproved])
+        lines.append(UNAPPROVED.format(names=names, command=code(f"{mention} {APPROVE_CI.name}")))
+    if decision.untouchable:
+        failed = all(run.state is State.FAILED for run in decision.untouchable)
+        listed = [f"{_shown(run.name)} ({run.untouchable})" for run in decision.untouchable[:MOST_LISTED]]
+        names = _joined(listed, len(decision.untouchable) - MOST_LISTED)
+        lines.append((UNTOUCHABLE if failed else NAMED_UNTOUCHABLE).format(names=names))
+    return "\n".join(lines).strip()
+
+
+def _again(picks: Sequence[Pick], sha: str) -> Iterator[str]:
+    if not picks:
+        return
+    yield RUNNING_AGAIN.format(sha=sha)
+    for pick in picks[:MOST_LISTED]:
+        yield f"- {_shown_pick(pick)}"
+    if (more := len(picks) - MOST_LISTED) > 0:
+        yield f"- {MORE.format(count=more)}"
+    yield ""  # ends the list
+
+
+def _nearest(name: str, there: Sequence[str]) -> list[str]:
+    """Return the names that are most like one that nothing has, the likest first."""
+    wanted = name.casefold()[:LONGEST_NAME]
+    return [one for one, _, _ in process.extract(wanted, there, scorer=fuzz.ratio, limit=3, score_cutoff=LIKE_ENOUGH)]
+
+
+def _shown_pick(pick: Pick) -> str:
+    run = f"{_link(pick.run)} ({_how_it_ended(pick.run)})"
+    if pick.part is not None:
+        return JOB.format(job=_shown(pick.part.name), run=run)
+    return FAILED_JOBS.format(run=run) if pick.failed_only and len(pick.run.parts) > 1 and pick.run.parts[0].id else run
+
+
+def _how_it_ended(run: CiRun) -> str:
+    if run.state is State.MISSING:
+        return f"{run.provider}; {NEVER_BEGAN}"
+    ended = ENDED.format(conclusion=_shown(run.conclusion))
+    if not run.is_outdated:
+        return f"{run.provider}; {ended}"
+    return OUTDATED.format(provider=run.provider, ended=ABORTED if run.conclusion == "aborted" else ended)
+
+
+def _link(run: CiRun) -> str:
+    if not _LINK.fullmatch(run.url):
+        return _shown(run.name)
+    return f"[{_shown(run.name)}]({run.url})"
+
+
+def _shown(name: str) -> str:
+    return code(truncate(name, LONGEST_NAME))
+
+
+def _listed(names: Iterable[str]) -> str:
+    once = list(dict.fromkeys(names))
+    return _joined([_shown(name) for name in once[:MOST_LISTED]], len(once) - MOST_LISTED)
+
+
+def _joined(shown: Sequence[str], more: int) -> str:
+    return ", ".join([*shown, *([MORE.format(count=more)] if more > 0 else [])])
+
+
+async def rerun(asked: Asked, command: Command) -> Answer:
+    """Run again what was asked for, on the head that the person saw."""
+    pull = asked.pull
+    if not pull.is_open:
+        return Answer(say=CLOSED, done=False)
+    if asked.known_head is not None and asked.known_head != pull.head_sha:
+        moved = MOVED.format(old=code(asked.known_head[:7]), new=code(pull.head_sha[:7]))
+        return Answer(say=moved, done=False)
+    found = await asked.runs()
+    mention = asked.context.app_config.mentions[0]
+    # In a thread: 20 names and thousands of jobs take a tenth of a second. Linear (tests/handlers/test_rerun.py).
+    decision = await asyncio.to_thread(decide, found.runs, command.choice or FAILED, command.names)
+    told = await asyncio.to_thread(explain, found.runs, decision, pull.head_sha, mention)
+    effects = tuple(found.rerun(p.run, failed_only=p.failed_only, part=p.part) for p in decision.picks)
+    # Where a CI could not be seen, "nothing ran" would be a guess.
+    explained = [] if found.troubles and not found.runs else [told]
+    say = "\n".join([*explained, *found.troubles])
+    undone = found.troubles or decision.unmatched or not found.runs
+    all_left_alone = bool(decision.untouchable or decision.unapproved) and not effects
+    return Answer(effects, say, done=not (undone or all_left_alone))
+
+
+COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = ((RERUN, rerun), (APPROVE_CI, approve_ci))

@@ -1,0 +1,1 @@
+"""Reminders about pull requests that wait for a review."""

@@ -1,0 +1,84 @@
+"""Reminders of reviews that are waited for: a new comment each, for nobody is told of one that is edited."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bot.core.events import PullRequest
+from bot.core.payload import Payload
+from bot.effects.comments import delete_comment
+from bot.github.access import ISSUES, WritePermissions
+from bot.plan.effect import Applied, EffectContext
+
+PULL = "/repos/{+repo}/pulls/{number}"
+COMMENTS = "/repos/{+repo}/issues/{number}/comments"
+COMMENTS_SINCE = COMMENTS + "{?since}"
+MARKER = "<!-- nightjar:stale-review -->"
+
+REMINDED, ALREADY = "reminded people of #{number}", "people were reminded of #{number} already"
+OVER = "#{number} waits for no review any more"
+ACTIVE = "somebody has written on #{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Remind:
+    """Remind people of a pull request by a comment, unless they were reminded, or somebody has written, `since` then.
+
+    `since` is a moment in ISO 8601. So however often this is applied, and by whom, a period has one reminder.
+    """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
+
+    number: int
+    text: str
+    since: str
+
+    @property
+    def target(self) -> str:
+        """The pull request."""
+        return f"remind:{self.number}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Look whether it is still to be done, by our own record and on GitHub, then write, then note when."""
+        key = reminded_key(context.repository.id, self.number)
+        known = (await context.records.get(key) or {}).get("at", "")
+        if known > self.since and not context.writes.may_have_twins:
+            return self._left(ALREADY)
+        where = {"repo": context.repository.full_name, "number": str(self.number)}
+        pull = PullRequest.of(Payload(await context.github.getitem(PULL, url_vars=where)))
+        if pull.draft or not pull.is_open:
+            return self._left(OVER)
+        written = [comment async for comment in self._written(context)]
+        mine = [comment for comment in written if _is_reminder(comment, context.me.user_id)]
+        if mine:
+            await context.records.put(key, {"at": max(comment.string("created_at") for comment in mine)})
+            for twin in sorted(comment.integer("id") for comment in mine)[1:]:
+                await delete_comment(context, twin)
+            return self._left(ALREADY)
+        if any(comment.text("user", "type") == "User" for comment in written):
+            return self._left(ACTIVE)
+        made = await context.github.post(COMMENTS, url_vars=where, data={"body": f"{MARKER}\n{self.text}"})
+        await context.records.put(key, {"at": Payload(made, "comment").string("created_at")})
+        return Applied(REMINDED.format(number=self.number))
+
+    async def _written(self, context: EffectContext) -> AsyncIterator[Payload]:
+        where = {"repo": context.repository.full_name, "number": str(self.number), "since": self.since}
+        async for item in context.github.getiter(COMMENTS_SINCE, url_vars=where):
+            comment = Payload(item, "comment")
+            if comment.string("created_at") > self.since:  # GitHub lists what was edited since as well
+                yield comment
+
+    def _left(self, why: str) -> Applied:
+        return Applied(why.format(number=self.number), changed=False)
+
+
+def reminded_key(repository_id: int, number: int) -> str:
+    """Return the key of the record of when people were reminded of a pull request: `at`, in ISO 8601."""
+    return f"stale-reviews:{repository_id}#{number}"
+
+
+def _is_reminder(comment: Payload, author_id: int) -> bool:
+    ours = comment.has("user", "id") and comment.integer("user", "id") == author_id
+    return ours and comment.text("body").startswith(MARKER)

@@ -1,0 +1,131 @@
+"""Stale reviews: where no person has done anything for a while, the reviewers are reminded, once in each such while.
+
+What bots do, ourselves included, is no activity. Whoever was asked for a review or has given one is reminded by a new
+comment, which is what notifies; where those are teams alone, the teams. A pull request that has no reviewer is left
+alone, for there is nobody to be reminded, and so are drafts and locked conversations.
+
+On purpose unlike what TVM had: every page is looked at, the ones that have waited longest come first, there is a
+limit, people are told apart by their ids, deleted accounts are nobody, and a run that fails shows (`nightjar timer
+list`) instead of ending in `|| echo failed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from bot.config.types import seconds
+from bot.core.patterns import Pattern
+from bot.github.pull_heads import head_of
+from bot.github.ranks import Rank, ranked
+from bot.plan.handler import Context, Plan, Router
+from bot.timers.timers import TIMER_DUE, moment_of
+from handlers.stale_reviews.effects import Remind, reminded_key
+from handlers.stale_reviews.open_pulls import OpenPull, moment, open_pulls
+
+if TYPE_CHECKING:
+    from bot.config.stale_reviews import StaleReviews
+
+NAME = "stale-reviews"
+MOST_NAMES = 15
+"""People that are named in one reminder: as many as GitHub takes as reviewers."""
+
+DRAFTS = (
+    "https://docs.github.com/en/pull-requests/collaborating-with-pull-requests/proposing-changes-to-your-work-with-"
+    "pull-requests/changing-the-stage-of-a-pull-request#converting-a-pull-request-to-a-draft"
+)
+TEXT = "Nobody has written or pushed anything here for {waited}. {names}: please review it, or say what is missing."
+TO_AUTHOR = (
+    " {author}: if you are still at work on it, please [make it a draft]({drafts}); nobody is reminded of a draft."
+)
+NOBODY = "nobody is to be reminded of any of {count} open pull requests"
+FOUND = "{due} of {count} open pull requests are due, and {told} of them are told of now"
+
+_LOGIN = Pattern(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_TEAM = Pattern(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}/[A-Za-z0-9_.-]{1,100}")
+_UNITS = (("days", 86_400), ("hours", 3_600), ("minutes", 60))
+
+router = Router()
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """A pull request on which no person does anything, since when, and when people were last reminded of it.
+
+    Moments are in seconds since 1970; `reminded_at` 0: never.
+    """
+
+    pull: OpenPull
+    since: float
+    reminded_at: float = 0.0
+
+
+@router.on(TIMER_DUE, NAME, name=NAME, feature="stale_reviews")
+async def remind(context: Context) -> Plan:
+    """Look at the open pull requests, and have people reminded of those that have waited longest."""
+    config = context.config.stale_reviews
+    assert config is not None, "the handler is asked where the feature is on"
+    at = moment_of(context.delivery.payload)
+    with ranked(Rank.SWEEP):
+        pulls = await open_pulls(context.github, context.repository.full_name)
+    quiet = [await _known(context, pull) for pull in pulls if at - pull.active_at >= seconds(config.after)]
+    return decide(quiet, config, at, len(pulls))
+
+
+async def _known(context: Context, pull: OpenPull) -> Quiet:
+    """Add what our own records tell: GitHub says of a push only when its commit was made."""
+    head = await head_of(context.records, context.repository.id, pull.number)
+    pushed = moment(head.moved_at) if head and head.moved_at and not pull.pushed_by_bot else 0.0
+    record = await context.records.get(reminded_key(context.repository.id, pull.number))
+    return Quiet(pull, max(pull.active_at, pushed), _at(record))
+
+
+def _at(record: Mapping[str, str] | None) -> float:
+    return moment(record["at"]) if record and record.get("at") else 0.0
+
+
+def decide(found: Sequence[Quiet], config: StaleReviews, at: float, count: int) -> Plan:
+    """Return whom to remind at a moment, in seconds since 1970; `count` pull requests are open."""
+    after = seconds(config.after)
+    due = [
+        one
+        for one in found
+        if not (one.pull.is_draft or one.pull.is_locked)
+        and at - max(one.since, one.reminded_at) >= after
+        and reviewers(one.pull)
+    ]
+    due.sort(key=lambda one: (one.since, one.pull.number))
+    since = datetime.fromtimestamp(at - after, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    effects = tuple(Remind(one.pull.number, text(one, at), since) for one in due[: config.limit])
+    why = FOUND.format(due=len(due), count=count, told=len(effects)) if due else NOBODY.format(count=count)
+    return Plan(effects, why=why)
+
+
+def reviewers(pull: OpenPull) -> tuple[str, ...]:
+    """Return who is reminded, as `@` mentions: never the author, a bot or anybody twice; `MOST_NAMES` at most."""
+    author = pull.author.id if pull.author and not pull.author.is_bot else 0
+    people = {one.id: one.login for one in (*pull.asked, *pull.reviewed) if not one.is_bot and one.id != author}
+    named = [login for login in people.values() if _LOGIN.fullmatch(login)]
+    teams = [team for team in dict.fromkeys(pull.teams) if _TEAM.fullmatch(team)]
+    return tuple(f"@{name}" for name in (named or teams)[:MOST_NAMES])
+
+
+def text(one: Quiet, at: float) -> str:
+    """Return what people are reminded with."""
+    told = TEXT.format(waited=_waited(at - one.since), names=_listed(reviewers(one.pull)))
+    author = one.pull.author
+    if author is None or author.is_bot or not _LOGIN.fullmatch(author.login):
+        return told
+    return told + TO_AUTHOR.format(author=f"@{author.login}", drafts=DRAFTS)
+
+
+def _waited(passed: float) -> str:
+    """Return a time in words, as in `8 days`: in the largest unit of which there are two."""
+    name, unit = next(((name, unit) for name, unit in _UNITS if passed >= 2 * unit), _UNITS[-1])
+    return f"{int(passed // unit)} {name}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

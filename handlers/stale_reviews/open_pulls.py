@@ -1,0 +1,179 @@
+"""A repository's open pull requests, with who did something on each and when: one GraphQL request for each page.
+
+REST tells when a pull request was last touched, but not by whom, and asking for the history of each would be a request
+for every open pull request. The query costs one of the 5,000 points that an installation has for an hour.
+
+https://docs.github.com/graphql/reference/objects#pullrequest
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from gidgethub import QueryError
+
+from bot.core.events import Person
+from bot.core.payload import Payload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bot.github.client import GitHub
+
+MOST_PAGES = 40
+"""Pages of 25 that are read: of a thousand pull requests, those first that were touched longest ago."""
+
+QUERY = """
+query($owner: String!, $name: String!, $after: String) {
+  repository(owner: $owner, name: $name) {
+    pullRequests(states: [OPEN], first: 25, after: $after, orderBy: {field: UPDATED_AT, direction: ASC}) {
+      pageInfo { hasNextPage endCursor }
+      nodes {
+        number isDraft locked createdAt updatedAt lastEditedAt
+        author { ...account }
+        editor { ...account }
+        commits(last: 1) { nodes { commit { committedDate author { name } } } }
+        reviewRequests(first: 30) { nodes { requestedReviewer { ...account ... on Team { combinedSlug } } } }
+        latestReviews(first: 30) { nodes { author { ...account } } }
+        timelineItems(last: 50, itemTypes: [
+          ISSUE_COMMENT, PULL_REQUEST_REVIEW, HEAD_REF_FORCE_PUSHED_EVENT, READY_FOR_REVIEW_EVENT, REOPENED_EVENT,
+          REVIEW_REQUESTED_EVENT, RENAMED_TITLE_EVENT
+        ]) {
+          pageInfo { hasPreviousPage }
+          nodes {
+            ... on IssueComment { createdAt lastEditedAt by: author { ...account } }
+            ... on PullRequestReview { createdAt lastEditedAt by: author { ...account } }
+            ... on HeadRefForcePushedEvent { createdAt by: actor { ...account } }
+            ... on ReadyForReviewEvent { createdAt by: actor { ...account } }
+            ... on ReopenedEvent { createdAt by: actor { ...account } }
+            ... on ReviewRequestedEvent { createdAt by: actor { ...account } }
+            ... on RenamedTitleEvent { createdAt by: actor { ...account } }
+          }
+        }
+      }
+    }
+  }
+}
+fragment account on Actor { __typename login ... on User { databaseId } }
+"""
+
+HUMAN = "User"
+BOT_MARK = "[bot]"
+"""How the names of bots end, as git has them."""
+HIDDEN = "FORBIDDEN"
+"""The kind of an error for what the App may not see: a team, where it may not read the organization's members."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPull:
+    """An open pull request; `author` None: the account was deleted.
+
+    `active_at` is when a person last did something, in seconds since 1970: opened it, edited title or text, pushed,
+    commented, reviewed, asked for a review, said that it is ready. What bots do is not in it, nor who labels.
+    `asked` and `reviewed` are people, in GitHub's order; `teams` are written `org/team`. `pushed_by_bot` says that
+    the head is a bot's commit, `is_locked` that few may write there.
+    """
+
+    number: int
+    is_draft: bool
+    author: Person | None
+    active_at: float
+    asked: tuple[Person, ...] = ()
+    teams: tuple[str, ...] = ()
+    reviewed: tuple[Person, ...] = ()
+    pushed_by_bot: bool = False
+    is_locked: bool = False
+
+
+async def open_pulls(github: GitHub, repository: str) -> list[OpenPull]:
+    """Return the open pull requests of `owner/name`; a request for every 25 of them, `MOST_PAGES` at most."""
+    owner, _, name = repository.partition("/")
+    found: list[OpenPull] = []
+    after: str | None = None
+    for _ in range(MOST_PAGES):
+        page = Payload(await _data(github, owner, name, after)).at("repository", "pullRequests")
+        found += [pull_of(node) for node in page.items("nodes")]
+        if not page.flag("pageInfo", "hasNextPage"):
+            break
+        after = page.string("pageInfo", "endCursor")
+    return found
+
+
+async def _data(github: GitHub, owner: str, name: str, after: str | None) -> Any:
+    try:
+        return await github.graphql(QUERY, owner=owner, name=name, after=after)
+    except QueryError as error:
+        data = error.response.get("data")
+        if data and all(isinstance(one, Mapping) and one.get("type") == HIDDEN for one in error.response["errors"]):
+            return data  # with null in those places
+        raise
+
+
+def pull_of(node: Payload) -> OpenPull:
+    """Read a pull request out of an answer to `QUERY`."""
+    commit = next((one.at("commit") for one in node.items("commits", "nodes")), Payload({}))
+    pushed_by_bot = commit.text("author", "name").endswith(BOT_MARK)
+    asked = [one.at("requestedReviewer") for one in _with(node, "reviewRequests", "requestedReviewer")]
+    return OpenPull(
+        number=node.integer("number"),
+        is_draft=node.flag("isDraft"),
+        author=_person(node, "author"),
+        active_at=max(_active(node, commit, pushed_by_bot)),
+        asked=tuple(person for one in asked if (person := _account(one)) and not person.is_bot),
+        teams=tuple(one.string("combinedSlug") for one in asked if one.has("combinedSlug")),
+        reviewed=tuple(
+            person
+            for one in _with(node, "latestReviews", "author")
+            if (person := _person(one, "author")) and not person.is_bot
+        ),
+        pushed_by_bot=pushed_by_bot,
+        is_locked=node.flag("locked"),
+    )
+
+
+def _active(node: Payload, commit: Payload, pushed_by_bot: bool) -> Iterator[float]:
+    """Yield the moments at which people did something; the first one is that it was opened, by whomever."""
+    yield moment(node.string("createdAt"))
+    if commit.has("committedDate") and not pushed_by_bot:
+        # Whose clock is ahead has not pushed in the future: a push touches the pull request.
+        yield min(moment(commit.string("committedDate")), moment(node.string("updatedAt")))
+    if node.has("lastEditedAt") and not _is_bot(node, "editor"):
+        yield moment(node.string("lastEditedAt"))
+    happened = list(node.items("timelineItems", "nodes"))
+    if happened and node.flag("timelineItems", "pageInfo", "hasPreviousPage"):
+        # What is not shown is no newer than that, and may be a person's.
+        yield moment(happened[0].string("createdAt"))
+    for one in happened:
+        if not _is_bot(one, "by"):
+            yield moment(one.string("createdAt"))
+            if one.has("lastEditedAt"):
+                yield moment(one.string("lastEditedAt"))
+
+
+def moment(iso: str) -> float:
+    """Return a moment of GitHub's in seconds since 1970."""
+    return datetime.fromisoformat(iso).timestamp()
+
+
+def _with(node: Payload, connection: str, key: str) -> Iterator[Payload]:
+    return (one for one in node.items(connection, "nodes") if one.has(key))
+
+
+def _is_bot(parent: Payload, key: str) -> bool:
+    """Say whether an account is known to be a bot's; a deleted one ("ghost") may have been a person's."""
+    return parent.has(key) and parent.text(key, "__typename") != HUMAN
+
+
+def _person(parent: Payload, key: str) -> Person | None:
+    return _account(parent.at(key)) if parent.has(key) else None
+
+
+def _account(account: Payload) -> Person | None:
+    """Return who an account is; None for a team. GraphQL tells the numbers of people alone."""
+    if not account.has("login"):
+        return None
+    number = account.integer("databaseId") if account.has("databaseId") else 0
+    return Person(number, account.string("login"), is_bot=account.text("__typename") != HUMAN)

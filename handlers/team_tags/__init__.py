@@ -1,0 +1,1 @@
+"""People who are interested in a topic, mentioned once."""

@@ -1,0 +1,76 @@
+"""People who follow a topic, mentioned once; and the list of who follows what, kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bot.effects.comments import change_sections
+from bot.github import sticky
+from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
+from bot.plan.effect import Applied, EffectContext
+from handlers.team_tags.topics import TeamList, Told, list_key, told_key
+
+MENTIONED, NOBODY_NEW = "mentioned {names}", "everybody was mentioned before"
+KEPT, NEWER = "kept the list of issue {issue}", "the list was read again since"
+
+
+@dataclass(frozen=True, slots=True)
+class MentionFollowers:
+    """Mention people, and teams, in a section of the sticky comment of a pull request or an issue.
+
+    Whoever stands there stays: GitHub tells those who are new in a comment that is edited, and nobody for a second
+    time, unless a name is taken away and comes back.
+    """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
+
+    number: int
+    section: str
+    people: tuple[str, ...]
+    topics: tuple[str, ...]
+
+    @property
+    def target(self) -> str:
+        """The issue or pull request."""
+        return f"followers:{self.number}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Add whoever is new by our own record, and ask GitHub only if somebody is."""
+        key = told_key(context.repository.id, self.number)
+        before = Told.read(await context.records.get(key))
+        after = before.and_then(Told(self.people, self.topics))
+        if after == before and not context.writes.may_have_twins:
+            return Applied(NOBODY_NEW, changed=False)
+        changed = await change_sections(
+            context, self.number, lambda present: sticky.with_section(present, self.section, after.text())
+        )
+        await context.records.put(key, after.as_record())
+        names = ", ".join(name for name in after.people if name not in before.people)
+        return Applied(MENTIONED.format(names=names), changed=changed)
+
+
+@dataclass(frozen=True, slots=True)
+class KeepTeamList:
+    """Remember what an issue lists, unless it was read again since; see `TeamList`."""
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
+
+    issue: int
+    read_at: float
+    topics: Mapping[str, tuple[str, ...]]
+
+    @property
+    def target(self) -> str:
+        """The list."""
+        return "team-list"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Write the record; writing the same twice is the same as once."""
+        key = list_key(context.repository.id)
+        known = TeamList.read(await context.records.get(key))
+        if known is not None and known.read_at > self.read_at:
+            return Applied(NEWER, changed=False)
+        await context.records.put(key, TeamList(self.issue, self.read_at, self.topics).as_record())
+        return Applied(KEPT.format(issue=self.issue))

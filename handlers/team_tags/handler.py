@@ -1,0 +1,214 @@
+"""Whoever follows a topic is mentioned where a title's `[tag]` or a label names it, once.
+
+The predecessor wrote into the author's own text (TVM #12637), lost a name there (`cc @a, @c` and then b), told some of
+an empty `[]` (TVM #11454), read the first hundred comments of its list and failed on an empty text. Here people are
+mentioned in the sticky comment, on issues too; drafts wait (TVM #12824); and the list is read when it changes.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import structlog
+
+from bot.core.aside import aside
+from bot.core.events import ISSUE_COMMENT, PULL_REQUEST_BODY, person_or_ghost
+from bot.core.payload import Payload
+from bot.core.titles import tags_of
+from bot.effects.comments import Reply
+from bot.effects.conclude import COMMENT, WHAT, answer_text
+from bot.effects.reactions import CONFUSED, React
+from bot.github.errors import is_not_found, is_refusal, status_of
+from bot.github.permissions import role_of
+from bot.plan.effect import Effect
+from bot.plan.handler import NOTHING, Context, Plan, Router
+from handlers.team_tags.effects import KeepTeamList, MentionFollowers
+from handlers.team_tags.topics import (
+    LISTERS,
+    Opened,
+    TeamList,
+    Told,
+    Topics,
+    followers,
+    given,
+    joined,
+    list_key,
+    listed,
+    read_lines,
+    told_key,
+    unreadable_text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bot.config import RepositoryConfig
+    from bot.config.teams import Teams
+    from bot.core.events import Delivery, Person
+    from bot.github.client import GitHub
+
+NAME, LIST_NAME = "team-tags", "team-list"
+FEATURE = "teams"
+READ_AGAIN_SECONDS = 24 * 3600.0
+"""After which a list is read again although no event has told of a change: webhooks get lost."""
+
+NOBODY = "nobody new follows what it is about"
+FOLLOWED, LISTS = "they follow {topics}", "issue {issue} lists {count} topics"
+NO_LISTER = "the writer has no triage role, so what they write lists nobody"
+NOT_THEIRS = "the text of issue {issue} lists nobody, for who opened it has no triage role"
+REFUSED = "GitHub refuses to show issue {issue} ({status}), so {instead}"
+AS_BEFORE, WITHOUT = "what it listed last counts", "only the topics of app.yaml count"
+
+log = structlog.get_logger(__name__)
+
+router = Router()
+
+
+def concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
+    """Say whether somebody may have to hear of it: it is open, no draft, and has tags or labels.
+
+    Of edits those of the title alone: a text names no topics.
+    """
+    subject = _subject(delivery)
+    if subject.text("state") != "open" or subject.flag("draft") or config.teams is None:
+        return False
+    if delivery.action == "edited" and not delivery.payload.has("changes", "title"):
+        return False
+    tagged = bool(tags_of(subject.text("title"))) or any(True for _ in subject.items("labels"))
+    return tagged and subject.integer("number") != config.teams.issue
+
+
+@router.on(
+    "pull_request",
+    *("opened", "reopened", "edited", "labeled", "ready_for_review"),
+    name=NAME,
+    feature=FEATURE,
+    concerns=concerns,
+)
+@router.on("issues", "opened", "reopened", "edited", "labeled", name=NAME, feature=FEATURE, concerns=concerns)
+async def mention(context: Context) -> Plan:
+    """Mention whoever follows what was opened and has not heard of it.
+
+    Nothing is asked of GitHub for that, unless a list has not been read for a day.
+    """
+    config = context.config.teams
+    if config is None:
+        return NOTHING
+    opened = Opened.of(_subject(context.delivery))
+    known = await topics_of(context, config)
+    effects: list[Effect] = [known.keep] if known.keep else []
+    not_meant = [mention.removeprefix("@").lower() for mention in context.app_config.mentions]
+    owner = context.repository.full_name.partition("/")[0]
+    found = await aside(partial(followers, opened, known.topics, owner, not_meant), opened.body)
+    before = Told.read(await context.records.get(told_key(context.repository.id, opened.number)))
+    if before.and_then(found) == before:
+        return Plan(tuple(effects), why=known.noted(NOBODY))
+    effects.append(MentionFollowers(opened.number, NAME, found.people, found.topics))
+    return Plan(tuple(effects), why=known.noted(FOLLOWED.format(topics=", ".join(found.topics))))
+
+
+def tells_of_list(delivery: Delivery, config: RepositoryConfig) -> bool:
+    """Say whether the list may have changed; what bots write is no part of it."""
+    if config.teams is None or delivery.payload.integer("issue", "number") != config.teams.issue:
+        return False
+    return not person_or_ghost(_written(delivery)).is_bot
+
+
+def _written(delivery: Delivery) -> Payload:
+    return delivery.payload.at("comment" if delivery.event == "issue_comment" else "issue")
+
+
+@router.on("issues", "opened", "edited", name=LIST_NAME, feature=FEATURE, concerns=tells_of_list)
+@router.on("issue_comment", "created", "edited", "deleted", name=LIST_NAME, feature=FEATURE, concerns=tells_of_list)
+async def read_again(context: Context) -> Plan:
+    """Read the list again, for it has changed; say which lines of what was written cannot be read."""
+    config, written = context.config.teams, _written(context.delivery)
+    if config is None or config.issue is None:
+        return NOTHING
+    author = person_or_ghost(written)
+    # One request, before a stranger's comment makes us read the whole list.
+    if await role_of(context.github, context.repository.full_name, author) not in LISTERS:
+        return Plan(why=NO_LISTER)
+    read = await _read(context.github, context.repository.full_name, config.issue)
+    effects: list[Effect] = [read.keep] if read.keep else []
+    if context.delivery.action != "deleted":
+        found = await aside(partial(read_lines, written.text("body")), written.text("body"))
+        effects += _told_unreadable(context.delivery, config.issue, found.unreadable)
+    return Plan(tuple(effects), why=read.noted(LISTS.format(issue=config.issue, count=len(read.topics))))
+
+
+def _told_unreadable(delivery: Delivery, number: int, lines: Sequence[str]) -> list[Effect]:
+    if not lines:
+        return []
+    written = _written(delivery)
+    comment = delivery.event == "issue_comment"
+    kind, subject = (ISSUE_COMMENT, written.integer("id")) if comment else (PULL_REQUEST_BODY, number)
+    reaction = React(kind, subject, written.text("node_id"), CONFUSED)
+    what = COMMENT if comment else WHAT[PULL_REQUEST_BODY]
+    text = answer_text(written.text("html_url"), [unreadable_text(lines)], what)
+    return [reaction, Reply(number, text, written.text("updated_at"))]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Who follows what; `keep` is the list where it was read for it, `note` what people should know of that."""
+
+    topics: Topics
+    keep: KeepTeamList | None = None
+    note: str = ""
+
+    def noted(self, why: str) -> str:
+        """Return a reason with the note behind it."""
+        return f"{why}; {self.note}" if self.note else why
+
+
+async def topics_of(context: Context, config: Teams) -> Known:
+    """Return who follows what; a list that GitHub refuses to show keeps nothing else from counting."""
+    mine = given(config)
+    if config.issue is None:
+        return Known(mine)
+    known = TeamList.read(await context.records.get(list_key(context.repository.id)))
+    last = known.topics if known is not None and known.issue == config.issue else None
+    if known is not None and last is not None and time.time() - known.read_at < READ_AGAIN_SECONDS:
+        return Known(joined((*mine.items(), *last.items())))
+    try:
+        read = await _read(context.github, context.repository.full_name, config.issue)
+    except Exception as error:
+        if not is_refusal(error):
+            raise
+        instead = WITHOUT if last is None else AS_BEFORE
+        note = REFUSED.format(issue=config.issue, status=status_of(error), instead=instead)
+        return Known(joined((*mine.items(), *(last or {}).items())), note=note)
+    return replace(read, topics=joined((*mine.items(), *read.topics.items())))
+
+
+def _subject(delivery: Delivery) -> Payload:
+    return delivery.payload.at("pull_request" if delivery.event == "pull_request" else "issue")
+
+
+async def _read(github: GitHub, repository: str, number: int) -> Known:
+    """Read a list: a request, and one for each hundred comments. An issue that is not there lists nobody."""
+    read_at, where = time.time(), {"repo": repository, "number": str(number)}
+    written: list[tuple[Person, str]] = []
+    try:
+        issue = Payload(await github.getitem("/repos/{+repo}/issues/{number}", url_vars=where), "issue")
+        written.append((person_or_ghost(issue), issue.text("body")))
+        async for item in github.getiter("/repos/{+repo}/issues/{number}/comments", url_vars=where):
+            comment = Payload(item, "comment")
+            written.append((person_or_ghost(comment), comment.text("body")))
+    except Exception as error:
+        if not is_not_found(error):
+            raise
+        log.warning("the issue that is to list people is not there", repository=repository, issue=number)
+    read = [(author, await aside(partial(listed, text), text)) for author, text in written]
+    # Asked once of each person who lists somebody, and of nobody else who has written there.
+    people = {author.id: author for author, found in read if found and not author.is_bot}
+    roles = {known: await role_of(github, repository, person) for known, person in people.items()}
+    entries = [found for author, found in read if roles.get(author.id) in LISTERS]
+    first = read[0] if read else None
+    note = NOT_THEIRS.format(issue=number) if first and first[1] and roles.get(first[0].id) not in LISTERS else ""
+    topics = joined(entry for found in entries for entry in found.items())
+    return Known(topics, KeepTeamList(number, read_at, topics), note)

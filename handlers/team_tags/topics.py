@@ -1,0 +1,226 @@
+"""Who follows which topics: read out of app.yaml and out of an issue's list, and found for what people open. Pure.
+
+The list is an issue that anybody may open and comment on, so what counts of it, its own text too, is what people with
+the triage role wrote; and only lines with topics, then names: in a sentence such as "thanks @hubot for this" nobody has
+a topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from bot.core.events import person_or_ghost
+from bot.core.patterns import Pattern
+from bot.core.payload import Payload
+from bot.core.titles import folded, tags_of
+from bot.github.markdown import HOLE, code, truncate, visible_lines
+from bot.github.mentions import login_or_team, mentioned
+
+if TYPE_CHECKING:
+    from bot.config.teams import Teams
+
+LISTERS = frozenset({"triage", "write", "maintain", "admin"})
+"""The roles of people who may list others. `author_association` does not tell: it calls members who are not public
+CONTRIBUTOR."""
+UNREADABLE = (
+    "I could not read this, so nobody follows anything by it: {lines}. "
+    "Write a line for each topic, the people behind it: {example}. Remarks go in parentheses."
+)
+EXAMPLE = "- hexagon: @octocat @hubot (phones)"
+MOST_SHOWN, LONGEST_SHOWN = 5, 100
+MOST = 50
+"""People and teams that are mentioned in one conversation."""
+LONGEST_TOPIC = 50
+
+FOLLOWED = "**Teams:** cc {names}, for {topics}."
+AND = " and "
+
+_PARENTHESES = Pattern(r"\([^()]*\)")
+_TASK = Pattern(r"^\[[ xX]\] ")
+_BETWEEN = Pattern(r" ?[,;&] ?(?:and )?| and | ")
+_AROUND_TOPIC = " :-\N{EN DASH}\N{EM DASH}"
+_AFTER_NAME = ".,;:"
+
+Topics = Mapping[str, tuple[str, ...]]
+"""Who follows each topic; topics folded, names without their `@`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLines:
+    """What a text lists, and its lines that name somebody and cannot be read."""
+
+    topics: dict[str, tuple[str, ...]]
+    unreadable: tuple[str, ...]
+
+
+def read_lines(text: str) -> ReadLines:
+    """Read a list: lines `- hexagon, adreno (phones): @octocat, @octo-org/compiler`, with or without a bullet.
+
+    A line counts that holds topics, then names, then nothing else; what stands in parentheses is a remark. Lines that
+    name nobody are headings and prose. The predecessor took `x.` and `x,` for names, `a, b` for one topic, and `> ci`
+    of a quoted reply for another.
+    """
+    entries: list[tuple[str, list[str]]] = []
+    unreadable = []
+    for line in visible_lines(text):
+        if "@" in line.text:
+            found = list(_entries(_bare(line.text)))
+            entries += found
+            if not found:
+                unreadable.append(" ".join(line.text.replace(HOLE, "…").split()))
+    return ReadLines(joined(entries), tuple(unreadable))
+
+
+def listed(text: str) -> dict[str, tuple[str, ...]]:
+    """Return who follows each topic by a text."""
+    return read_lines(text).topics
+
+
+def _bare(line: str) -> str:
+    """Return a line without the box of a task and without what stands in parentheses."""
+    return " ".join(_PARENTHESES.sub(" ", _TASK.sub("", " ".join(line.split()))).split())
+
+
+def _entries(line: str) -> Iterator[tuple[str, list[str]]]:
+    before, at, names = line.partition("@")
+    tags = [folded(tag) for tag in before.strip(_AROUND_TOPIC).split(",")]
+    words = [word.rstrip(_AFTER_NAME) for word in _BETWEEN.split(at + names) if word]
+    if HOLE in line or not all(word.startswith("@") for word in words):
+        return
+    people = [name for name in map(login_or_team, words) if name]
+    for tag in tags:
+        if tag and people and len(tag) <= LONGEST_TOPIC and not set(tag) & set("[]"):
+            yield tag, people
+
+
+def unreadable_text(lines: Sequence[str]) -> str:
+    """Return the answer to lines that could not be read, in Markdown; it mentions nobody."""
+    shown = ", ".join(code(truncate(line, LONGEST_SHOWN)) for line in lines[:MOST_SHOWN])
+    more = len(lines) - MOST_SHOWN
+    return UNREADABLE.format(lines=f"{shown} and {more} more" if more > 0 else shown, example=code(EXAMPLE))
+
+
+def joined(entries: Iterable[tuple[str, Iterable[str]]]) -> dict[str, tuple[str, ...]]:
+    """Return all who follow each topic, however many entries it has, each once."""
+    found: dict[str, dict[str, str]] = {}
+    for topic, people in entries:
+        for name in people:
+            found.setdefault(folded(topic), {}).setdefault(name.lower(), name)
+    return {topic: tuple(people.values()) for topic, people in found.items()}
+
+
+def given(config: Teams) -> dict[str, tuple[str, ...]]:
+    """Return who follows what by app.yaml alone."""
+    return joined((topic, [name.removeprefix("@") for name in names]) for topic, names in config.topics.items())
+
+
+@dataclass(frozen=True, slots=True)
+class TeamList:
+    """What the issue `issue` lists, as it was when reading it began: `read_at`, in seconds since 1970."""
+
+    issue: int
+    read_at: float
+    topics: Topics
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any] | None) -> Self | None:
+        """Read it back out of its record, None where there is none."""
+        if record is None:
+            return None
+        stored = Payload(record, "team list")
+        topics = {topic: tuple(map(str, names)) for topic, names in stored.at("topics").raw.items()}
+        return cls(stored.integer("issue"), float(record["read_at"]), topics)
+
+    def as_record(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        topics = {topic: list(names) for topic, names in self.topics.items()}
+        return {"issue": self.issue, "read_at": self.read_at, "topics": topics}
+
+
+def list_key(repository_id: int) -> str:
+    """Return the key of the record of what a repository's issue lists."""
+    return f"team-list:{repository_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Who has been mentioned in a conversation, and for which topics."""
+
+    people: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any] | None) -> Self:
+        """Read it back out of its record; without one nobody has been."""
+        stored = record or {}
+        return cls(tuple(map(str, stored.get("people", ()))), tuple(map(str, stored.get("topics", ()))))
+
+    def as_record(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {"people": list(self.people), "topics": list(self.topics)}
+
+    def and_then(self, more: Told) -> Told:
+        """Return both, of everybody once; the same if `more` names nobody new."""
+        known = {name.lower() for name in self.people}
+        new = [name for name in more.people if name.lower() not in known][: max(0, MOST - len(self.people))]
+        if not new:
+            return self
+        people = sorted((*self.people, *new), key=str.lower)
+        return Told(tuple(people), tuple(sorted({*self.topics, *more.topics})))
+
+    def text(self) -> str:
+        """Return what people read, in Markdown: the names are mentions."""
+        *most, last = [f"@{name}" for name in self.people]
+        names = AND.join([", ".join(most), last] if most else [last])
+        return FOLLOWED.format(names=names, topics=", ".join(map(code, self.topics)))
+
+
+def told_key(repository_id: int, number: int) -> str:
+    """Return the key of the record of who was mentioned on an issue or a pull request."""
+    return f"team-tags:{repository_id}#{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An issue or a pull request, as much of it as matters here."""
+
+    number: int
+    author: str
+    title: str
+    body: str
+    labels: tuple[str, ...]
+
+    @classmethod
+    def of(cls, subject: Payload) -> Self:
+        """Read the object of an issue or of a pull request."""
+        labels = tuple(label.text("name") for label in subject.items("labels"))
+        author = person_or_ghost(subject).login
+        return cls(subject.integer("number"), author, subject.text("title"), subject.text("body"), labels)
+
+    @property
+    def tags(self) -> frozenset[str]:
+        """Return what it is about by its title and its labels."""
+        return frozenset(map(folded, (*tags_of(self.title), *self.labels)))
+
+
+def followers(opened: Opened, topics: Topics, owner: str, not_meant: Collection[str] = ()) -> Told:
+    """Return who follows what this is about and has not heard of it by its own text.
+
+    Never the author, nor who stands in the text already, in any case of letters; teams are those of the repository's
+    `owner`. `not_meant`: names, in small letters, that somebody else has here, such as the bot's own.
+    """
+    matched = sorted(opened.tags & topics.keys())
+    present = {name.lower() for name in mentioned(f"{opened.title}\n\n{opened.body}", owner)}
+    passed = {opened.author.lower(), *present, *not_meant}
+    people = {
+        name.lower(): name for topic in matched for name in topics[topic] if _team_of(name) in ("", owner.lower())
+    }
+    found = tuple(name for key, name in sorted(people.items()) if key not in passed)
+    return Told(found, tuple(topic for topic in matched if set(found) & set(topics[topic])))
+
+
+def _team_of(name: str) -> str:
+    organization, slash, _ = name.partition("/")
+    return organization.lower() if slash else ""
