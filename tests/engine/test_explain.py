@@ -43,7 +43,7 @@ SHORT_TABLES = ("procrastinate_workers", "procrastinate_periodic_defers", "night
 READ_BY_PEOPLE = DERIVED.partition(" WHERE ")[0]
 """What `nightjar deliveries` reads. It finds the jobs by an index; PostgreSQL may then join them with all notes."""
 
-NO_TABLES = ("json_each", "CONSTANT ROW", "(subquery", "CTE")
+NO_TABLES = ("json_each", "CONSTANT ROW", "ROW VALUES CLAUSE", "(subquery", "CTE")
 
 
 async def everything_that_a_delivery_causes(engine: Engine) -> None:
