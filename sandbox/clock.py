@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 
@@ -12,6 +13,7 @@ class Clock:
 
     def __init__(self) -> None:
         self._ahead = timedelta()
+        self._stopped: datetime | None = None
         self._due: list[tuple[datetime, Callable[[], object]]] = []
 
     def now(self) -> datetime:
@@ -23,13 +25,22 @@ class Clock:
         self._ahead += timedelta(seconds=seconds, days=days)
         self._catch_up()
 
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Stand still while the block runs: what happens in it, on however many repositories, has one moment."""
+        self._stopped = self._exactly()
+        try:
+            yield
+        finally:
+            self._stopped = None
+
     def after(self, seconds: float, action: Callable[[], object]) -> None:
         """Have something happen once so many seconds have passed, really or by `advance`."""
         self._due.append((self._exactly() + timedelta(seconds=seconds), action))
         asyncio.get_running_loop().call_later(seconds, self._catch_up)
 
     def _exactly(self) -> datetime:
-        return datetime.now(UTC) + self._ahead
+        return self._stopped or datetime.now(UTC) + self._ahead
 
     def _catch_up(self) -> None:
         now = self._exactly()
