@@ -7,41 +7,18 @@ ancestor that was tested, suite by suite, and a section that has nothing to tell
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from bot.config.types import seconds
 from bot.effects.section_state import SECTION_DUE, Due
 from bot.plan.handler import NOTHING, Context, Plan, Router
-from bot.results.deliveries import CHECK_DUE
 from handlers.ci_tests import sections as reports
 from handlers.ci_tests.runtimes_text import describe_runtimes
-
-if TYPE_CHECKING:
-    from bot.config import RepositoryConfig
-    from bot.core.events import Delivery
 
 NAME = "runtime"
 FEATURE = "runtime"
 TROUBLE = "**Runtime of tests:** how long they take at {sha} could not be found out: {why}"
 
 router = Router()
-
-
-@router.on(CHECK_DUE, name="runtime-results", feature=FEATURE)
-async def ask_after_results(context: Context) -> Plan:
-    """Have the section computed for results that CI uploaded."""
-    return await reports.ask_after_results(context, context.config.runtime, NAME)
-
-
-def concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
-    """Say whether a workflow run is one of those that run the tests."""
-    return reports.is_of_tests(delivery, config.runtime)
-
-
-@router.on(reports.WORKFLOW_RUN, reports.COMPLETED, name="runtime-run", feature=FEATURE, concerns=concerns)
-async def ask_after_run(context: Context) -> Plan:
-    """Have the section computed for a workflow run that has ended."""
-    return await reports.ask_after_run(context, context.config.runtime, NAME)
+reports.ask_when_tested(router, NAME, FEATURE, lambda config: config.runtime)
 
 
 async def tell_of_failure(context: Context, told: str) -> Plan:

@@ -13,8 +13,8 @@ from bot.core.untrusted.queue import Owner
 from bot.effects.section_state import Due, seconds_since_1970, short
 from bot.effects.sections import AskForSection, HandOverSection
 from bot.github.pull_heads import confirmed_head, pulls_with_head
-from bot.plan.handler import NOTHING, Context, Plan
-from bot.results.deliveries import due_of
+from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.results.deliveries import CHECK_DUE, due_of
 from bot.results.model import TargetKey
 from handlers.ci_tests.stored import stored
 from handlers.ci_tests.workflow_runs import TELLING, Ended, read_run
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from bot.config import RepositoryConfig
     from bot.config.ci_tests import Tests
     from bot.core.events import Delivery
     from handlers.ci_tests.outcomes import Outcomes
@@ -33,28 +34,35 @@ NO_RESULTS = "no results of {sha} are known"
 ANOTHER_SOURCE = "app.yaml names another place of the results by now"
 
 
-async def ask_after_results(context: Context, config: Tests | None, section: str) -> Plan:
-    """Have a section computed where results of the lab that stands for CI came of a pull request's head."""
-    due = due_of(context.delivery.payload)
-    if config is None or (due.about.lab, due.about.target) != (config.lab, config.target):
-        return NOTHING
-    return await _ask(context, section, due.sha, {"over": due.over})
+def ask_when_tested(
+    router: Router, section: str, feature: str, tests_of: Callable[[RepositoryConfig], Tests | None]
+) -> None:
+    """Have a section computed when CI has uploaded results, and when a workflow run that runs the tests has ended."""
+
+    def of_tests(delivery: Delivery, config: RepositoryConfig) -> bool:
+        return is_of_tests(delivery, tests_of(config))
+
+    @router.on(CHECK_DUE, name=f"{section}-results", feature=feature)
+    async def after_results(context: Context) -> Plan:
+        config, due = tests_of(context.config), due_of(context.delivery.payload)
+        if config is None or (due.about.lab, due.about.target) != (config.lab, config.target):
+            return NOTHING
+        return await _ask(context, section, due.sha, {"over": due.over})
+
+    @router.on(WORKFLOW_RUN, COMPLETED, name=f"{section}-run", feature=feature, concerns=of_tests)
+    async def after_run(context: Context) -> Plan:
+        if not is_of_tests(context.delivery, tests_of(context.config)):
+            return NOTHING
+        ended = Ended.of(context.delivery.payload.at(WORKFLOW_RUN))
+        if ended.conclusion not in TELLING:
+            return Plan(why=f"the run ended as {ended.conclusion}: no test has")
+        return await _ask(context, section, ended.run.sha, ended.as_json())
 
 
 def is_of_tests(delivery: Delivery, config: Tests | None) -> bool:
     """Say whether a workflow run is of the workflow that runs the tests."""
     named = config.workflow if config is not None else None
     return named is not None and delivery.payload.text(WORKFLOW_RUN, "name") == named
-
-
-async def ask_after_run(context: Context, config: Tests | None, section: str) -> Plan:
-    """Have a section computed where the workflow that runs the tests ended on a pull request's head."""
-    if not is_of_tests(context.delivery, config):
-        return NOTHING
-    ended = Ended.of(context.delivery.payload.at(WORKFLOW_RUN))
-    if ended.conclusion not in TELLING:
-        return Plan(why=f"the run ended as {ended.conclusion}: no test has")
-    return await _ask(context, section, ended.run.sha, ended.as_json())
 
 
 async def _ask(context: Context, section: str, sha: str, about: Mapping[str, Any]) -> Plan:

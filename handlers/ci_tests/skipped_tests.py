@@ -13,15 +13,12 @@ from bot.core.errors import UserError
 from bot.effects.section_state import SECTION_DUE, Due
 from bot.github.contents import FILE, found_at
 from bot.plan.handler import NOTHING, Context, Plan, Router
-from bot.results.deliveries import CHECK_DUE
 from handlers.ci_tests import sections as reports
 from handlers.ci_tests.skips import Required, read_required
 from handlers.ci_tests.skips_text import describe_skips
 
 if TYPE_CHECKING:
-    from bot.config import RepositoryConfig
     from bot.config.ci_tests import SkippedTests
-    from bot.core.events import Delivery
 
 NAME = "skipped-tests"
 FEATURE = "skipped_tests"
@@ -30,23 +27,7 @@ NO_FILE, NO_PLAIN_FILE, TOO_LARGE = "it is not there", "it is no file", "it has 
 TROUBLE = "**Skipped tests:** what is skipped at {sha} could not be found out: {why}"
 
 router = Router()
-
-
-@router.on(CHECK_DUE, name="skipped-tests-results", feature=FEATURE)
-async def ask_after_results(context: Context) -> Plan:
-    """Have the section computed for results that CI uploaded."""
-    return await reports.ask_after_results(context, context.config.skipped_tests, NAME)
-
-
-def concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
-    """Say whether a workflow run is one of those that run the tests."""
-    return reports.is_of_tests(delivery, config.skipped_tests)
-
-
-@router.on(reports.WORKFLOW_RUN, reports.COMPLETED, name="skipped-tests-run", feature=FEATURE, concerns=concerns)
-async def ask_after_run(context: Context) -> Plan:
-    """Have the section computed for a workflow run that has ended."""
-    return await reports.ask_after_run(context, context.config.skipped_tests, NAME)
+reports.ask_when_tested(router, NAME, FEATURE, lambda config: config.skipped_tests)
 
 
 async def tell_of_failure(context: Context, told: str) -> Plan:
