@@ -16,7 +16,7 @@ from bot.core.patterns import Pattern
 from bot.core.payload import Payload
 from bot.core.urls import linkable
 from bot.effects.section_state import moment, seconds_since_1970, short
-from bot.effects.sections import HandOverSection
+from bot.effects.sections import SubmitSection
 from bot.github.pull_heads import confirmed_head, pulls_with_head
 from bot.plan.handler import NOTHING, Context, Plan, Router
 
@@ -70,16 +70,16 @@ async def tell_of_failure(context: Context, told: str) -> Plan:
         return NOTHING
     at, numbers = status.text("updated_at"), await _numbers(context)
     text = TROUBLE.format(sha=short(status.string("sha")), why=told)
-    effects = [HandOverSection(NAME, n, status.string("sha"), text, seconds_since_1970(at)) for n in numbers]
+    effects = [SubmitSection(NAME, n, status.string("sha"), text, seconds_since_1970(at)) for n in numbers]
     return Plan(tuple(effects), why="the docs could not be linked")
 
 
-def concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
+def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Say whether a status tells that docs were built: of hundreds an hour one may."""
     return config.docs is not None and _tells_of_docs(config.docs, delivery.payload)
 
 
-@router.on("status", name=NAME, feature=FEATURE, on_failure=tell_of_failure, concerns=concerns)
+@router.on("status", name=NAME, feature=FEATURE, on_failure=tell_of_failure, accepts=accepts)
 async def show(context: Context) -> Plan:
     """Link the docs that a status tells of, for the pull requests whose head they are of."""
     config, status = context.config.docs, context.delivery.payload
@@ -95,7 +95,7 @@ async def show(context: Context) -> Plan:
         url = link(config, number, build.build if build else "", sha)
         text = BUILT.format(sha=short(sha), url=url, at=moment(at))
         # What a status says is as old as the status, in whichever order they come.
-        effects.append(HandOverSection(NAME, number, sha, text, seconds_since_1970(at)))
+        effects.append(SubmitSection(NAME, number, sha, text, seconds_since_1970(at)))
     return Plan(tuple(effects), why=f"docs of {sha} are built")
 
 

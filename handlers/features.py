@@ -10,8 +10,8 @@ from handlers.ci_decisions import skip_ci
 from handlers.ci_tests import runtime, skipped_tests
 from handlers.docker_update import handler as docker_update
 from handlers.hardware import check_runs as hardware_results
+from handlers.hardware import ingest_runs as hardware_runs
 from handlers.hardware import regressions
-from handlers.hardware import take_runs as hardware_runs
 from handlers.main_failures import handler as main_failures
 from handlers.merge import commands as merge
 from handlers.merge import waiting as merge_when_green

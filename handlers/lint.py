@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bot.core.aside import aside
 from bot.core.events import PullRequest
+from bot.core.run_in_thread import run_in_thread
 from bot.core.titles import folded, tags_of
 from bot.effects.checks import PutCheckRun, check_key
 from bot.github.check_runs import NEUTRAL, SUCCESS, Block, CheckContent, joined
@@ -106,7 +106,7 @@ def report(found: Found) -> CheckContent:
     )
 
 
-def concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
+def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Say whether there is something new to look at: a head, a title or a text, of what is open."""
     payload = delivery.payload
     changed = payload.has("changes", "title") or payload.has("changes", "body")
@@ -118,7 +118,7 @@ def concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
     *("opened", "reopened", "edited", "synchronize"),
     name=NAME,
     feature=FEATURE,
-    concerns=concerns,
+    accepts=accepts,
 )
 async def look(context: Context) -> Plan:
     """Look at the title and the text, and say on the head what could be better."""
@@ -137,8 +137,8 @@ def _is_asked_for(delivery: Delivery, config: RepositoryConfig) -> bool:
     return delivery.event == "check_suite" or delivery.payload.text("check_run", "name") == CHECK
 
 
-@router.on("check_run", "rerequested", name=AGAIN_NAME, feature=FEATURE, concerns=_is_asked_for)
-@router.on("check_suite", "rerequested", name=AGAIN_NAME, feature=FEATURE, concerns=_is_asked_for)
+@router.on("check_run", "rerequested", name=AGAIN_NAME, feature=FEATURE, accepts=_is_asked_for)
+@router.on("check_suite", "rerequested", name=AGAIN_NAME, feature=FEATURE, accepts=_is_asked_for)
 async def look_again(context: Context) -> Plan:
     """Look once more, for somebody asked for it or for all checks of the commit."""
     as_of, asked = time.time(), context.delivery.payload.at(context.delivery.event)
@@ -159,7 +159,7 @@ async def _looked(context: Context, pull: PullRequest, as_of: float, *, again: b
         owner=context.repository.full_name.partition("/")[0],
         not_meant=[mention.removeprefix("@").lower() for mention in context.app_config.mentions],
     )
-    found = await aside(partial(decide, pull.title, pull.body, rules), pull.body)
+    found = await run_in_thread(partial(decide, pull.title, pull.body, rules), pull.body)
     content = report(found)
     put = PutCheckRun(CHECK, pull.head_sha, str(pull.number), content, as_of, again)
     effects: tuple[Effect, ...] = (teams.keep, put) if teams.keep else (put,)

@@ -46,13 +46,13 @@ def greeting(text: str, mention: str, url: str | None, *, with_help: bool) -> st
     return f"{said} {COMMANDS.format(help=f'[{command}]({url})' if url else command)}"
 
 
-def concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
+def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Say whether it may be the first one of a person."""
     pull = delivery.payload.at("pull_request")
     return pull.text("author_association") in MAY_BE_FIRST and not PullRequest.of(pull).author.is_bot
 
 
-@router.on("pull_request", "opened", name=NAME, feature=FEATURE, concerns=concerns)
+@router.on("pull_request", "opened", name=NAME, feature=FEATURE, accepts=accepts)
 async def welcome(context: Context) -> Plan:
     """Greet whoever opened it, at the top of the sticky comment; drafts too."""
     config = context.config

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bot.core.errors import PayloadError
-from bot.core.events import Delivery, PullRequestEvent, intent_key, lock_key, remark_of
+from bot.core.events import Delivery, PullRequestEvent, comment_in, intent_key, lock_key
 from bot.core.payload import Payload
 
 EXAMPLES = Path(__file__).parent / "data" / "webhook-examples.json.xz"
@@ -99,18 +99,18 @@ def test_what_has_no_identity_of_its_own_is_named_by_its_guid() -> None:
 
 def test_a_comment_on_an_issue_is_no_remark_on_a_pull_request() -> None:
     body = comment_body() | {"issue": {"number": 42}}
-    assert remark_of(delivery("issue_comment", body)) is None
+    assert comment_in(delivery("issue_comment", body)) is None
 
 
 def test_an_edit_carries_what_stood_there_before() -> None:
     body = comment_body() | {"action": "edited", "changes": {"body": {"from": "hello"}}}
-    remark = remark_of(delivery("issue_comment", body))
+    remark = comment_in(delivery("issue_comment", body))
     assert remark is not None
     assert (remark.created, remark.old_text, remark.text) == (False, "hello", "@ci rerun")
 
 
 def test_a_deleted_account_is_the_ghost() -> None:
-    remark = remark_of(delivery("issue_comment", comment_body(user=None)))
+    remark = comment_in(delivery("issue_comment", comment_body(user=None)))
     assert remark is not None
     assert remark.author.login == "ghost"
 

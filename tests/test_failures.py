@@ -12,10 +12,10 @@ from handlers.main_failures.decide import (
     GONE_AFTER,
     LONGEST_URL,
     LONGEST_WORDS,
+    BranchScan,
     Change,
     Failure,
     Known,
-    Look,
     decide,
     has_failed,
 )
@@ -166,11 +166,11 @@ def test_each_change_is_news_once(history: str) -> None:
         known = change.known
 
 
-def look(seen: str, at: float) -> Look:
+def look(seen: str, at: float) -> BranchScan:
     """Return the look that a line describes."""
     rows = [row.split() for row in seen.split(" | ")] if seen else []
     signals = [[Signal(word[:-1], State.MISSING, RESULTS[word[-1]]) for word in words] for _, *words in rows]
-    return Look(at, [commit(row[0]) for row in rows], signals)
+    return BranchScan(at, [commit(row[0]) for row in rows], signals)
 
 
 def commit(letter: str) -> Commit:
@@ -216,7 +216,7 @@ def test_what_is_known_is_bounded_by_the_commits_of_a_look_and_survives_its_reco
 def test_words_and_addresses_from_outside_are_kept_short() -> None:
     long = Signal("cpu", State.RED, "failure", "x" * 1000, "https://ci.example.org/" + "y" * LONGEST_URL)
     silent = Signal("gpu", State.RED, "timed_out", "", "https://ci.example.org/2")
-    cpu, gpu = decide(Known(), Look(5.0, [commit("A")], [[long, silent]]), ["*"]).began
+    cpu, gpu = decide(Known(), BranchScan(5.0, [commit("A")], [[long, silent]]), ["*"]).began
     assert cpu == Failure("cpu", "A" * 40, "The commit A", "x" * LONGEST_WORDS, "", 5.0)
     assert (gpu.says, gpu.url) == ("timed out", "https://ci.example.org/2")
 

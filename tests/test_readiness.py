@@ -17,10 +17,10 @@ from handlers.merge.readiness import (
     MOST_LISTED,
     BranchRules,
     Kind,
+    MergeState,
     Reason,
     Required,
     Review,
-    Standing,
     latest,
     listed,
     reasons,
@@ -41,18 +41,18 @@ def review(by: Person = HUBOT, state: str = APPROVED, sha: str = HEAD, *, may_wr
 
 
 UNIT = Signal("unit", State.GREEN)
-READY = Standing(PULL, merged=False, mergeable=True, reviews=(review(),), signals=(UNIT,))
+READY = MergeState(PULL, merged=False, mergeable=True, reviews=(review(),), signals=(UNIT,))
 
 
 def green(name: str, **more: Any) -> Signal:
     return Signal(name, State.GREEN, **more)
 
 
-def why(standing: Standing, **keys: Any) -> list[str]:
+def why(standing: MergeState, **keys: Any) -> list[str]:
     return [reason.text for reason in reasons(standing, Merge(**keys), RERUN)]
 
 
-def kinds(standing: Standing, **keys: Any) -> list[str]:
+def kinds(standing: MergeState, **keys: Any) -> list[str]:
     return [reason.kind for reason in reasons(standing, Merge(**keys), RERUN)]
 
 
@@ -94,7 +94,7 @@ def test_each_reason_is_one_sentence_with_what_to_do(change: dict[str, Any], exp
 
 
 def test_every_reason_is_told_at_once_and_what_only_a_person_can_cure_comes_first() -> None:
-    standing = Standing(
+    standing = MergeState(
         replace(PULL, draft=True),
         merged=False,
         mergeable=False,
@@ -108,7 +108,7 @@ def test_every_reason_is_told_at_once_and_what_only_a_person_can_cure_comes_firs
 
 
 def test_of_a_closed_one_nothing_else_is_told() -> None:
-    assert kinds(Standing(replace(PULL, is_open=False, draft=True), merged=False, mergeable=None)) == [Kind.CLOSED]
+    assert kinds(MergeState(replace(PULL, is_open=False, draft=True), merged=False, mergeable=None)) == [Kind.CLOSED]
 
 
 @pytest.mark.parametrize("kind", Kind)

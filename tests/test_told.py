@@ -10,7 +10,7 @@ from gidgethub import BadRequest, InvalidField, QueryError
 
 from bot.core.errors import PayloadError, TryAgain, UserError
 from bot.github.errors import Answer, NotInstalled, error_of
-from bot.plan.failure_text import refusal, told
+from bot.plan.failure_text import failure_text, refusal_text
 from tests.gfm import rendered
 
 GUID = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
@@ -79,17 +79,17 @@ def forbidden(sentence: str, *, graphql: bool = False) -> Exception:
     ],
 )
 def test_an_error_in_words(error: Exception, words: str) -> None:
-    assert words in told(error, GUID)
+    assert words in failure_text(error, GUID)
 
 
 @pytest.mark.parametrize("text", ["@octocat", "` @octocat", "<b>@octocat</b>", "a|b @octocat"])
 def test_githubs_words_call_nobody_and_ours_show_nothing_of_a_fault(text: str) -> None:
-    refused = told(InvalidField([], text), GUID)
+    refused = failure_text(InvalidField([], text), GUID)
     outside = "".join(part.split("</code>")[-1] for part in rendered(refused, raw_html=True).split("<code>"))
     assert "@" not in outside
-    assert "octocat" not in told(RuntimeError(text), GUID)
+    assert "octocat" not in failure_text(RuntimeError(text), GUID)
 
 
 def test_what_is_no_refusal_of_githubs_is_none() -> None:
-    assert refusal(TryAgain("later")) is None
-    assert refusal(QueryError({"errors": [{"message": "Something"}]})) is None
+    assert refusal_text(TryAgain("later")) is None
+    assert refusal_text(QueryError({"errors": [{"message": "Something"}]})) is None

@@ -21,9 +21,9 @@ from bot.github.ranks import Rank, ranked
 from bot.github.repositories import Repositories
 from bot.plan.codec import decode, encode
 from bot.plan.effect import Announce, Effect, EffectContext
-from bot.plan.failure_text import told
+from bot.plan.failure_text import failure_text
 from bot.plan.handler import Context, Handler, Plan, Router
-from handlers.merge.request import note_look
+from handlers.merge.pending import note_refresh
 
 if TYPE_CHECKING:
     import aiohttp
@@ -75,7 +75,7 @@ class Pipeline:
         config = self.config.repository(name) if name is not None else None
         if name is None or config is None:
             return Routing(reason=NOT_CONFIGURED.format(repository=delivery.repository))
-        asking = {handler.feature for handler in wanting if handler.concerns is not None}
+        asking = {handler.feature for handler in wanting if handler.accepts is not None}
         if asking & config.features or any(handler.feature in SWITCHES for handler in wanting):
             config = await config_in_force(self.config, self.records, name) or config
         on = [handler for handler in wanting if not handler.feature or handler.feature in config.features]
@@ -96,7 +96,7 @@ class Pipeline:
             await self.repositories.note(delivery)
             if await self._is_ours(delivery):
                 await note_head(self.records, delivery)
-            await note_look(self.records, delivery)
+            await note_refresh(self.records, delivery)
         except PayloadError as error:
             log.warning("the payload does not tell what is to be remembered", path=error.path, problem=str(error))
 
@@ -153,7 +153,7 @@ class Pipeline:
 
     def told(self, error: Exception, guid: str) -> str:
         """Put a failure into words that may be shown to people."""
-        return told(error, guid)
+        return failure_text(error, guid)
 
     def _handler(self, name: str) -> Handler:
         return next(handler for handler in self.router.handlers if handler.name == name)
@@ -192,7 +192,7 @@ class Pipeline:
 
 def _concerned(handler: Handler, delivery: Delivery, config: RepositoryConfig) -> bool:
     try:
-        return handler.concerns is None or handler.concerns(delivery, config)
+        return handler.accepts is None or handler.accepts(delivery, config)
     except PayloadError:
         return True  # its plan will miss the same, and say so without keeping anybody else from theirs
 

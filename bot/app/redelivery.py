@@ -147,7 +147,7 @@ def still_missing(
     return {m.guid: m for m in sorted(kept, key=lambda m: m.turn)}
 
 
-class MissedDeliveries:
+class Redelivery:
     """Finds what never reached us and has GitHub send it again; one replica at a time."""
 
     def __init__(

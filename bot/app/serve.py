@@ -20,7 +20,7 @@ from sqlalchemy.exc import OperationalError
 
 from bot.app.doctor.doctor import Doctor, HealthWatch
 from bot.app.processor import Pipeline
-from bot.app.redelivery import CRON, MissedDeliveries
+from bot.app.redelivery import CRON, Redelivery
 from bot.commands.dialogue import Dialogue
 from bot.commands.grammar import Registry
 from bot.commands.texts import help_text
@@ -28,12 +28,12 @@ from bot.config import Config
 from bot.config.environment import DatabaseSettings, Settings
 from bot.config.in_force import file_faults
 from bot.core import logs
-from bot.core.aside import give_way_sooner
 from bot.core.errors import StartError
 from bot.core.health import HealthCheck
 from bot.core.memory import return_freed_memory
 from bot.core.metrics import Metrics
 from bot.core.redaction import AWS_SECRETS
+from bot.core.run_in_thread import give_way_sooner
 from bot.core.threads import ThreadProbe, bound_threads
 from bot.engine.budget import Budget
 from bot.engine.service import Engine, Pace
@@ -54,7 +54,7 @@ from bot.web.connections import Connections, Door, connections_allowed
 from bot.web.webhook import MAX_BODY
 from handlers import COMMANDS, ROUTER
 from handlers.branches.last_good import LastGoods
-from handlers.branches.record import NIGHTLY, Kept
+from handlers.branches.record import NIGHTLY, TrackingRecord
 from handlers.ci_decisions.commit_service import CommitDecisions
 from handlers.ci_decisions.service import Decisions
 from handlers.hardware.listing import RunListing
@@ -89,7 +89,7 @@ class Bot:
     metrics: Metrics
     engine: Engine
     github: GitHubApp
-    missed: MissedDeliveries
+    missed: Redelivery
     results: ResultsParts
     timers: Timers
     commands: Registry
@@ -141,7 +141,7 @@ async def open_bot(
         except ValueError as error:
             raise StartError(str(error)) from None
         spacing = (allowance or Allowance()).write_spacing
-        missed = MissedDeliveries(github.as_app(), engine.records, engine.journal.known, metrics, pace=spacing)
+        missed = Redelivery(github.as_app(), engine.records, engine.journal.known, metrics, pace=spacing)
         engine.every("missed-deliveries", CRON, missed.sweep, at_start=True)
 
         async def reading(repository: str) -> GitHub:
@@ -359,7 +359,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
         decide_commit=CommitDecisions(bot.config, bot.engine.records, github_for),
         runs=RunListing(bot.config, bot.results.store),
         timers=timers_of,
-        nightly=Kept(bot.config, bot.engine.records, NIGHTLY).of,
+        nightly=TrackingRecord(bot.config, bot.engine.records, NIGHTLY).of,
         last_good=last_good,
         metrics=bot.metrics,
         version=VERSION,

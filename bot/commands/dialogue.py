@@ -20,17 +20,17 @@ from bot.commands import texts
 from bot.commands.budget import Kind, Question, Response, Tally, decide_response
 from bot.commands.effects import CountCommands, person_key, pull_key
 from bot.commands.grammar import BadCommand, Command, CommandSpec, Registry, new_commands, parse
-from bot.core.aside import aside
 from bot.core.errors import TryAgain, UserError
-from bot.core.events import Person, PullRequest, Remark, remark_of
+from bot.core.events import Person, PullRequest, UserComment, comment_in
 from bot.core.payload import Payload
+from bot.core.run_in_thread import run_in_thread
 from bot.effects.conclude import Conclude, Item
 from bot.effects.reactions import CONFUSED, EYES, React
 from bot.engine.retry import PASSING
 from bot.github.pull_heads import head_of
 from bot.github.ranks import Rank
 from bot.plan.effect import Effect
-from bot.plan.failure_text import refusal, told
+from bot.plan.failure_text import failure_text, refusal_text
 from bot.plan.handler import NOTHING, Context, Handler, Plan, Router
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Asked:
     known_head: str | None
     """The head by our own record; where it differs from `pull.head_sha`, the head moved after the asking."""
     by: Person
-    remark: Remark
+    remark: UserComment
     registry: Registry
     _found: list[Found] = field(default_factory=list)
 
@@ -118,7 +118,7 @@ class Dialogue:
 
     async def plan(self, context: Context) -> Plan:
         """Work out every command of a comment, review or body; an edit runs only what was not there before."""
-        remark = remark_of(context.delivery)
+        remark = comment_in(context.delivery)
         if remark is None or (asked := await self._asked(context, remark)) is None:
             return NOTHING
         url_vars = {"repo": context.repository.full_name, "number": str(remark.number)}
@@ -149,7 +149,7 @@ class Dialogue:
         eyes, *others = plan.effects
         return replace(plan, effects=(eyes, _count(remark, question, response), *others), rank=rank)
 
-    async def _response(self, context: Context, remark: Remark, question: Question) -> Response:
+    async def _response(self, context: Context, remark: UserComment, question: Question) -> Response:
         """Say what the budgets of the person and of the pull request allow."""
         repository = context.repository.id
         person = await context.records.get(person_key(repository, remark.sender.id))
@@ -158,7 +158,7 @@ class Dialogue:
 
     async def plan_failure(self, context: Context, told: str) -> Plan:
         """Answer a comment whose commands could not be worked out at all."""
-        remark = remark_of(context.delivery)
+        remark = comment_in(context.delivery)
         if remark is None or (asked := await self._asked(context, remark)) is None:
             return NOTHING
         if not any(isinstance(item, Command) for item in asked):
@@ -167,7 +167,7 @@ class Dialogue:
         items = tuple(Item(texts.shown(command), told, done=False) for command in asked)
         return Plan(closing=Conclude.of(remark, items), why="the commands could not be worked out")
 
-    async def _asked(self, context: Context, remark: Remark) -> Sequence[Command | BadCommand] | None:
+    async def _asked(self, context: Context, remark: UserComment) -> Sequence[Command | BadCommand] | None:
         """Return the commands to answer; None where there are none, or nobody whom we answer wrote them."""
         # What another bot wrote may be edited by a person, who then speaks; what we wrote quotes commands.
         if remark.sender.is_bot or context.me.user_id in (remark.sender.id, remark.author.id):
@@ -179,7 +179,7 @@ class Dialogue:
             read = partial(new_commands, old, remark.text, registry=self.registry, mentions=mentions)
         else:
             return None
-        return await aside(read, old, remark.text) or None
+        return await run_in_thread(read, old, remark.text) or None
 
     async def _may(self, context: Context, by: Person, pull: PullRequest) -> tuple[dict[str, bool], str]:
         """Say of each command that is switched on whether this person may run it, and what their role is."""
@@ -208,14 +208,14 @@ class Dialogue:
         except PASSING:
             raise
         except Exception as error:
-            if refusal(error) is None:
+            if refusal_text(error) is None:
                 log.exception("command failed", command=spec.name)
-            return Answer(say=told(error, ask.context.delivery.guid), done=False)
+            return Answer(say=failure_text(error, ask.context.delivery.guid), done=False)
 
 
 def _question(
     context: Context,
-    remark: Remark,
+    remark: UserComment,
     asked: Sequence[Command | BadCommand],
     may: Mapping[str, bool],
     pull: PullRequest,
@@ -229,7 +229,7 @@ def _question(
     return Question(context.intent, written, len(asked), remark.sender.id, refused=refused, writer=writer)
 
 
-def _count(remark: Remark, question: Question, response: Response) -> CountCommands:
+def _count(remark: UserComment, question: Question, response: Response) -> CountCommands:
     refused = response in (Response.REFUSE, Response.REACT)
     outcome = Kind.REFUSED if refused else Kind.RUN if response is Response.RUN else Kind.OVER
     told = response is Response.REFUSE
@@ -238,7 +238,7 @@ def _count(remark: Remark, question: Question, response: Response) -> CountComma
 
 def _brief_plan(
     context: Context,
-    remark: Remark,
+    remark: UserComment,
     asked: Sequence[Command | BadCommand],
     question: Question,
     response: Response,
@@ -258,7 +258,7 @@ def _brief_plan(
     return Plan((count,), why="over the limit of an hour", closing=Conclude.of(remark, [item]), rank=rank)
 
 
-def _plan_of(remark: Remark, answers: Sequence[tuple[Command | BadCommand, Answer]]) -> Plan:
+def _plan_of(remark: UserComment, answers: Sequence[tuple[Command | BadCommand, Answer]]) -> Plan:
     """Put what a remark's commands came to into one plan: the eyes, their effects, and one conclusion."""
     answers = _last_words(answers)
     planned = [effect for _, answer in answers for effect in answer.effects]

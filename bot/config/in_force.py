@@ -13,9 +13,9 @@ from bot.config.faults import ConfigError, Fault
 from bot.config.repository_file import MOST_BYTES, parse_repository_file
 from bot.config.shared import PATH, overlaid
 from bot.config.source import TOO_LARGE
-from bot.core.aside import aside
 from bot.core.errors import PayloadError
 from bot.core.payload import Payload
+from bot.core.run_in_thread import run_in_thread
 from bot.github.contents import FILE, Found
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Good:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFile:
+class StoredFile:
     """What is kept of a repository's file: `good` is in force, `seen` names what is on the default branch.
 
     They differ where that has `faults` (how many). It was pushed with `commit` onto `before`, at `pushed_at` by
@@ -88,13 +88,13 @@ def repository_file_key(repository: str) -> str:
     return f"repository-file:{repository.lower()}"
 
 
-async def kept_of(records: Records, repository: str) -> KeptFile:
+async def kept_of(records: Records, repository: str) -> StoredFile:
     """Return what is kept of a repository's file; nothing, where its record cannot be read."""
     try:
-        return KeptFile.read(await records.get(repository_file_key(repository)))
+        return StoredFile.read(await records.get(repository_file_key(repository)))
     except (PayloadError, ValueError):
         log.exception(CORRUPT, repository=repository)
-        return KeptFile()
+        return StoredFile()
 
 
 async def file_faults(config: Config, records: Records) -> dict[str, int]:
@@ -118,7 +118,7 @@ async def with_file(given: RepositoryConfig, text: str) -> RepositoryConfig:
     """Return what holds where a repository's own file says this over what app.yaml says; without faults it must be."""
     if not text:
         return given
-    said = await aside(partial(_parsed, text), text)
+    said = await run_in_thread(partial(_parsed, text), text)
     return overlaid(given, said) if said is not None else given
 
 
@@ -137,7 +137,7 @@ async def read_found(found: Found | None, given: RepositoryConfig) -> tuple[str,
         return "", (Fault(PATH, 1, 1, "", TOO_LARGE.format(most=MOST_BYTES // 1024)),)
     parse = partial(parse_repository_file, found.raw, PATH, given)
     try:
-        await aside(parse, found.raw.decode(errors="replace"))
+        await run_in_thread(parse, found.raw.decode(errors="replace"))
     except ConfigError as error:
         return "", error.faults
     return found.raw.decode(), ()

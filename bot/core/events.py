@@ -146,7 +146,7 @@ class PullRequestEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class UserComment:
     """A text that a person wrote on a pull request: the place where commands are found.
 
     `kind` says which REST path it lives under; `created` is false for an edit, and then `old_text` is what stood
@@ -172,9 +172,9 @@ REVIEW_COMMENT = "review_comment"
 PULL_REQUEST_BODY = "pull_request"
 
 
-def _remark(payload: Payload, kind: str, subject: Payload, number: int, created: bool) -> Remark:
+def _user_comment(payload: Payload, kind: str, subject: Payload, number: int, created: bool) -> UserComment:
     changed = payload.has("changes", "body")
-    return Remark(
+    return UserComment(
         kind=kind,
         id=subject.integer("id"),
         node_id=subject.text("node_id"),
@@ -192,7 +192,7 @@ def _remark(payload: Payload, kind: str, subject: Payload, number: int, created:
     )
 
 
-def remark_of(delivery: Delivery) -> Remark | None:
+def comment_in(delivery: Delivery) -> UserComment | None:
     """Read what a person said on a pull request, or None where the event is no such thing."""
     payload, action = delivery.payload, delivery.action
     match delivery.event, action:
@@ -200,16 +200,16 @@ def remark_of(delivery: Delivery) -> Remark | None:
             if not payload.has("issue", "pull_request"):
                 return None
             number = payload.integer("issue", "number")
-            return _remark(payload, ISSUE_COMMENT, payload.at("comment"), number, action == "created")
+            return _user_comment(payload, ISSUE_COMMENT, payload.at("comment"), number, action == "created")
         case "pull_request_review", "submitted" | "edited":
             number = payload.integer("pull_request", "number")
-            return _remark(payload, REVIEW, payload.at("review"), number, action == "submitted")
+            return _user_comment(payload, REVIEW, payload.at("review"), number, action == "submitted")
         case "pull_request_review_comment", "created" | "edited":
             number = payload.integer("pull_request", "number")
-            return _remark(payload, REVIEW_COMMENT, payload.at("comment"), number, action == "created")
+            return _user_comment(payload, REVIEW_COMMENT, payload.at("comment"), number, action == "created")
         case "pull_request", "opened" | "edited":
             pull = payload.at("pull_request")
-            return _remark(payload, PULL_REQUEST_BODY, pull, pull.integer("number"), action == "opened")
+            return _user_comment(payload, PULL_REQUEST_BODY, pull, pull.integer("number"), action == "opened")
     return None
 
 
@@ -268,7 +268,7 @@ def intent_key(delivery: Delivery) -> str:
     return ":".join(str(part) for part in (delivery.event, action, *parts))
 
 
-def _remark_intent(payload: Payload, key: str) -> tuple[object, ...]:
+def _comment_intent(payload: Payload, key: str) -> tuple[object, ...]:
     """Name what was said. The text is part of an edit: a review has no time of its last edit, others whole seconds."""
     subject = payload.at(key)
     named = (subject.integer("id"), subject.text("updated_at") or subject.text("submitted_at"))
@@ -290,9 +290,9 @@ def _pull_request_intent(payload: Payload) -> tuple[object, ...]:
 
 
 _INTENTS: dict[str, Callable[[Payload], tuple[object, ...]]] = {
-    "issue_comment": lambda p: _remark_intent(p, "comment"),
-    "pull_request_review_comment": lambda p: _remark_intent(p, "comment"),
-    "pull_request_review": lambda p: _remark_intent(p, "review"),
+    "issue_comment": lambda p: _comment_intent(p, "comment"),
+    "pull_request_review_comment": lambda p: _comment_intent(p, "comment"),
+    "pull_request_review": lambda p: _comment_intent(p, "review"),
     "pull_request": _pull_request_intent,
     "merge_group": lambda p: (p.string("merge_group", "head_sha"),),
 }

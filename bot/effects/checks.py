@@ -160,7 +160,7 @@ class PutCheckRun:
 
 
 @dataclass(frozen=True, slots=True)
-class AskForCheck:
+class RequestCheckRun:
     """Have the check of a lab's target (`on`) computed and written anew, in order with all else that writes it."""
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS

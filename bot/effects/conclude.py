@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from bot.core.events import PULL_REQUEST_BODY, REVIEW, Remark
+from bot.core.events import PULL_REQUEST_BODY, REVIEW, UserComment
 from bot.effects.comments import ANSWERED, REPLY_LIMIT, Reply
 from bot.effects.reactions import CONFUSED, DONE, React
 from bot.github.access import ISSUES, PULL_REQUESTS, WritePermissions
@@ -46,7 +46,7 @@ class Conclude:
     """Whether the commands came by an edit, so that what stood there before may have been concluded already."""
 
     @classmethod
-    def of(cls, remark: Remark, items: Sequence[Item]) -> Conclude:
+    def of(cls, remark: UserComment, items: Sequence[Item]) -> Conclude:
         """Conclude a remark whose commands came to these items."""
         return cls(
             remark_kind=remark.kind,

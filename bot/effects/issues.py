@@ -39,7 +39,7 @@ TOLD_BEFORE = "told in an issue already"
 
 
 @dataclass(frozen=True, slots=True)
-class KeepIssue:
+class EnsureIssue:
     """Keep one issue of a key open as long as its trouble lasts: with a `body`; without one, close it.
 
     It is opened once: one that a person closes stays closed until the trouble is over and comes back, or until
@@ -68,7 +68,7 @@ class KeepIssue:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Look for the open issue by its marker and our author id, then open, change or close it, or do nothing."""
-        told = told_key(context.repository.id, "issue", self.news_key)
+        told = message_key(context.repository.id, "issue", self.news_key)
         if self.news_key and not context.writes.may_have_twins and await context.records.get(told):
             return Applied(TOLD_BEFORE, changed=False)
         moment = _moment_key(context.repository.id, self.key)
@@ -190,14 +190,14 @@ def _moment_key(repository_id: int, key: str) -> str:
     return f"issue-as-of:{repository_id}:{key}"
 
 
-def told_key(repository_id: int, place: str, key: str) -> str:
+def message_key(repository_id: int, place: str, key: str) -> str:
     """Return the key of the record that says that news of a key was told in a place."""
     return f"told:{repository_id}:{place}:{key}"
 
 
-async def is_told(records: Records, repository_id: int, news_key: str) -> bool:
+async def is_posted(records: Records, repository_id: int, news_key: str) -> bool:
     """Tell whether the news of a key has come to its issue; no news has."""
-    return not news_key or bool(await records.get(told_key(repository_id, "issue", news_key)))
+    return not news_key or bool(await records.get(message_key(repository_id, "issue", news_key)))
 
 
 def _is_ours(written: Payload, context: EffectContext) -> bool:

@@ -17,7 +17,7 @@ SO_ALREADY, PUT_ON, TAKEN_OFF = "the label was so already", "put the label {labe
 
 
 @dataclass(frozen=True, slots=True)
-class KeepLabel:
+class EnsureLabel:
     """Have one label be on a pull request, or not; all others are left alone.
 
     GitHub makes a label that the repository does not have yet:

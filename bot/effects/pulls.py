@@ -53,7 +53,7 @@ TAKEN = (
 
 
 @dataclass(frozen=True, slots=True)
-class KeepPull:
+class EnsurePull:
     """Keep one pull request open, from `branch` into `base`, as one commit on `base_sha` that gives a file `content`.
 
     Without `content` it is not needed: it is closed, and its branch deleted. `key` names what is proposed: where a

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from gidgethub import GitHubException
 
-from bot.core.events import ISSUE_COMMENT, PULL_REQUEST_BODY, REVIEW, REVIEW_COMMENT, Remark
+from bot.core.events import ISSUE_COMMENT, PULL_REQUEST_BODY, REVIEW, REVIEW_COMMENT, UserComment
 from bot.core.payload import Payload
 from bot.github.access import ISSUES, PULL_REQUESTS, WritePermissions
 from bot.github.errors import is_not_found, is_unprocessable
@@ -52,7 +52,7 @@ class React:
     content: str
 
     @classmethod
-    def to(cls, remark: Remark, content: str) -> React:
+    def to(cls, remark: UserComment, content: str) -> React:
         """React to a remark; the body of a pull request is addressed by the number of its issue."""
         number = remark.number if remark.kind == PULL_REQUEST_BODY else remark.id
         return cls(remark_kind=remark.kind, id=number, node_id=remark.node_id, content=content)

@@ -11,7 +11,7 @@ from bot.github.errors import is_forbidden, is_unprocessable
 from bot.github.refs import AHEAD, DIVERGED, branch_head, compared
 from bot.github.workflow_files import may_lack_workflows, move_changes_workflows
 from bot.plan.effect import Applied, EffectContext
-from bot.plan.failure_text import NEEDS_WORKFLOWS, refusal
+from bot.plan.failure_text import NEEDS_WORKFLOWS, refusal_text
 
 REFS = "/repos/{+repo}/git/refs"
 ONE_REF = "/repos/{+repo}/git/refs/heads/{branch}"
@@ -80,7 +80,7 @@ class MoveBranch:
             # Its own words do not tell a protected branch from one that somebody moved since we looked.
             if await branch_head(context.github, repository, self.branch) != before:
                 raise TryAgain(WAS_MOVED.format(branch=self.branch)) from error
-            why = str(refusal(error))
+            why = str(refusal_text(error))
             if may_lack_workflows(error) and await move_changes_workflows(context.github, repository, before, self.sha):
                 why = NEEDS_WORKFLOWS
             raise UserError(CANNOT.format(branch=self.branch) + why.rstrip(".")) from error

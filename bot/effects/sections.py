@@ -25,7 +25,7 @@ NOTHING_TO_MARK = "no section had to be marked"
 
 
 @dataclass(frozen=True, slots=True)
-class AskForSection:
+class RequestSection:
     """Have a section of a pull request's sticky comment computed, in order with itself alone.
 
     `about` is what its handler wants to know then, as small JSON values.
@@ -52,7 +52,7 @@ class AskForSection:
 
 
 @dataclass(frozen=True, slots=True)
-class HandOverSection:
+class SubmitSection:
     """Have a section's text written, in order with everything else of its pull request; see `ShowSection`."""
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS

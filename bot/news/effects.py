@@ -13,14 +13,14 @@ from pydantic import TypeAdapter
 from bot.config.alarms import Place
 from bot.core.errors import UserError
 from bot.core.payload import Payload
-from bot.effects.issues import KeepIssue, told_key
+from bot.effects.issues import EnsureIssue, message_key
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.news.channels import NAMES, VARIABLES, Channel, post, webhook_of
 from bot.news.message import News
 from bot.news.render import as_markdown
 from bot.plan.effect import Applied, Effect, EffectContext
 
-NEWS_DUE = "nightjar.news"
+MESSAGE_DUE = "nightjar.news"
 """A delivery of our own: news that is to be posted in a channel, which is its action."""
 
 BEGUN, DONE = "begun", "done"
@@ -33,7 +33,7 @@ NOT_SET = (
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class IssueState:
     """What the issue says as long as a trouble lasts, where people are told in an issue.
 
     `key` names the issue: there is one open issue for each. `title` is plain text. `body` is Markdown, escaped already
@@ -49,20 +49,21 @@ class Standing:
     as_of: float = 0.0
 
 
-def tellings(to: Sequence[Place], key: str, news: News, standing: Standing) -> tuple[Effect, ...]:
+def message_effects(to: Sequence[Place], key: str, news: News, standing: IssueState) -> tuple[Effect, ...]:
     """Return the effects that tell news in each place, once for each `key`, which names the news."""
     return tuple(
-        _issue(key, news, standing) if place == "issue" else Tell(place, key, news) for place in dict.fromkeys(to)
+        _issue(key, news, standing) if place == "issue" else PostMessage(place, key, news)
+        for place in dict.fromkeys(to)
     )
 
 
-def _issue(key: str, news: News, standing: Standing) -> KeepIssue:
+def _issue(key: str, news: News, standing: IssueState) -> EnsureIssue:
     told, begins, as_of = as_markdown(news), standing.begins, standing.as_of
-    return KeepIssue(standing.key, standing.title, standing.body, told, key, begins=begins, as_of=as_of)
+    return EnsureIssue(standing.key, standing.title, standing.body, told, key, begins=begins, as_of=as_of)
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class PostMessage:
     """Have news posted in a chat channel, once for its key.
 
     It becomes a delivery of our own, one after the other for each channel: a channel whose service is away for an hour
@@ -90,7 +91,7 @@ class Tell:
             "key": self.key,
             "news": asdict(self.news),
         }
-        new = await context.announce(f"news:{digest}", NEWS_DUE, json.dumps(body), f"news:{self.place}")
+        new = await context.announce(f"news:{digest}", MESSAGE_DUE, json.dumps(body), f"news:{self.place}")
         return Applied((SENT if new else SENT_BEFORE).format(name=name), changed=new)
 
 
@@ -125,7 +126,7 @@ class PostNews:
         Raises `TryAgain` where the channel's service is away or asks for a pause, `UserError` where it takes nothing.
         """
         name = NAMES[self.place]
-        record = told_key(context.repository.id, self.place, self.key)
+        record = message_key(context.repository.id, self.place, self.key)
         state = (await context.records.get(record) or {}).get("state")
         if state == DONE:
             return Applied(TOLD_BEFORE.format(name=name), changed=False)

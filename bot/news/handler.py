@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.news.effects import NEWS_DUE, PostNews
+from bot.news.effects import MESSAGE_DUE, PostNews
 from bot.plan.handler import Context, Plan, Router
 
 NAME = "news"
@@ -10,7 +10,7 @@ NAME = "news"
 router = Router()
 
 
-@router.on(NEWS_DUE, name=NAME)
+@router.on(MESSAGE_DUE, name=NAME)
 async def tell(context: Context) -> Plan:
     """Have the news posted that a handler has told."""
     news = PostNews.of(context.delivery.payload)

@@ -10,56 +10,56 @@ from bot.ci.rerun_actions import ApproveRun, RerunJob, RerunWorkflow
 from bot.ci.rerun_jenkins import JenkinsBuild
 from bot.commands.effects import CountCommands
 from bot.core.payload import Json
-from bot.effects.checks import AskForCheck, PutCheckRun
+from bot.effects.checks import PutCheckRun, RequestCheckRun
 from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude
-from bot.effects.issues import KeepIssue
-from bot.effects.labels import KeepLabel
-from bot.effects.pulls import KeepPull
+from bot.effects.issues import EnsureIssue
+from bot.effects.labels import EnsureLabel
+from bot.effects.pulls import EnsurePull
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import Remember
-from bot.effects.sections import AskForSection, HandOverSection, MarkOutOfDate, ShowSection
+from bot.effects.sections import MarkOutOfDate, RequestSection, ShowSection, SubmitSection
 from bot.effects.statuses import SetStatus
-from bot.news.effects import PostNews, Tell
+from bot.news.effects import PostMessage, PostNews
 from bot.plan.effect import Effect
 from handlers.branches.last_good_effects import ConcludeLastGood
 from handlers.branches.nightly_effects import ConcludeNightly, MarkNightly, PublishNightly
-from handlers.cc_reviewers.effects import RequestReviewers, TellOfReviewers
-from handlers.hardware.effects import TakeRun
-from handlers.main_failures.effects import AskForLook
+from handlers.cc_reviewers.effects import ReportReviewers, RequestReviewers
+from handlers.hardware.effects import IngestRun
+from handlers.main_failures.effects import RequestScan
 from handlers.merge.effects import LeaveQueue, MergePull
-from handlers.merge.request_effects import EndWish, KeepWish, LookAtPull
+from handlers.merge.pending_effects import EndPendingMerge, RequestRefresh, StorePendingMerge
 from handlers.merge.update_effects import UpdateBranch
-from handlers.repository_file.effects import KeepRepositoryFile
+from handlers.repository_file.effects import StoreRepositoryFile
 from handlers.stale_reviews.effects import Remind
-from handlers.team_tags.effects import KeepTeamList, MentionFollowers
+from handlers.team_tags.effects import MentionSubscribers, StoreTeamList
 
 KINDS: dict[str, type[Effect]] = {
     kind.__name__: kind
     for kind in (
         ApproveRun,
-        AskForCheck,
-        AskForLook,
-        AskForSection,
+        RequestCheckRun,
+        RequestScan,
+        RequestSection,
         Conclude,
         ConcludeLastGood,
         ConcludeNightly,
         CountCommands,
-        EndWish,
-        HandOverSection,
+        EndPendingMerge,
+        SubmitSection,
         JenkinsBuild,
-        KeepIssue,
-        KeepLabel,
-        KeepPull,
-        KeepRepositoryFile,
-        KeepTeamList,
-        KeepWish,
+        EnsureIssue,
+        EnsureLabel,
+        EnsurePull,
+        StoreRepositoryFile,
+        StoreTeamList,
+        StorePendingMerge,
         LeaveQueue,
-        LookAtPull,
+        RequestRefresh,
         MarkNightly,
         MarkOutOfDate,
-        MentionFollowers,
+        MentionSubscribers,
         MergePull,
         UpdateBranch,
         MoveBranch,
@@ -75,9 +75,9 @@ KINDS: dict[str, type[Effect]] = {
         RerunWorkflow,
         SetStatus,
         ShowSection,
-        TakeRun,
-        Tell,
-        TellOfReviewers,
+        IngestRun,
+        PostMessage,
+        ReportReviewers,
         UpsertSection,
     )
 }

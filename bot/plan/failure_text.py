@@ -52,16 +52,16 @@ NOT_INSTALLED = "the App is not installed here any more."
 PERMISSIONS_HEADER = "x-accepted-github-permissions"
 
 
-def told(error: Exception, guid: str) -> str:
+def failure_text(error: Exception, guid: str) -> str:
     """Say what an error means to the person whose wish it ended; `guid` is the delivery's, for the maintainers."""
     if isinstance(error, UserError):
         return str(error)
     if isinstance(error, TryAgain):
         return NOT_REACHED.format(command=code(f"nightjar replay {guid}"))
-    return refusal(error) or OUR_FAULT.format(guid=code(guid))
+    return refusal_text(error) or OUR_FAULT.format(guid=code(guid))
 
 
-def refusal(error: Exception) -> str | None:
+def refusal_text(error: Exception) -> str | None:
     """Say what GitHub refused and why; None for an error that is no refusal."""
     if isinstance(error, NotInstalled):
         return NOT_INSTALLED

@@ -57,7 +57,7 @@ class Plan:
 NOTHING = Plan()
 
 PlanFunction = Callable[[Context], Awaitable[Plan]]
-Concerns = Callable[["Delivery", "RepositoryConfig"], bool]
+Accepts = Callable[["Delivery", "RepositoryConfig"], bool]
 
 
 class FailurePlan(Protocol):
@@ -78,7 +78,7 @@ class Handler:
     feature: str = ""
     """The key of app.yaml that must be on for the repository; empty for what is always on."""
     on_failure: FailurePlan | None = field(default=None)
-    concerns: Concerns | None = field(default=None)
+    accepts: Accepts | None = field(default=None)
     """Tells from the payload alone whether a delivery is worth a plan: of some events GitHub sends hundreds an hour."""
 
 
@@ -95,13 +95,13 @@ class Router:
         name: str,
         feature: str = "",
         on_failure: FailurePlan | None = None,
-        concerns: Concerns | None = None,
+        accepts: Accepts | None = None,
     ) -> Callable[[PlanFunction], PlanFunction]:
         """Register a plan function for an event; without actions, for every delivery of it."""
         wants = frozenset((event, action) for action in actions or ("*",))
 
         def register(function: PlanFunction) -> PlanFunction:
-            self.add(Handler(name, wants, function, feature, on_failure, concerns))
+            self.add(Handler(name, wants, function, feature, on_failure, accepts))
             return function
 
         return register

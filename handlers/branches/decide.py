@@ -96,7 +96,7 @@ UP_TO_DATE = Lag(0, "")
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class TrackingScan:
     """What was seen: where the branch is (None: nowhere), how its source lies to it, and the commits looked at.
 
     `commits` is how many it would move by, None where that is not known. `lag` is how far it is behind, `lag_after` how
@@ -136,7 +136,7 @@ class Step:
     why_not_newer: tuple[Mapping[str, Any], ...]
 
 
-def step_of(look: Look, rules: Rules, at: float) -> Step:
+def step_of(look: TrackingScan, rules: Rules, at: float) -> Step:
     """Return what is to come of a look at a moment, in seconds since 1970.
 
     Where the branch has diverged, it is to be moved all the same: that is refused, and told in one way.
@@ -171,7 +171,7 @@ def iso(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _why(look: Look, rules: Rules) -> str:
+def _why(look: TrackingScan, rules: Rules) -> str:
     names = {"branch": rules.branch, "source": rules.source, "count": len(look.looked)}
     newest = _blocked(look.looked[0]) if look.looked and look.looked[0].blockers else ""
     if look.chosen is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bot.effects.issues import KeepIssue
+from bot.effects.issues import EnsureIssue
 from bot.effects.refs import CANNOT, MoveBranch
 from bot.github.refs import branch_head
 from bot.plan.effect import Applied, EffectContext
@@ -82,7 +82,7 @@ async def tell_of_trouble(context: EffectContext, name: str, step: Step, ended: 
     """Keep an issue open as long as the branch cannot be moved; `body` is its text, with places for names."""
     key, names = f"{name}:{step.branch}", {"branch": step.branch, "source": step.source, "trouble": ended.trouble}
     if ended.trouble:
-        return Applied((await KeepIssue(key, TITLE.format(**names), body.format(**names)).apply(context)).text)
+        return Applied((await EnsureIssue(key, TITLE.format(**names), body.format(**names)).apply(context)).text)
     if step.fine:
-        await KeepIssue(key).apply(context)
+        await EnsureIssue(key).apply(context)
     return Applied(KEPT.format(**names))

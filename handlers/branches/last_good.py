@@ -11,10 +11,10 @@ from bot.github.ranks import Rank, ranked
 from bot.github.refs import first_between
 from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_DUE, moment_of
-from handlers.branches.decide import Look, iso, step_of
+from handlers.branches.decide import TrackingScan, iso, step_of
 from handlers.branches.effects import moves
 from handlers.branches.last_good_effects import ConcludeLastGood
-from handlers.branches.record import LAST_GOOD, Kept, behind_of, known_of, record_key
+from handlers.branches.record import LAST_GOOD, TrackingRecord, behind_of, known_of, record_key
 from handlers.branches.scan import Looking
 
 if TYPE_CHECKING:
@@ -45,13 +45,13 @@ async def move_last_good(context: Context) -> Plan:
     return decide(look, rules, at)
 
 
-def decide(look: Look, rules: LastGood, at: float) -> Plan:
+def decide(look: TrackingScan, rules: LastGood, at: float) -> Plan:
     """Return what is to be done at a moment, in seconds since 1970."""
     step = step_of(look, rules, at)
     return Plan(moves(step), step.why, ConcludeLastGood(step, look.lag, look.lag_after, rules.require))
 
 
-async def _with_since(context: Context, look: Look, record: Mapping[str, Any]) -> Look:
+async def _with_since(context: Context, look: TrackingScan, record: Mapping[str, Any]) -> TrackingScan:
     """Fill in since when the branch is behind, where that is further back than a look goes.
 
     As long as the branch stays where it is, its oldest newer commit stays the same, so GitHub is asked once.
@@ -70,7 +70,7 @@ class LastGoods:
     """What the API and the metrics tell of last good branches; `now` gives seconds since 1970."""
 
     def __init__(self, config: Config, records: Records, now: Callable[[], float]) -> None:
-        self._kept = Kept(config, records, LAST_GOOD)
+        self._kept = TrackingRecord(config, records, LAST_GOOD)
         self._now = now
 
     async def __call__(self, repository: str) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from bot.github.ours import Ours
 from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_DUE, moment_of
-from handlers.branches.decide import Look, iso, step_of
+from handlers.branches.decide import TrackingScan, iso, step_of
 from handlers.branches.effects import moves
 from handlers.branches.nightly_effects import ConcludeNightly
 from handlers.branches.record import NIGHTLY
@@ -32,7 +32,7 @@ async def move_nightly(context: Context) -> Plan:
     return decide(look, nightly, at)
 
 
-def decide(look: Look, nightly: Nightly, at: float) -> Plan:
+def decide(look: TrackingScan, nightly: Nightly, at: float) -> Plan:
     """Return what is to be done at a moment, in seconds since 1970."""
     step = step_of(look, nightly, at)
     day = datetime.fromtimestamp(at, ZoneInfo(nightly.timezone)).date().isoformat()

@@ -37,7 +37,7 @@ class Behind:
     blockers: Mapping[str, int]
 
 
-class Kept:
+class TrackingRecord:
     """What is kept of the branches that the timers of one name move."""
 
     def __init__(self, config: Config, records: Records, name: str) -> None:

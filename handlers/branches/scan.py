@@ -11,7 +11,7 @@ from bot.github.errors import is_not_found
 from bot.github.refs import AHEAD, BEHIND, IDENTICAL, Commit, branch_head, compared, first_parents
 from bot.github.required import Signal, blockers
 from bot.github.signals import signals_of
-from handlers.branches.decide import UP_TO_DATE, Lag, Look, Looked, Rules, due
+from handlers.branches.decide import UP_TO_DATE, Lag, Looked, Rules, TrackingScan, due
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
@@ -35,7 +35,7 @@ class Looking:
     ours: Ours
     known: Mapping[str, Looked] = field(default_factory=dict)
 
-    async def look(self) -> Look:
+    async def look(self) -> TrackingScan:
         """Look where the branch is and, the newest first, at the commits that it may move to, up to one that is fit.
 
         Raises `UserError` where there is no branch that they come from.
@@ -44,19 +44,19 @@ class Looking:
         chain = await self._source()
         relation, newer, lag = await self._behind(before, chain)
         if relation in (IDENTICAL, BEHIND):
-            return Look(before, relation, (), lag=UP_TO_DATE)
+            return TrackingScan(before, relation, (), lag=UP_TO_DATE)
         looked = await self._verdicts(newer)
         if not looked or looked[-1].blockers:
-            return Look(before, relation, tuple(looked), lag=lag)
+            return TrackingScan(before, relation, tuple(looked), lag=lag)
         position = chain.index(looked[-1].commit)
         commits = len(newer) - position if before is not None else None
         if before is not None and len(newer) == len(chain):
             # The branch is further back than one page, or on a side branch: the chosen commit may be behind it.
             step = await compared(self.github, self.repository, before, looked[-1].commit.sha)
             if step.status in (IDENTICAL, BEHIND):
-                return Look(before, relation, tuple(looked[:-1]), lag=lag)
+                return TrackingScan(before, relation, tuple(looked[:-1]), lag=lag)
             commits = step.ahead_by if step.status == AHEAD else None
-        return Look(before, relation, tuple(looked), commits, lag, _lag(chain[:position]))
+        return TrackingScan(before, relation, tuple(looked), commits, lag, _lag(chain[:position]))
 
     async def _source(self) -> list[Commit]:
         try:

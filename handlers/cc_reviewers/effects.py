@@ -116,7 +116,7 @@ class RequestReviewers:
 
 
 @dataclass(frozen=True, slots=True)
-class TellOfReviewers:
+class ReportReviewers:
     """Say in the sticky comment who could not be asked, or why asking failed; nothing where all went well.
 
     Applied when all asking has ended. `trouble` is what kept us from deciding at all, in words for people.

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bot.core.aside import aside
 from bot.core.events import PullRequestEvent
 from bot.core.payload import Payload
+from bot.core.run_in_thread import run_in_thread
 from bot.github.mentions import Ccs, parse_ccs
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
-from handlers.cc_reviewers.effects import Asked, RequestReviewers, TellOfReviewers, refusal_text
+from handlers.cc_reviewers.effects import Asked, ReportReviewers, RequestReviewers, refusal_text
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
@@ -51,7 +51,7 @@ def decide(ccs: Ccs, known: Known) -> Ccs:
 async def tell_of_failure(context: Context, told: str) -> Plan:
     """Show in the section of the sticky comment that nobody could be asked, and why."""
     number = PullRequestEvent.of(context.delivery.payload).pull.number
-    telling = TellOfReviewers(number, NAME, _record(context, number), trouble=told)
+    telling = ReportReviewers(number, NAME, _record(context, number), trouble=told)
     return Plan(closing=telling, why="whom to ask could not be found out")
 
 
@@ -71,7 +71,7 @@ async def request_reviewers(context: Context) -> Plan:
     if not event.pull.is_open:
         return NOTHING
     record = _record(context, event.pull.number)
-    ccs = await aside(partial(parse_ccs, event.pull.body), event.pull.body)
+    ccs = await run_in_thread(partial(parse_ccs, event.pull.body), event.pull.body)
     before = Asked.read(await context.records.get(record))
     refused = {name.lower() for name in before.refused}
     # An edit of the title alone tells nothing new about the names.
@@ -84,7 +84,7 @@ async def request_reviewers(context: Context) -> Plan:
         asked = decide(asked, Known("", (), reviewed))
     named = tuple(name.lower() for name in (*ccs.users, *ccs.teams))
     gone = not refused <= set(named)
-    telling = TellOfReviewers(event.pull.number, NAME, record)
+    telling = ReportReviewers(event.pull.number, NAME, record)
     if asked.users or asked.teams or gone:
         effect: Effect = RequestReviewers(event.pull.number, asked.users, asked.teams, named, record)
         return Plan((effect,), why=f"cc in the text of #{event.pull.number}", closing=telling)

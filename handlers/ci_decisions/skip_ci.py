@@ -31,7 +31,7 @@ NOT_LISTED = "GitHub does not tell what is changed"
 router = Router()
 
 
-def concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
+def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Say whether a delivery can change the decision: an edit only if it is one of the tag, or of the base branch."""
     payload, rules = delivery.payload, config.skip_ci
     if delivery.action != "edited" or payload.has("changes", "base") or rules is None:
@@ -54,7 +54,7 @@ async def show_failure(context: Context, told: str) -> Plan:
     name=NAME,
     feature="skip_ci",
     on_failure=show_failure,
-    concerns=concerns,
+    accepts=accepts,
 )
 async def show_on_head(context: Context) -> Plan:
     """Show on a head whether CI may skip it.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bot.core.untrusted.queue import Owner
 from bot.effects.section_state import Due, seconds_since_1970, short
-from bot.effects.sections import AskForSection, HandOverSection
+from bot.effects.sections import RequestSection, SubmitSection
 from bot.github.pull_heads import confirmed_head, pulls_with_head
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.results.deliveries import CHECK_DUE, due_of
@@ -49,7 +49,7 @@ def ask_when_tested(
             return NOTHING
         return await _ask(context, section, due.sha, {"over": due.over})
 
-    @router.on(WORKFLOW_RUN, COMPLETED, name=f"{section}-run", feature=feature, concerns=of_tests)
+    @router.on(WORKFLOW_RUN, COMPLETED, name=f"{section}-run", feature=feature, accepts=of_tests)
     async def after_run(context: Context) -> Plan:
         if not is_of_tests(context.delivery, tests_of(context.config)):
             return NOTHING
@@ -67,7 +67,7 @@ def is_of_tests(delivery: Delivery, config: Tests | None) -> bool:
 
 async def _ask(context: Context, section: str, sha: str, about: Mapping[str, Any]) -> Plan:
     numbers = await pulls_with_head(context.records, context.repository.id, sha)
-    effects = tuple(AskForSection(section, number, sha, about) for number in numbers)
+    effects = tuple(RequestSection(section, number, sha, about) for number in numbers)
     return Plan(effects, why=f"{sha} is the head of {len(numbers)} pull request(s)")
 
 
@@ -109,14 +109,14 @@ async def show(
     """
     pool, owner = context.results.pool, Owner(context.repository.full_name.lower(), due.sha)
     text = await pool.run(owner, pool.limits.tests, describe, found.tested, *arguments)
-    return Plan((HandOverSection(section, due.number, due.sha, text, found.as_of),), why=f"results of {due.sha}")
+    return Plan((SubmitSection(section, due.number, due.sha, text, found.as_of),), why=f"results of {due.sha}")
 
 
 def trouble(context: Context, section: str, text: str, told: str, why: str) -> Plan:
     """Show in a section that nothing could be found out; `text` has places for the commit, `sha`, and `why`: `told`."""
     due = Due.of(context.delivery.payload)
     shown = text.format(sha=short(due.sha), why=told)
-    return Plan(closing=HandOverSection(section, due.number, due.sha, shown, _as_of(due)), why=why)
+    return Plan(closing=SubmitSection(section, due.number, due.sha, shown, _as_of(due)), why=why)
 
 
 def _as_of(due: Due) -> float:

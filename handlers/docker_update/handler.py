@@ -16,7 +16,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from bot.core.errors import UserError
-from bot.effects.pulls import KeepPull
+from bot.effects.pulls import EnsurePull
 from bot.github.contents import FILE, found_at
 from bot.github.markdown import code
 from bot.github.ranks import Rank, ranked
@@ -84,14 +84,14 @@ def decide(update: Update, found: Sequence[Place], config: DockerUpdate, base_sh
         return Plan(why=NO_IMAGES.format(path=config.file, namespace=config.namespace, staging=config.staging))
     notes = "".join(f"; {note}" for note in update.notes)
     if not update.changes:
-        return Plan((KeepPull(config.branch, config.base, at),), why=NOTHING_NEW.format(all=len(found)) + notes)
+        return Plan((EnsurePull(config.branch, config.base, at),), why=NOTHING_NEW.format(all=len(found)) + notes)
     names = "\n".join(f"{change.key}={change.after}" for change in update.changes)
     rows = [
         ROW.format(key=code(change.key), before=code(change.before), after=code(change.after))
         for change in update.changes
     ]
     told = NOT_FOUND_OUT.format(notes="; ".join(update.notes)) if update.notes else ""
-    keep = KeepPull(
+    keep = EnsurePull(
         branch=config.branch,
         base=config.base,
         at=at,

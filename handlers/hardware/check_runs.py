@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from bot.config.types import seconds
 from bot.core.events import ASKED_OF_US, Person, person_or_ghost
 from bot.core.payload import Payload
-from bot.effects.checks import AskForCheck, PutCheckRun
+from bot.effects.checks import PutCheckRun, RequestCheckRun
 from bot.effects.remember import Remember
 from bot.github.markdown import code
 from bot.github.permissions import ROLES, Permissions
@@ -96,7 +96,7 @@ async def show_all(context: Context) -> Plan:
     sha = suite.string("head_sha")
     targets = await context.results.targets(context.repository.full_name, sha)
     return Plan(
-        tuple(AskForCheck(about.lab, about.target, sha) for about in targets), why=ALL.format(count=len(targets))
+        tuple(RequestCheckRun(about.lab, about.target, sha) for about in targets), why=ALL.format(count=len(targets))
     )
 
 

@@ -12,7 +12,7 @@ from bot.results.state import RunState
 
 
 @dataclass(frozen=True, slots=True)
-class TakeRun:
+class IngestRun:
     """Read a run out of the bucket and store its results, or the reason why it was not taken."""
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS

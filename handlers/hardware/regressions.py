@@ -10,9 +10,9 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.effects.issues import KeepIssue, is_told
+from bot.effects.issues import EnsureIssue, is_posted
 from bot.effects.remember import Remember
-from bot.news.effects import Standing, tellings
+from bot.news.effects import IssueState, message_effects
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.results.compare.baseline import compared_suites
@@ -60,11 +60,11 @@ async def tell(context: Context) -> Plan:
     if admission.committed_at < max(known.committed_at, context.delivery.received_at - OLD):
         return Plan(why=OLDER)
     behind = known.night != due.sha and "issue" in regressions.to
-    behind = behind and not await is_told(context.records, context.repository.id, known.news)
+    behind = behind and not await is_posted(context.records, context.repository.id, known.news)
     state = await context.results.state(about, due.sha)
     if not (known.failing or known.late or _fails(state)):
         now = known if known.night == due.sha else Known(due.sha, admission.committed_at, news=known.news)
-        closed = KeepIssue(_issue_of(about), news_key=known.news, as_of=now.committed_at)
+        closed = EnsureIssue(_issue_of(about), news_key=known.news, as_of=now.committed_at)
         return Plan((*_remembered(key, known, now), *([closed] if behind else [])), why=NOTHING_FAILS)
     findings = Findings(state, await compared_suites(context, state), contacts=lab.contacts)
     # In a thread, as it reads details from the database; linear in the tests of the runs (tests/test_handler_work.py).
@@ -84,13 +84,13 @@ def decide(
     issue = _issue_of(findings.state.about)
     title, body = issue_title(findings), issue_body(findings, now.failing)
     if not changes:
-        kept = KeepIssue(issue, title, body, news_key=known.news, as_of=committed_at)
+        kept = EnsureIssue(issue, title, body, news_key=known.news, as_of=committed_at)
         why = LATER if known.told and known.night == now.night else NO_NEWS
         return Plan((*_remembered(key, known, now), *([kept] if behind else [])), why=why)
     news = news_of(findings, changes, now.failing)
     now = replace(now, news=f"{issue}:{now.night}")
-    standing = Standing(issue, title, body, begins=bool(changes.began), as_of=committed_at)
-    return Plan((*_remembered(key, known, now), *tellings(to, now.news, news, standing)), why=news.title)
+    standing = IssueState(issue, title, body, begins=bool(changes.began), as_of=committed_at)
+    return Plan((*_remembered(key, known, now), *message_effects(to, now.news, news, standing)), why=news.title)
 
 
 def record_key(repository_id: int, about: TargetKey) -> str:

@@ -101,7 +101,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class BranchScan:
     """What was seen at a moment: the newest commits of a branch, the newest first, and the signals of the first few."""
 
     at: float
@@ -137,7 +137,7 @@ class _Result:
     failed: bool | None
 
 
-def decide(before: Known | None, look: Look, contexts: Sequence[str]) -> Change:
+def decide(before: Known | None, look: BranchScan, contexts: Sequence[str]) -> Change:
     """Compare a look with what was known before it; `contexts` are patterns of what is watched.
 
     At the very first look, what fails is only known: it is news where something green precedes it.
@@ -165,7 +165,7 @@ def decide(before: Known | None, look: Look, contexts: Sequence[str]) -> Change:
     return Change(tuple(began), tuple(recovered), tuple(gone), after)
 
 
-def _begun(name: str, listed: Sequence[_Result], look: Look, known: Known) -> Failure | None:
+def _begun(name: str, listed: Sequence[_Result], look: BranchScan, known: Known) -> Failure | None:
     """Return what a context that did not fail before fails with now, by the oldest of its newest failures in a row.
 
     A failure that was seen before is none: it was told, or something newer was green, before it was run once more.
@@ -185,7 +185,7 @@ def _begun(name: str, listed: Sequence[_Result], look: Look, known: Known) -> Fa
     )
 
 
-def _recovery(old: Failure, listed: Sequence[_Result], look: Look) -> Recovery | None:
+def _recovery(old: Failure, listed: Sequence[_Result], look: BranchScan) -> Recovery | None:
     """Return how a context is well again; what it was on commits before the one that broke it does not count."""
     broken = look.position(old.sha)
     ended = (r for r in listed if r.failed is not None and (broken is None or r.place <= broken))
@@ -216,7 +216,7 @@ def _result(place: int, same: Iterable[Signal]) -> _Result:
     return _Result(place, signal, failed)
 
 
-def _seen(results: Mapping[str, Sequence[_Result]], look: Look, known: Known) -> dict[str, frozenset[str]]:
+def _seen(results: Mapping[str, Sequence[_Result]], look: BranchScan, known: Known) -> dict[str, frozenset[str]]:
     """Return which contexts have failed on which of the commits that were looked at, now or before."""
     seen: dict[str, frozenset[str]] = {}
     for place, commit in enumerate(look.commits[: len(look.signals)]):

@@ -18,7 +18,7 @@ ASKED_ALREADY = "{branch} is looked at soon in any case"
 
 
 @dataclass(frozen=True, slots=True)
-class AskForLook:
+class RequestScan:
     """Have a branch looked at, `wait` seconds after the moment `at` (in seconds since 1970).
 
     Whoever asks for one while it waits has asked for the same. Without a `wait` it is made in any case. `asked` names
@@ -40,8 +40,8 @@ class AskForLook:
     async def apply(self, context: EffectContext) -> Applied:
         """Announce it as a delivery of our own, which happens once, and note when it is due."""
         number = context.repository.id
-        key = look_key(number, self.branch)
-        if self.wait and is_due(await context.records.get(key), self.at, self.wait):
+        key = scan_key(number, self.branch)
+        if self.wait and is_scan_pending(await context.records.get(key), self.at, self.wait):
             return Applied(ASKED_ALREADY.format(branch=self.branch), changed=False)
         due = self.at + self.wait
         body = {
@@ -57,12 +57,12 @@ class AskForLook:
         return Applied(ASKED.format(branch=self.branch), changed=new)
 
 
-def look_key(repository_id: int, branch: str) -> str:
+def scan_key(repository_id: int, branch: str) -> str:
     """Return the key of the record of when a branch is looked at next."""
     return f"look:{repository_id}:{branch}"
 
 
-def is_due(record: Mapping[str, Any] | None, at: float, wait: float) -> bool:
+def is_scan_pending(record: Mapping[str, Any] | None, at: float, wait: float) -> bool:
     """Tell whether a look is still to come that will see what happened at a moment, so that none has to be asked for.
 
     One that is further away than the `wait` is not counted on: a clock was changed, or app.yaml.

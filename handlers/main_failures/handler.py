@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 
 from bot.config.types import matches, seconds
 from bot.core.errors import UserError
-from bot.effects.issues import KeepIssue, is_told, issue_key
+from bot.effects.issues import EnsureIssue, is_posted, issue_key
 from bot.effects.remember import Remember
 from bot.github.errors import is_not_found
 from bot.github.markdown import code
 from bot.github.ours import Ours
 from bot.github.refs import Commit, first_parents
 from bot.github.signals import signals_of
-from bot.news.effects import Standing, tellings
+from bot.news.effects import IssueState, message_effects
 from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_DUE, moment_of
-from handlers.main_failures.decide import Change, Known, Look, decide, has_failed
-from handlers.main_failures.effects import LOOK_DUE, AskForLook, is_due, look_key
+from handlers.main_failures.decide import BranchScan, Change, Known, decide, has_failed
+from handlers.main_failures.effects import LOOK_DUE, RequestScan, is_scan_pending, scan_key
 from handlers.main_failures.text import NO_NEWS, news_of, standing_of
 
 if TYPE_CHECKING:
@@ -95,13 +95,13 @@ def _of_workflow(payload: Payload) -> tuple[str, list[str]]:
     return (result, [run.text("head_branch")]) if ours and has_failed(result) else ("", [])
 
 
-def _concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
+def _accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     return config.main_failures is not None and hint_of(delivery, config.main_failures) is not None
 
 
-@router.on("status", name=f"{NAME}-hints", feature=FEATURE, concerns=_concerns)
-@router.on("check_run", "completed", name=f"{NAME}-hints", feature=FEATURE, concerns=_concerns)
-@router.on("workflow_run", "completed", name=f"{NAME}-hints", feature=FEATURE, concerns=_concerns)
+@router.on("status", name=f"{NAME}-hints", feature=FEATURE, accepts=_accepts)
+@router.on("check_run", "completed", name=f"{NAME}-hints", feature=FEATURE, accepts=_accepts)
+@router.on("workflow_run", "completed", name=f"{NAME}-hints", feature=FEATURE, accepts=_accepts)
 async def take_hint(context: Context) -> Plan:
     """Ask for a look where a hint differs from what is known; GitHub is asked nothing."""
     watched = _watched(context)
@@ -110,9 +110,9 @@ async def take_hint(context: Context) -> Plan:
     asked = []
     for branch in hint.branches if hint else ():
         known = Known.read(await context.records.get(failures_key(context.repository.id, branch))) or Known()
-        due = await context.records.get(look_key(context.repository.id, branch))
-        if hint and _differs(hint, known) and not is_due(due, at, wait):
-            asked.append(AskForLook(branch, context.delivery.guid, at, wait))
+        due = await context.records.get(scan_key(context.repository.id, branch))
+        if hint and _differs(hint, known) and not is_scan_pending(due, at, wait):
+            asked.append(RequestScan(branch, context.delivery.guid, at, wait))
     return _asking(asked)
 
 
@@ -134,14 +134,14 @@ async def sweep(context: Context) -> Plan:
         for branch in before
         if branch not in watched and await context.records.get(issue_key(number, _issue_of(branch)))
     ]
-    asking = _asking([AskForLook(branch, guid, at) for branch in (*watched, *open_ones)])
+    asking = _asking([RequestScan(branch, guid, at) for branch in (*watched, *open_ones)])
     if before == [*watched, *open_ones]:
         return asking
     remembered = Remember(branches_key(number), {"branches": [*watched, *open_ones]})
     return replace(asking, effects=(remembered, *asking.effects))
 
 
-def _asking(asked: list[AskForLook]) -> Plan:
+def _asking(asked: list[RequestScan]) -> Plan:
     branches = ", ".join(effect.branch for effect in asked)
     return Plan(tuple(asked), why=ASKED.format(branches=branches) if asked else NOTHING_TO_ASK)
 
@@ -162,13 +162,13 @@ async def look_at_branch(context: Context) -> Plan:
     repository = context.repository.full_name
     ours = Ours.of(context.me, context.config).on(branch)
     signals = [await signals_of(context.github, repository, commit.sha, ours) for commit in commits[:MOST_COMMITS]]
-    look = Look(float(asked.integer("at")), commits, signals)
+    look = BranchScan(float(asked.integer("at")), commits, signals)
     change = decide(before, look, watched.contexts)
     decided = plan(change, branch, key, watched, before, look.at)
     if (
         change.is_news
         or "issue" not in watched.to
-        or await is_told(context.records, context.repository.id, change.known.news)
+        or await is_posted(context.records, context.repository.id, change.known.news)
     ):
         return decided
     return replace(decided, effects=(*decided.effects, issue_of(change.known, branch)))
@@ -181,7 +181,7 @@ def not_watched(context: Context, branch: str, at: float) -> Plan:
     """
     number, issue = context.repository.id, _issue_of(branch)
     told = NOT_WATCHED.format(branch=code(branch))
-    closed = KeepIssue(issue, news=told, news_key=f"{issue}:{context.delivery.guid}", as_of=at)
+    closed = EnsureIssue(issue, news=told, news_key=f"{issue}:{context.delivery.guid}", as_of=at)
     return Plan((Remember(failures_key(number, branch), {}), closed), why=NOT_WATCHED.format(branch=branch))
 
 
@@ -195,17 +195,19 @@ def plan(change: Change, branch: str, key: str, watched: MainFailures, before: K
     if not change.is_news:
         return Plan(tuple(effects), why=NO_NEWS.format(branch=branch, count=len(known.failing)))
     news = news_of(change, branch)
-    standing = Standing(_issue_of(branch), *standing_of(known, branch), begins=bool(change.began), as_of=known.told_at)
-    effects += tellings(watched.to, known.news, news, standing)
+    standing = IssueState(
+        _issue_of(branch), *standing_of(known, branch), begins=bool(change.began), as_of=known.told_at
+    )
+    effects += message_effects(watched.to, known.news, news, standing)
     return Plan(tuple(effects), why=news.title)
 
 
-def issue_of(known: Known, branch: str) -> KeepIssue:
+def issue_of(known: Known, branch: str) -> EnsureIssue:
     """Return what brings the issue up to date, where the last news has not come to it: GitHub was away for too long.
 
     Looks are made one by one, each when all that the last one came to has ended: nobody else is about to write it.
     """
-    return KeepIssue(_issue_of(branch), *standing_of(known, branch), news_key=known.news, as_of=known.told_at)
+    return EnsureIssue(_issue_of(branch), *standing_of(known, branch), news_key=known.news, as_of=known.told_at)
 
 
 def failures_key(repository_id: int, branch: str) -> str:

@@ -21,10 +21,10 @@ from bot.github.ours import Ours
 from bot.github.pull_heads import head_of
 from bot.plan.handler import Router
 from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, LeaveQueue, MergePull, merge_target
+from handlers.merge.pending import PendingMerge, pending_key
+from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
 from handlers.merge.readiness import Kind, listed, reasons, undecided
-from handlers.merge.request import Wish, wish_key
-from handlers.merge.request_effects import KeepWish, LookAtPull
-from handlers.merge.snapshot import standing_of
+from handlers.merge.snapshot import merge_state_of
 from handlers.merge.update_effects import UpdateBranch
 from handlers.rerun.commands import RERUN
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bot.config import RepositoryConfig
     from bot.plan.effect import Effect
     from bot.plan.handler import Context
-    from handlers.merge.readiness import Reason, Standing
+    from handlers.merge.readiness import MergeState, Reason
 
 FEATURE = "merge"
 
@@ -116,15 +116,15 @@ async def merge_when_green(asked: Asked, command: Command) -> Answer:
     wish = replace(_wish(asked, standing), refused=any(reason.kind is Kind.BEHIND for reason in found))
     cancel = code(f"{asked.context.app_config.mentions[0]} {CANCEL.name}")
     say = WAITING.format(sha=code(wish.sha[:7]), why=listed(found), cancel=cancel)
-    return Answer((KeepWish(number, wish), LookAtPull(number, watch=wish.sha)), say)
+    return Answer((StorePendingMerge(number, wish), RequestRefresh(number, watch=wish.sha)), say)
 
 
 async def cancel(asked: Asked, command: Command) -> Answer:
     """Call off what waits."""
     number = asked.pull.number
-    wish = Wish.read(await asked.context.records.get(wish_key(asked.context.repository.id, number)))
+    wish = PendingMerge.read(await asked.context.records.get(pending_key(asked.context.repository.id, number)))
     # Written down all the same: another command of this comment may have asked for a merge before.
-    effects: tuple[Effect, ...] = (KeepWish(number, said_at=asked.remark.written_at or asked.pull.updated_at),)
+    effects: tuple[Effect, ...] = (StorePendingMerge(number, said_at=asked.remark.written_at or asked.pull.updated_at),)
     calls_off = frozenset({merge_target(number), effects[0].target})
     if wish is None:
         return Answer(effects, NOTHING_TO_CANCEL, calls_off=calls_off)
@@ -133,7 +133,7 @@ async def cancel(asked: Asked, command: Command) -> Answer:
     return Answer(effects, CALLED_OFF.format(sha=code(wish.sha[:7]), by=code(wish.by.login)), calls_off=calls_off)
 
 
-async def _look(asked: Asked) -> tuple[Standing, list[Reason]]:
+async def _look(asked: Asked) -> tuple[MergeState, list[Reason]]:
     """Return how the pull request stands and what is in the way of its being merged.
 
     Raises `UserError` where its head is not the one that the person saw, and `TryAgain` while GitHub finds out.
@@ -144,7 +144,7 @@ async def _look(asked: Asked) -> tuple[Standing, list[Reason]]:
     assert config is not None
     ours = Ours.of(context.me, context.config)
     repository = context.repository.full_name
-    standing = await standing_of(context.github, repository, asked.pull.number, ours, config.required)
+    standing = await merge_state_of(context.github, repository, asked.pull.number, ours, config.required)
     if standing.pull.head_sha != sha:
         raise TryAgain(UNDECIDED)  # pushed to in this very moment: the webhook of it comes
     found = reasons(standing, config, *remedies(context))
@@ -187,12 +187,12 @@ def rerun_command(config: RepositoryConfig, mentions: Sequence[str]) -> str:
     return f"{mentions[0]} {RERUN.name}" if config.rerun is not None else ""
 
 
-def _wish(asked: Asked, standing: Standing) -> Wish:
+def _wish(asked: Asked, standing: MergeState) -> PendingMerge:
     pull, remark = standing.pull, asked.remark
-    return Wish(pull.head_sha, pull.base_ref, asked.by, remark.url, remark.written_at or pull.updated_at)
+    return PendingMerge(pull.head_sha, pull.base_ref, asked.by, remark.url, remark.written_at or pull.updated_at)
 
 
-def _merging(asked: Asked, standing: Standing) -> Answer:
+def _merging(asked: Asked, standing: MergeState) -> Answer:
     pull = standing.pull
     say = TO_THE_QUEUE.format(sha=code(pull.head_sha[:7]), base=code(pull.base_ref)) if standing.rules.queue else ""
     return Answer((MergePull(pull.number, _wish(asked, standing)),), say)

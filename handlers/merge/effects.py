@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from gidgethub import QueryError
 
-from bot.core.aside import aside
 from bot.core.errors import RefusedToPerson, TryAgain, UserError
+from bot.core.run_in_thread import run_in_thread
 from bot.effects.comments import Reply
 from bot.github.access import CONTENTS, PULL_REQUESTS, WORKFLOWS, WritePermissions
 from bot.github.errors import is_conflict, is_forbidden, message_of
@@ -21,10 +21,10 @@ from bot.plan.effect import Applied, EffectContext
 from bot.plan.failure_text import NEEDS_WORKFLOWS
 from handlers.merge import message as merge_message
 from handlers.merge.api import Facts, commits_of, dequeue, enqueue, facts_of, put_merge
-from handlers.merge.readiness import Standing, listed, reasons, undecided
-from handlers.merge.request import Wish, wish_key
-from handlers.merge.request_effects import KeepWish
-from handlers.merge.snapshot import MAY_WRITE, standing_of
+from handlers.merge.pending import PendingMerge, pending_key
+from handlers.merge.pending_effects import StorePendingMerge
+from handlers.merge.readiness import MergeState, listed, reasons, undecided
+from handlers.merge.snapshot import MAY_WRITE, merge_state_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ class MergePull:
     permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, PULL_REQUESTS, WORKFLOWS})
 
     number: int
-    wish: Wish
+    wish: PendingMerge
     waited: bool = False
 
     @property
@@ -109,10 +109,10 @@ class MergePull:
         return await self._merge(context, standing, await self._words(standing, config, facts, commits))
 
     async def _is_kept(self, context: EffectContext) -> bool:
-        kept = Wish.read(await context.records.get(wish_key(context.repository.id, self.number)))
+        kept = PendingMerge.read(await context.records.get(pending_key(context.repository.id, self.number)))
         return kept is not None and kept.sha == self.wish.sha
 
-    def _check(self, standing: Standing, config: Merge) -> None:
+    def _check(self, standing: MergeState, config: Merge) -> None:
         new, base = standing.pull.head_sha, standing.pull.base_ref
         if standing.pull.is_open and new != self.wish.sha:
             raise RefusedToPerson(MOVED.format(old=code(self.wish.sha[:7]), new=code(new[:7])))
@@ -125,7 +125,7 @@ class MergePull:
             raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
 
     async def _words(
-        self, standing: Standing, config: Merge, facts: Facts, commits: Sequence[Commit]
+        self, standing: MergeState, config: Merge, facts: Facts, commits: Sequence[Commit]
     ) -> dict[str, str]:
         """Return what is sent along: a rebase makes no commit of its own, and a merge commit keeps those of others."""
         if config.method == REBASE:
@@ -135,10 +135,10 @@ class MergePull:
         return {
             "merge_method": config.method,
             "commit_title": merge_message.title(pull.title, self.number),
-            "commit_message": await aside(write, pull.body),
+            "commit_message": await run_in_thread(write, pull.body),
         }
 
-    async def _merge(self, context: EffectContext, standing: Standing, words: Mapping[str, str]) -> Applied:
+    async def _merge(self, context: EffectContext, standing: MergeState, words: Mapping[str, str]) -> Applied:
         repository = context.repository.full_name
         try:
             commit = await put_merge(context.github, repository, self.number, {"sha": self.wish.sha, **words})
@@ -167,9 +167,11 @@ class MergePull:
             return Applied(said, changed=False)
         told = BLOCKED.format(sha=code(self.wish.sha[:7]), message=code(message))
         reply = Reply(self.number, told, since=self.wish.asked_at)
-        return Applied(said, changed=False, then=(reply, KeepWish(self.number, replace(self.wish, refused=True))))
+        return Applied(
+            said, changed=False, then=(reply, StorePendingMerge(self.number, replace(self.wish, refused=True)))
+        )
 
-    async def _enqueue(self, context: EffectContext, standing: Standing, facts: Facts) -> Applied:
+    async def _enqueue(self, context: EffectContext, standing: MergeState, facts: Facts) -> Applied:
         try:
             await enqueue(context.github, facts.node_id, self.wish.sha)
         except QueryError as error:
@@ -182,13 +184,13 @@ class MergePull:
             ) from error
         return self._queued(QUEUED, standing)
 
-    def _over(self, text: str, standing: Standing, *, changed: bool = True, commit: str = "") -> Applied:
+    def _over(self, text: str, standing: MergeState, *, changed: bool = True, commit: str = "") -> Applied:
         said = text.format(sha=self.wish.sha[:7], base=standing.pull.base_ref, commit=commit)
-        return Applied(said, changed=changed, then=(KeepWish(self.number, said_at=self.wish.asked_at),))
+        return Applied(said, changed=changed, then=(StorePendingMerge(self.number, said_at=self.wish.asked_at),))
 
-    def _queued(self, text: str, standing: Standing, *, changed: bool = True) -> Applied:
+    def _queued(self, text: str, standing: MergeState, *, changed: bool = True) -> Applied:
         said = text.format(sha=self.wish.sha[:7], base=standing.pull.base_ref)
-        return Applied(said, changed=changed, then=(KeepWish(self.number, replace(self.wish, queued=True)),))
+        return Applied(said, changed=changed, then=(StorePendingMerge(self.number, replace(self.wish, queued=True)),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +215,10 @@ class LeaveQueue:
         return Applied(TAKEN_OUT)
 
 
-async def _standing(context: EffectContext, number: int) -> Standing:
+async def _standing(context: EffectContext, number: int) -> MergeState:
     required = context.config.merge.required if context.config.merge else ()
     ours = Ours.of(context.me, context.config)
-    return await standing_of(context.github, context.repository.full_name, number, ours, required)
+    return await merge_state_of(context.github, context.repository.full_name, number, ours, required)
 
 
 def merge_target(number: int) -> str:

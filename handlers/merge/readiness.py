@@ -144,7 +144,7 @@ class BranchRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MergeState:
     """How a pull request stands at one moment; `mergeable` None: GitHub has not found out yet whether it conflicts.
 
     `blocked`: it does not, but GitHub says that something is missing that the branch requires, and not what. `behind`:
@@ -166,7 +166,7 @@ class Standing:
     own_contexts: frozenset[str] = frozenset()
 
 
-def reasons(standing: Standing, config: Merge, rerun: str = "", update: str = "") -> list[Reason]:
+def reasons(standing: MergeState, config: Merge, rerun: str = "", update: str = "") -> list[Reason]:
     """Return everything that keeps a pull request from being merged, in the order of `Kind`; empty: nothing does.
 
     `rerun` is the command that runs again what failed, `update` the one that merges the base into it; empty where
@@ -188,7 +188,7 @@ def reasons(standing: Standing, config: Merge, rerun: str = "", update: str = ""
     ]
 
 
-def undecided(standing: Standing, found: Sequence[Reason]) -> bool:
+def undecided(standing: MergeState, found: Sequence[Reason]) -> bool:
     """Say whether it hangs on GitHub alone, which still finds out whether there are conflicts."""
     return not found and standing.mergeable is None
 
@@ -215,7 +215,7 @@ def listed(found: Iterable[Reason]) -> str:
     return "\n".join(lines)
 
 
-def _method(standing: Standing, config: Merge) -> list[Reason]:
+def _method(standing: MergeState, config: Merge) -> list[Reason]:
     allowed = standing.rules.methods
     # A queue merges by its own method.
     if not allowed or config.method in allowed or standing.rules.queue:
@@ -224,7 +224,7 @@ def _method(standing: Standing, config: Merge) -> list[Reason]:
     return [Reason(Kind.METHOD, METHOD.format(**names, allowed=", ".join(map(code, allowed))))]
 
 
-def _behind(standing: Standing, update: str) -> list[Reason]:
+def _behind(standing: MergeState, update: str) -> list[Reason]:
     if not standing.behind:
         return []
     base = code(standing.pull.base_ref)
@@ -237,7 +237,7 @@ def _holds(labels: Sequence[str], holding: Sequence[str]) -> list[Reason]:
     return [Reason(Kind.HELD, HELD.format(label=code(name))) for name in labels if name.casefold() in held]
 
 
-def _objections(standing: Standing) -> list[Reason]:
+def _objections(standing: MergeState) -> list[Reason]:
     return [
         Reason(Kind.OBJECTION, OBJECTION.format(who=code(review.by), url=review.url))
         for review in latest(standing.reviews)
@@ -245,7 +245,7 @@ def _objections(standing: Standing) -> list[Reason]:
     ]
 
 
-def _approvals(standing: Standing) -> list[Reason]:
+def _approvals(standing: MergeState) -> list[Reason]:
     pull = standing.pull
     approvals = [
         review
@@ -263,7 +263,7 @@ def _approvals(standing: Standing) -> list[Reason]:
     return []
 
 
-def _checks(standing: Standing, patterns: Sequence[str], rerun: str) -> list[Reason]:
+def _checks(standing: MergeState, patterns: Sequence[str], rerun: str) -> list[Reason]:
     """Say what the branch's rules miss, then what app.yaml does; what both miss, once."""
     names = {"sha": _short(standing.pull.head_sha), "base": code(standing.pull.base_ref)}
     names["rerun"] = RERUN.format(command=code(rerun)) if rerun else ""
@@ -291,7 +291,7 @@ def _checks(standing: Standing, patterns: Sequence[str], rerun: str) -> list[Rea
     return [Reason(Kind.CHECK, found[key]) for key in sorted(found, key=_worst_first)]
 
 
-def _all_of(standing: Standing) -> tuple[str, ...]:
+def _all_of(standing: MergeState) -> tuple[str, ...]:
     """Return the pattern for everything where no rule of the branch requires what CI reports.
 
     What the rules require of the bot itself says nothing about the commit.

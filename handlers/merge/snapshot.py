@@ -18,7 +18,7 @@ from bot.github.errors import is_forbidden, is_not_found
 from bot.github.expected import expected_of
 from bot.github.permissions import role_of
 from bot.github.signals import signals_of
-from handlers.merge.readiness import CHANGES_REQUESTED, BranchRules, Required, Review, Standing, latest
+from handlers.merge.readiness import CHANGES_REQUESTED, BranchRules, MergeState, Required, Review, latest
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
@@ -38,16 +38,16 @@ ANY_APP = -1
 """How classic protection says that a check may come from anybody."""
 
 
-async def standing_of(
+async def merge_state_of(
     github: GitHub, repository: str, number: int, ours: Ours, required: Sequence[str] = ()
-) -> Standing:
+) -> MergeState:
     """Return how a pull request stands now. Raises what asking GitHub raises.
 
     `required` are names and patterns of `merge: required:`; what the patterns stand for is read of the base branch.
     """
     answer = Payload(await github.getitem(PULL, url_vars={"repo": repository, "number": str(number)}))
     pull = PullRequest.of(answer)
-    standing = Standing(
+    standing = MergeState(
         pull=pull,
         merged=answer.flag("merged"),
         # Null as long as GitHub has not found out: https://docs.github.com/rest/pulls/pulls#get-a-pull-request

@@ -1,7 +1,7 @@
 """What happens to a merge that waits, and the label `merge: label:` on what could be merged as it is.
 
 Events are hints and cost nothing at GitHub, unless somebody waits for the commit that they name
-(`handlers.merge.request`). Only what can be over by itself is waited for: checks and approvals. Whatever else comes in
+(`handlers.merge.pending`). Only what can be over by itself is waited for: checks and approvals. Whatever else comes in
 the way ends the waiting with a word, as it would have been refused in the first place, and a push does: it is another
 commit, which nobody asked to merge.
 
@@ -21,7 +21,7 @@ from bot.core.errors import TryAgain
 from bot.core.events import person_or_ghost
 from bot.core.payload import Payload
 from bot.effects.comments import Reply
-from bot.effects.labels import KeepLabel
+from bot.effects.labels import EnsureLabel
 from bot.github.markdown import code
 from bot.github.ours import Ours
 from bot.github.pull_heads import head_of
@@ -31,10 +31,10 @@ from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.timers.timers import TIMER_DUE
 from handlers.merge.commands import FEATURE, remedies
 from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, MergePull, merge_target
+from handlers.merge.pending import REFRESH_DUE, PendingMerge, numbers_in, pending_key, waiting, watch_key
+from handlers.merge.pending_effects import EndPendingMerge, RequestRefresh, StorePendingMerge
 from handlers.merge.readiness import Kind, listed, reasons, undecided
-from handlers.merge.request import LOOK_DUE, Wish, numbers_in, waiting, watch_key, wish_key
-from handlers.merge.request_effects import EndWish, KeepWish, LookAtPull
-from handlers.merge.snapshot import standing_of
+from handlers.merge.snapshot import merge_state_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from bot.config.merge import Merge
     from bot.core.events import Delivery
     from bot.plan.effect import Effect
-    from handlers.merge.readiness import Reason, Standing
+    from handlers.merge.readiness import MergeState, Reason
 
 NAME = "merge-when-green"
 TIMER = "merges"
@@ -98,7 +98,7 @@ class Decision:
     why: str = ""
 
 
-def decide(wish: Wish, standing: Standing, found: Sequence[Reason]) -> Decision:
+def decide(wish: PendingMerge, standing: MergeState, found: Sequence[Reason]) -> Decision:
     """Say what becomes of a merge that waits, by how the pull request stands and what is in the way."""
     pull = standing.pull
     if not pull.is_open:
@@ -129,8 +129,8 @@ def is_a_hint(delivery: Delivery, config: RepositoryConfig) -> bool:
     return green or config.merge.label is not None
 
 
-@router.on("status", name=f"{NAME}-hints", feature=FEATURE, concerns=is_a_hint)
-@router.on("check_run", "created", "completed", name=f"{NAME}-hints", feature=FEATURE, concerns=is_a_hint)
+@router.on("status", name=f"{NAME}-hints", feature=FEATURE, accepts=is_a_hint)
+@router.on("check_run", "created", "completed", name=f"{NAME}-hints", feature=FEATURE, accepts=is_a_hint)
 async def take_hint(context: Context) -> Plan:
     """Ask for a look at the pull requests for which somebody waits for this commit; GitHub is asked nothing."""
     payload = context.delivery.payload
@@ -140,7 +140,7 @@ async def take_hint(context: Context) -> Plan:
     if not wanted:
         return Plan(why=NOBODY_WAITS)
     told_at = context.delivery.received_at
-    return Plan(tuple(LookAtPull(number, told_at=told_at) for number in wanted), why=A_LOOK.format(numbers=wanted))
+    return Plan(tuple(RequestRefresh(number, told_at=told_at) for number in wanted), why=A_LOOK.format(numbers=wanted))
 
 
 async def _is_wanted(context: Context, number: int, sha: str) -> bool:
@@ -160,7 +160,7 @@ async def sweep(context: Context) -> Plan:
     GitHub's API may lag behind the webhook that tells of a change.
     """
     numbers = await waiting(context.records, context.repository.id)
-    return Plan(tuple(LookAtPull(number) for number in numbers), why=SWEPT.format(count=len(numbers)))
+    return Plan(tuple(RequestRefresh(number) for number in numbers), why=SWEPT.format(count=len(numbers)))
 
 
 # What is told of the pull request itself, in order with everything else about it
@@ -188,10 +188,10 @@ def may_matter(delivery: Delivery, config: RepositoryConfig) -> bool:
     "dequeued",
     name=NAME,
     feature=FEATURE,
-    concerns=may_matter,
+    accepts=may_matter,
 )
-@router.on("pull_request_review", "submitted", "dismissed", name=NAME, feature=FEATURE, concerns=may_matter)
-@router.on(LOOK_DUE, name=NAME, feature=FEATURE, concerns=may_matter)
+@router.on("pull_request_review", "submitted", "dismissed", name=NAME, feature=FEATURE, accepts=may_matter)
+@router.on(REFRESH_DUE, name=NAME, feature=FEATURE, accepts=may_matter)
 async def follow(context: Context) -> Plan:
     """Say what becomes of the merge that waits and of the label; GitHub is asked only where that is not known so."""
     payload, action, label = context.delivery.payload, context.delivery.action, _config(context).label
@@ -203,7 +203,7 @@ async def follow(context: Context) -> Plan:
         return NOTHING
     labelled = label is not None and label.casefold() in _labels(payload)
     if action == "closed":
-        forget = (KeepWish(number, said_at=wish.asked_at),) if wish else ()
+        forget = (StorePendingMerge(number, said_at=wish.asked_at),) if wish else ()
         return Plan((*forget, *_label(context, number, on=False, labelled=labelled)), why="it is closed")
     if action == "dequeued":
         return _left_queue(payload, number, wish)
@@ -214,7 +214,7 @@ async def follow(context: Context) -> Plan:
     return await _look(context, number, wish)
 
 
-async def _pushed(context: Context, number: int, wish: Wish | None, *, labelled: bool) -> Plan:
+async def _pushed(context: Context, number: int, wish: PendingMerge | None, *, labelled: bool) -> Plan:
     """End the waiting; the label goes without a look, for nobody has approved the new head yet."""
     effects = _label(context, number, on=False, labelled=labelled)
     head = await head_of(context.records, context.repository.id, number)
@@ -224,11 +224,11 @@ async def _pushed(context: Context, number: int, wish: Wish | None, *, labelled:
     if await _is_our_update(context, wish, head.sha):
         # It holds what was asked to be merged and the base, and nothing that anybody has written since.
         carried = replace(wish, sha=head.sha, refused=False)
-        return Plan((*effects, KeepWish(number, carried), LookAtPull(number, watch=head.sha)), why=UPDATED)
-    return Plan((*effects, EndWish(number, wish, PUSHED.format(new=code(head.sha[:7])))), why="the head moved")
+        return Plan((*effects, StorePendingMerge(number, carried), RequestRefresh(number, watch=head.sha)), why=UPDATED)
+    return Plan((*effects, EndPendingMerge(number, wish, PUSHED.format(new=code(head.sha[:7])))), why="the head moved")
 
 
-async def _is_our_update(context: Context, wish: Wish, new: str) -> bool:
+async def _is_our_update(context: Context, wish: PendingMerge, new: str) -> bool:
     """Say whether the push that this tells of is `update`, made by us on top of the commit that is waited for."""
     payload = context.delivery.payload
     if person_or_ghost(payload, "sender").id != context.me.user_id or payload.text("before") != wish.sha:
@@ -238,7 +238,7 @@ async def _is_our_update(context: Context, wish: Wish, new: str) -> bool:
     )
 
 
-def _left_queue(payload: Payload, number: int, wish: Wish | None) -> Plan:
+def _left_queue(payload: Payload, number: int, wish: PendingMerge | None) -> Plan:
     """Say why what we had put into the merge queue is there no more; of what others put there GitHub tells them."""
     reason = payload.text("reason")
     if wish is None or not wish.queued or reason in MERGED_BY_QUEUE:
@@ -246,14 +246,14 @@ def _left_queue(payload: Payload, number: int, wish: Wish | None) -> Plan:
     by = code(person_or_ghost(payload, "sender").login)
     why = WHY_IT_LEFT.get(reason, NOT_SAID).format(by=by)
     told = LEFT_QUEUE.format(base=code(wish.base), why=why, reason=code(reason or "UNKNOWN_REMOVAL_REASON"))
-    return Plan((EndWish(number, wish, told),), why="it left the merge queue")
+    return Plan((EndPendingMerge(number, wish, told),), why="it left the merge queue")
 
 
-async def _look(context: Context, number: int, wish: Wish | None) -> Plan:
+async def _look(context: Context, number: int, wish: PendingMerge | None) -> Plan:
     """Look at everything, once for label and merge. Raises `TryAgain` while GitHub finds out about conflicts."""
     config = _config(context)
     ours = Ours.of(context.me, context.config)
-    standing = await standing_of(context.github, context.repository.full_name, number, ours, config.required)
+    standing = await merge_state_of(context.github, context.repository.full_name, number, ours, config.required)
     found = reasons(standing, config, *remedies(context))
     if undecided(standing, found):
         raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
@@ -267,30 +267,30 @@ async def _look(context: Context, number: int, wish: Wish | None) -> Plan:
     decision = decide(wish, standing, found)
     match decision.verdict:
         case Verdict.MERGE:
-            ending = EndWish(number, wish, merging=merge_target(number))
+            ending = EndPendingMerge(number, wish, merging=merge_target(number))
             return Plan((*effects, MergePull(number, wish, waited=True)), why=READY, closing=ending)
         case Verdict.END:
-            return Plan((*effects, EndWish(number, wish, decision.why)), why=NOT_READY)
+            return Plan((*effects, EndPendingMerge(number, wish, decision.why)), why=NOT_READY)
         case Verdict.FORGET:
-            return Plan((*effects, KeepWish(number, said_at=wish.asked_at)), why="it is closed")
+            return Plan((*effects, StorePendingMerge(number, said_at=wish.asked_at)), why="it is closed")
     if not wish.refused and (behind := [reason for reason in found if reason.kind is Kind.BEHIND]):
         told = Reply(number, FELL_BEHIND.format(sha=code(wish.sha[:7]), why=listed(behind)), since=wish.asked_at)
-        effects += [told, KeepWish(number, replace(wish, refused=True))]
+        effects += [told, StorePendingMerge(number, replace(wish, refused=True))]
     return Plan(tuple(effects), why=STILL_WAITING.format(count=len(found)))
 
 
-def _label(context: Context, number: int, *, on: bool, labelled: bool) -> tuple[KeepLabel, ...]:
+def _label(context: Context, number: int, *, on: bool, labelled: bool) -> tuple[EnsureLabel, ...]:
     label = _config(context).label
-    return (KeepLabel(number, label, on),) if label is not None and on != labelled else ()
+    return (EnsureLabel(number, label, on),) if label is not None and on != labelled else ()
 
 
-async def _watch(context: Context, standing: Standing, found: Sequence[Reason]) -> list[Effect]:
+async def _watch(context: Context, standing: MergeState, found: Sequence[Reason]) -> list[Effect]:
     """Have the checks of a head be watched once nothing but them is in the way of the label, or may come in its way."""
     sha, number = standing.pull.head_sha, standing.pull.number
     if any(reason.kind is not Kind.CHECK for reason in found):
         return []
     watched = await numbers_in(context.records, watch_key(context.repository.id, sha))
-    return [] if number in watched else [LookAtPull(number, watch=sha)]
+    return [] if number in watched else [RequestRefresh(number, watch=sha)]
 
 
 def _cannot_be_ready(payload: Payload) -> bool:
@@ -313,5 +313,5 @@ def _config(context: Context) -> Merge:
     return config
 
 
-async def _wish(context: Context, number: int) -> Wish | None:
-    return Wish.read(await context.records.get(wish_key(context.repository.id, number)))
+async def _wish(context: Context, number: int) -> PendingMerge | None:
+    return PendingMerge.read(await context.records.get(pending_key(context.repository.id, number)))

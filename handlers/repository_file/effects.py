@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import structlog
 
-from bot.config.in_force import Good, KeptFile, kept_of, repository_file_key
+from bot.config.in_force import Good, StoredFile, kept_of, repository_file_key
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 
@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class KeepRepositoryFile:
+class StoreRepositoryFile:
     """Take over what is on the default branch: the file whose content is called `sha`, empty where there is none.
 
     It was pushed with `commit` onto `before`, at `pushed_at`, in seconds since 1970. `text` is empty where there are
@@ -50,7 +50,7 @@ class KeepRepositoryFile:
         if known.is_newer_than(self.pushed_at, self.commit):
             return Applied(NEWER, changed=False)
         good = known.good if self.faults else Good(self.sha, self.commit, self.text) if self.sha else Good()
-        now = KeptFile(self.sha, self.commit, self.before, self.pushed_at, self.faults, good)
+        now = StoredFile(self.sha, self.commit, self.before, self.pushed_at, self.faults, good)
         if now == known:
             return Applied(SAME, changed=False)
         await context.records.put(repository_file_key(repository), asdict(now))

@@ -10,7 +10,7 @@ import time
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from bot.config.in_force import KeptFile, kept_of, name_of, read_found, with_file
+from bot.config.in_force import StoredFile, kept_of, name_of, read_found, with_file
 from bot.config.shared import PATH
 from bot.core.errors import TryAgain
 from bot.effects.checks import PutCheckRun, check_key
@@ -18,7 +18,7 @@ from bot.github.contents import Found, found_at, knows_commit
 from bot.github.refs import merge_base
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
-from handlers.repository_file.effects import KeepRepositoryFile
+from handlers.repository_file.effects import StoreRepositoryFile
 from handlers.repository_file.report import NAME as CHECK
 from handlers.repository_file.report import Subject, report
 from handlers.repository_file.sweep import FILE_FOUND
@@ -51,8 +51,8 @@ def _is_pushed(delivery: Delivery, config: RepositoryConfig) -> bool:
     return config.repository_file and on_default and not payload.flag("deleted") and may_touch(payload)
 
 
-@router.on("push", name=NAME, concerns=_is_pushed)
-@router.on(FILE_FOUND, name=NAME, concerns=_is_pushed)
+@router.on("push", name=NAME, accepts=_is_pushed)
+@router.on(FILE_FOUND, name=NAME, accepts=_is_pushed)
 async def take_over(context: Context) -> Plan:
     """Take over the file of a push to the default branch, or say on its commit what is wrong with it."""
     as_of, payload = time.time(), context.delivery.payload
@@ -60,7 +60,7 @@ async def take_over(context: Context) -> Plan:
     kept = await kept_of(context.records, context.repository.full_name)
     found = await _found(context, sha, kept)
     text, faults = await read_found(found, _given(context))
-    keep = KeepRepositoryFile(
+    keep = StoreRepositoryFile(
         sha=name_of(found),
         commit=sha,
         before=payload.text("before"),
@@ -81,7 +81,7 @@ def _may_edit(delivery: Delivery, config: RepositoryConfig) -> bool:
     return config.repository_file and changes and pull.text("state") == "open"
 
 
-@router.on("pull_request", "opened", "reopened", "synchronize", name=CHECK_NAME, concerns=_may_edit)
+@router.on("pull_request", "opened", "reopened", "synchronize", name=CHECK_NAME, accepts=_may_edit)
 async def check(context: Context) -> Plan:
     """Say on a pull request's head what is wrong with the file, or what it changes, if it touches it.
 
@@ -105,8 +105,8 @@ def _is_asked_for(delivery: Delivery, config: RepositoryConfig) -> bool:
     return config.repository_file and (of_all or delivery.payload.text("check_run", "name") == CHECK)
 
 
-@router.on("check_run", "rerequested", name=AGAIN_NAME, concerns=_is_asked_for)
-@router.on("check_suite", "rerequested", name=AGAIN_NAME, concerns=_is_asked_for)
+@router.on("check_run", "rerequested", name=AGAIN_NAME, accepts=_is_asked_for)
+@router.on("check_suite", "rerequested", name=AGAIN_NAME, accepts=_is_asked_for)
 async def check_again(context: Context) -> Plan:
     """Check the file of a commit once more, for somebody asked for it or for all checks of the commit."""
     as_of, event = time.time(), context.delivery.event
@@ -138,7 +138,7 @@ def pushed_at(payload: Payload) -> int:
     return written if isinstance(written, int) else 0
 
 
-async def _found(context: Context, sha: str, kept: KeptFile) -> Found | None:
+async def _found(context: Context, sha: str, kept: StoredFile) -> Found | None:
     """Return the file at a commit; that it is gone is believed of a commit alone that GitHub shows."""
     repository = context.repository.full_name
     found = await found_at(context.github, repository, PATH, sha)
@@ -148,7 +148,7 @@ async def _found(context: Context, sha: str, kept: KeptFile) -> Found | None:
 
 
 async def _checked(
-    context: Context, sha: str, found: Found | None, kept: KeptFile, as_of: float, *, again: bool = False
+    context: Context, sha: str, found: Found | None, kept: StoredFile, as_of: float, *, again: bool = False
 ) -> Plan:
     given = _given(context)
     text, faults = await read_found(found, given)

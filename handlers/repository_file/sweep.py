@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 from gidgethub import GitHubException
 
-from bot.config.in_force import KeptFile, kept_of, name_of, read_found
+from bot.config.in_force import StoredFile, kept_of, name_of, read_found
 from bot.config.shared import PATH
 from bot.core.errors import TryAgain, UserError
 from bot.core.events import lock_key
@@ -87,7 +87,7 @@ class RepositoryFileSweep:
             await self._records.put(LOOKED, looked)
         return f"announced {announced}"
 
-    async def _look(self, repository: str, kept: KeptFile) -> bool:
+    async def _look(self, repository: str, kept: StoredFile) -> bool:
         """Announce the file if it is not what is known of it: as a push, in order with those of its branch."""
         github, given = await self._github_for(repository), self._config.repositories[repository]
         found = await found_at(github, repository, PATH)

@@ -17,7 +17,7 @@ KEPT, NEWER = "kept the list of issue {issue}", "the list was read again since"
 
 
 @dataclass(frozen=True, slots=True)
-class MentionFollowers:
+class MentionSubscribers:
     """Mention people, and teams, in a section of the sticky comment of a pull request or an issue.
 
     Whoever stands there stays: GitHub tells those who are new in a comment that is edited, and nobody for a second
@@ -52,7 +52,7 @@ class MentionFollowers:
 
 
 @dataclass(frozen=True, slots=True)
-class KeepTeamList:
+class StoreTeamList:
     """Remember what an issue lists, unless it was read again since; see `TeamList`."""
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS

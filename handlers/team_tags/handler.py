@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from bot.core.aside import aside
 from bot.core.events import ISSUE_COMMENT, PULL_REQUEST_BODY, person_or_ghost
 from bot.core.payload import Payload
+from bot.core.run_in_thread import run_in_thread
 from bot.core.titles import tags_of
 from bot.effects.comments import Reply
 from bot.effects.conclude import COMMENT, WHAT, answer_text
@@ -25,7 +25,7 @@ from bot.github.errors import is_not_found, is_refusal, status_of
 from bot.github.permissions import role_of
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
-from handlers.team_tags.effects import KeepTeamList, MentionFollowers
+from handlers.team_tags.effects import MentionSubscribers, StoreTeamList
 from handlers.team_tags.topics import (
     LISTERS,
     Opened,
@@ -67,7 +67,7 @@ log = structlog.get_logger(__name__)
 router = Router()
 
 
-def concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
+def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Say whether somebody may have to hear of it: it is open, no draft, and has tags or labels.
 
     Of edits those of the title alone: a text names no topics.
@@ -86,9 +86,9 @@ def concerns(delivery: Delivery, config: RepositoryConfig) -> bool:
     *("opened", "reopened", "edited", "labeled", "ready_for_review"),
     name=NAME,
     feature=FEATURE,
-    concerns=concerns,
+    accepts=accepts,
 )
-@router.on("issues", "opened", "reopened", "edited", "labeled", name=NAME, feature=FEATURE, concerns=concerns)
+@router.on("issues", "opened", "reopened", "edited", "labeled", name=NAME, feature=FEATURE, accepts=accepts)
 async def mention(context: Context) -> Plan:
     """Mention whoever follows what was opened and has not heard of it.
 
@@ -102,11 +102,11 @@ async def mention(context: Context) -> Plan:
     effects: list[Effect] = [known.keep] if known.keep else []
     not_meant = [mention.removeprefix("@").lower() for mention in context.app_config.mentions]
     owner = context.repository.full_name.partition("/")[0]
-    found = await aside(partial(followers, opened, known.topics, owner, not_meant), opened.body)
+    found = await run_in_thread(partial(followers, opened, known.topics, owner, not_meant), opened.body)
     before = Told.read(await context.records.get(told_key(context.repository.id, opened.number)))
     if before.and_then(found) == before:
         return Plan(tuple(effects), why=known.noted(NOBODY))
-    effects.append(MentionFollowers(opened.number, NAME, found.people, found.topics))
+    effects.append(MentionSubscribers(opened.number, NAME, found.people, found.topics))
     return Plan(tuple(effects), why=known.noted(FOLLOWED.format(topics=", ".join(found.topics))))
 
 
@@ -121,8 +121,8 @@ def _written(delivery: Delivery) -> Payload:
     return delivery.payload.at("comment" if delivery.event == "issue_comment" else "issue")
 
 
-@router.on("issues", "opened", "edited", name=LIST_NAME, feature=FEATURE, concerns=tells_of_list)
-@router.on("issue_comment", "created", "edited", "deleted", name=LIST_NAME, feature=FEATURE, concerns=tells_of_list)
+@router.on("issues", "opened", "edited", name=LIST_NAME, feature=FEATURE, accepts=tells_of_list)
+@router.on("issue_comment", "created", "edited", "deleted", name=LIST_NAME, feature=FEATURE, accepts=tells_of_list)
 async def read_again(context: Context) -> Plan:
     """Read the list again, for it has changed; say which lines of what was written cannot be read."""
     config, written = context.config.teams, _written(context.delivery)
@@ -135,7 +135,7 @@ async def read_again(context: Context) -> Plan:
     read = await _read(context.github, context.repository.full_name, config.issue)
     effects: list[Effect] = [read.keep] if read.keep else []
     if context.delivery.action != "deleted":
-        found = await aside(partial(read_lines, written.text("body")), written.text("body"))
+        found = await run_in_thread(partial(read_lines, written.text("body")), written.text("body"))
         effects += _told_unreadable(context.delivery, config.issue, found.unreadable)
     return Plan(tuple(effects), why=read.noted(LISTS.format(issue=config.issue, count=len(read.topics))))
 
@@ -157,7 +157,7 @@ class Known:
     """Who follows what; `keep` is the list where it was read for it, `note` what people should know of that."""
 
     topics: Topics
-    keep: KeepTeamList | None = None
+    keep: StoreTeamList | None = None
     note: str = ""
 
     def noted(self, why: str) -> str:
@@ -203,7 +203,7 @@ async def _read(github: GitHub, repository: str, number: int) -> Known:
         if not is_not_found(error):
             raise
         log.warning("the issue that is to list people is not there", repository=repository, issue=number)
-    read = [(author, await aside(partial(listed, text), text)) for author, text in written]
+    read = [(author, await run_in_thread(partial(listed, text), text)) for author, text in written]
     # Asked once of each person who lists somebody, and of nobody else who has written there.
     people = {author.id: author for author, found in read if found and not author.is_bot}
     roles = {known: await role_of(github, repository, person) for known, person in people.items()}
@@ -211,4 +211,4 @@ async def _read(github: GitHub, repository: str, number: int) -> Known:
     first = read[0] if read else None
     note = NOT_THEIRS.format(issue=number) if first and first[1] and roles.get(first[0].id) not in LISTERS else ""
     topics = joined(entry for found in entries for entry in found.items())
-    return Known(topics, KeepTeamList(number, read_at, topics), note)
+    return Known(topics, StoreTeamList(number, read_at, topics), note)

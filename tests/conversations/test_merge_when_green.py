@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers.merge.request import waiting as numbers_waiting
+from handlers.merge.pending import waiting as numbers_waiting
 from sandbox import PullRequest
 from sandbox.rules import Rules
 from tests.conversations.lab import Moments

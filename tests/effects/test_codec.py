@@ -13,19 +13,19 @@ from bot.ci.restarts import Origin
 from bot.commands.budget import Kind
 from bot.commands.effects import CountCommands
 from bot.core.events import Person
-from bot.effects.checks import AskForCheck, PutCheckRun
+from bot.effects.checks import PutCheckRun, RequestCheckRun
 from bot.effects.comments import Reply, UpsertSection
 from bot.effects.conclude import Conclude, Item
-from bot.effects.issues import KeepIssue
-from bot.effects.labels import KeepLabel
-from bot.effects.pulls import KeepPull
+from bot.effects.issues import EnsureIssue
+from bot.effects.labels import EnsureLabel
+from bot.effects.pulls import EnsurePull
 from bot.effects.reactions import React
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import Remember
-from bot.effects.sections import AskForSection, HandOverSection, MarkOutOfDate, ShowSection
+from bot.effects.sections import MarkOutOfDate, RequestSection, ShowSection, SubmitSection
 from bot.effects.statuses import SetStatus
 from bot.github.check_runs import Action, Annotation, CheckContent
-from bot.news.effects import PostNews, Tell
+from bot.news.effects import PostMessage, PostNews
 from bot.news.message import Item as NewsItem
 from bot.news.message import News
 from bot.plan.codec import KINDS, decode, encode
@@ -33,16 +33,16 @@ from bot.plan.effect import Effect
 from handlers.branches.decide import Lag, Step
 from handlers.branches.last_good_effects import ConcludeLastGood
 from handlers.branches.nightly_effects import ConcludeNightly, MarkNightly, PublishNightly
-from handlers.cc_reviewers.effects import RequestReviewers, TellOfReviewers
-from handlers.hardware.effects import TakeRun
-from handlers.main_failures.effects import AskForLook
+from handlers.cc_reviewers.effects import ReportReviewers, RequestReviewers
+from handlers.hardware.effects import IngestRun
+from handlers.main_failures.effects import RequestScan
 from handlers.merge.effects import LeaveQueue, MergePull
-from handlers.merge.request import Wish
-from handlers.merge.request_effects import EndWish, KeepWish, LookAtPull
+from handlers.merge.pending import PendingMerge
+from handlers.merge.pending_effects import EndPendingMerge, RequestRefresh, StorePendingMerge
 from handlers.merge.update_effects import UpdateBranch
-from handlers.repository_file.effects import KeepRepositoryFile
+from handlers.repository_file.effects import StoreRepositoryFile
 from handlers.stale_reviews.effects import Remind
-from handlers.team_tags.effects import KeepTeamList, MentionFollowers
+from handlers.team_tags.effects import MentionSubscribers, StoreTeamList
 
 AT = "2026-11-20T05:10:00Z"
 CONTENT = CheckContent(
@@ -50,32 +50,34 @@ CONTENT = CheckContent(
 )
 STEP = Step("good", "main", "a" * 40, "b" * 40, 2, True, AT, "why", ({"sha": "a" * 40, "blockers": []},))
 ITEM = Item("`@ci rerun`", "Running again.", done=True, targets=("actions-run:7",))
-WISH = Wish("a" * 40, "main", Person(2, "hubot", False), "https://github.example/octocat/compiler/pull/1", AT, True)
+WISH = PendingMerge(
+    "a" * 40, "main", Person(2, "hubot", False), "https://github.example/octocat/compiler/pull/1", AT, True
+)
 ORIGIN = Origin(12, 1, "main", 1, "fast")
 EFFECTS: list[Effect] = [
-    AskForCheck("example-lab", "gpu", "a" * 40),
-    AskForLook("main", "guid", 1_772_859_600.0, 180.0),
-    AskForSection("runtime", 1, "a" * 40, {"over": True, "id": 7}),
+    RequestCheckRun("example-lab", "gpu", "a" * 40),
+    RequestScan("main", "guid", 1_772_859_600.0, 180.0),
+    RequestSection("runtime", 1, "a" * 40, {"over": True, "id": 7}),
     Conclude("issue_comment", 7, "IC_7", 1, "https://github.example/octocat/compiler/pull/1", AT, (ITEM, ITEM)),
     ConcludeLastGood(STEP, Lag(3, AT), Lag(1, AT), ("*/branch",)),
     ConcludeNightly(STEP, "2026-11-19"),
-    EndWish(1, WISH, "The head moved.", "merge:1"),
-    HandOverSection("docs-link", 1, "a" * 40, "**Docs:** built.", 1_795_152_400.0),
+    EndPendingMerge(1, WISH, "The head moved.", "merge:1"),
+    SubmitSection("docs-link", 1, "a" * 40, "**Docs:** built.", 1_795_152_400.0),
     JenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
     CountCommands(1, 2, 1_795_152_400.0, 3, Kind.REFUSED, told=True),
-    KeepIssue("alarm:main", "Main is broken", "`cpu/branch` fails.", news="**It fails**", news_key="alarm:7"),
-    KeepLabel(1, "ready-for-merge", on=True),
-    KeepRepositoryFile("b" * 40, "a" * 40, "c" * 40, 1_795_152_400, "help: false\n", 0),
-    KeepTeamList(10317, 1_795_152_400.0, {"hexagon": ("octocat", "octo-org/compiler")}),
-    KeepWish(1, WISH),
+    EnsureIssue("alarm:main", "Main is broken", "`cpu/branch` fails.", news="**It fails**", news_key="alarm:7"),
+    EnsureLabel(1, "ready-for-merge", on=True),
+    StoreRepositoryFile("b" * 40, "a" * 40, "c" * 40, 1_795_152_400, "help: false\n", 0),
+    StoreTeamList(10317, 1_795_152_400.0, {"hexagon": ("octocat", "octo-org/compiler")}),
+    StorePendingMerge(1, WISH),
     LeaveQueue(1),
     UpdateBranch(12, "a" * 40, "main"),
-    LookAtPull(1, "a" * 40, 1_795_152_400.0),
-    MentionFollowers(1, "team-tags", ("octocat",), ("hexagon",)),
+    RequestRefresh(1, "a" * 40, 1_795_152_400.0),
+    MentionSubscribers(1, "team-tags", ("octocat",), ("hexagon",)),
     MergePull(1, WISH, waited=True),
     MarkNightly("a" * 40, "the branch nightly moved here on 2026-11-19, for labs to test"),
     MarkOutOfDate(1, ("docs-link", "runtime")),
-    KeepPull("update", "main", AT, "a" * 40, "ci/images.ini", "[jenkins]\r\n", "key", "Title", "Body", "Message"),
+    EnsurePull("update", "main", AT, "a" * 40, "ci/images.ini", "[jenkins]\r\n", "key", "Title", "Body", "Message"),
     MoveBranch("nightly", "a" * 40),
     PublishNightly(),
     PutCheckRun("hardware/example-lab/gpu", "a" * 40, "run-7", CONTENT, 1_795_152_400.0, True),
@@ -90,13 +92,13 @@ EFFECTS: list[Effect] = [
     RerunWorkflow(7, 2, True, "CI", ORIGIN),
     SetStatus("a" * 40, "ci/slow-tests", "success", "On", record="slow-tests:5#1", recorded={"on": True}),
     ShowSection("docs-link", 1, "a" * 40, "**Docs:** built.", 1_795_152_400.0),
-    TakeRun("device-results", "results/octocat/compiler/example-lab/gpu/manifest.json", "v1"),
-    Tell(
+    IngestRun("device-results", "results/octocat/compiler/example-lab/gpu/manifest.json", "v1"),
+    PostMessage(
         "discord",
         "alarm:7",
         News("It fails", (NewsItem("cpu/branch", "fails", "https://ci.example.org/7"),), 2, notes=("Ask hubot.",)),
     ),
-    TellOfReviewers(1, "cc-reviewers", "cc-reviewers:5#1", trouble="GitHub refused."),
+    ReportReviewers(1, "cc-reviewers", "cc-reviewers:5#1", trouble="GitHub refused."),
     UpsertSection(1, "docs", "Built.", first=True),
 ]
 

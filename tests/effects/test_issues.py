@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from gidgethub import BadRequest
 
-from bot.effects.issues import NEWS_MARKER, KeepIssue
+from bot.effects.issues import NEWS_MARKER, EnsureIssue
 from sandbox.issues import Issue
 from tests.handlers.driver import World, a_world
 
@@ -27,17 +27,17 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield world
 
 
-def broken(what: str, number: int) -> KeepIssue:
+def broken(what: str, number: int) -> EnsureIssue:
     """The news that something broke, and what stands in the issue since."""
-    return KeepIssue("alarm:main", TITLE, f"These fail: {what}.", news=f"{what} fails", news_key=f"alarm:{number}")
+    return EnsureIssue("alarm:main", TITLE, f"These fail: {what}.", news=f"{what} fails", news_key=f"alarm:{number}")
 
 
-def well(number: int) -> KeepIssue:
+def well(number: int) -> EnsureIssue:
     """The news that all is well again."""
-    return KeepIssue("alarm:main", news="All is well", news_key=f"alarm:{number}")
+    return EnsureIssue("alarm:main", news="All is well", news_key=f"alarm:{number}")
 
 
-async def told(world: World, effect: KeepIssue) -> str:
+async def told(world: World, effect: EnsureIssue) -> str:
     """Apply an effect; return what the audit record says of it."""
     return (await world.apply_alone(effect)).text
 
@@ -129,7 +129,7 @@ async def test_the_news_that_opened_an_issue_is_no_comment_even_after_others(wor
     await world.records.put(f"told:{world.repository.id}:issue:alarm:1", {})
     (issue,) = issues(world)
     assert (issue.body or "").count("<!--") == 2
-    await told(world, KeepIssue("alarm:main", TITLE, "These fail: cpu.", news="gpu fails", news_key="alarm:1"))
+    await told(world, EnsureIssue("alarm:main", TITLE, "These fail: cpu.", news="gpu fails", news_key="alarm:1"))
     assert seen(issue) == ("These fail: cpu.", ["cpu fails"], "open")
 
 
@@ -180,22 +180,23 @@ async def test_what_others_write_is_neither_our_issue_nor_our_news(world: World)
 
 async def test_each_trouble_has_an_issue_of_its_own(world: World) -> None:
     for key in ("alarm:main", "alarm:v1->v2 -->"):
-        await told(world, KeepIssue(key, f"{key}: @octocat", "Broken.", news="broken", news_key=key))
+        await told(world, EnsureIssue(key, f"{key}: @octocat", "Broken.", news="broken", news_key=key))
     first, second = issues(world)
     assert second.title == "alarm:v1->v2 -->: @\u200boctocat"
     assert seen(second) == ("Broken.", [], "open")
-    await told(world, KeepIssue("alarm:v1->v2 -->", news="well", news_key="well"))
+    await told(world, EnsureIssue("alarm:v1->v2 -->", news="well", news_key="well"))
     assert (first.state, second.state) == ("open", "closed")
 
 
 async def test_an_issue_without_news_is_kept_as_it_is_told(world: World) -> None:
-    assert await told(world, KeepIssue("nightly:nightly", "Stuck", "Why")) == "opened an issue"
+    assert await told(world, EnsureIssue("nightly:nightly", "Stuck", "Why")) == "opened an issue"
     (issue,) = issues(world)
     assert issue.body == "<!-- nightjar:issue:nightly:nightly -->\nWhy"
     assert (
-        await told(world, KeepIssue("nightly:nightly", "Stuck", "Why")) == f"the issue #{issue.number} says so already"
+        await told(world, EnsureIssue("nightly:nightly", "Stuck", "Why"))
+        == f"the issue #{issue.number} says so already"
     )
-    assert await told(world, KeepIssue("nightly:nightly")) == f"closed the issue #{issue.number}"
+    assert await told(world, EnsureIssue("nightly:nightly")) == f"closed the issue #{issue.number}"
     assert seen(issue) == ("Why", [], "closed")
 
 

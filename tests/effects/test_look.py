@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from bot.plan.effect import Announce
-from handlers.main_failures.effects import LOOK_DUE, AskForLook, look_key
+from handlers.main_failures.effects import LOOK_DUE, RequestScan, scan_key
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 AT, WAIT = 1_772_859_600.0, 180.0
-FIRST = AskForLook("release/1.0", "first", AT, WAIT)
+FIRST = RequestScan("release/1.0", "first", AT, WAIT)
 SOON = ("release/1.0 is looked at soon in any case", False)
 
 
@@ -46,7 +46,7 @@ def came(world: World) -> list[tuple[str, str, dict[str, Any], str, float | None
     return door.came
 
 
-async def ask(world: World, effect: AskForLook) -> tuple[str, bool]:
+async def ask(world: World, effect: RequestScan) -> tuple[str, bool]:
     """Apply an effect; return what the audit record says of it, and whether anything has changed."""
     applied = await world.apply_alone(effect)
     return applied.text, applied.changed
@@ -75,7 +75,7 @@ async def test_who_asks_while_one_waits_has_asked_for_that_one(world: World) -> 
 
 async def test_after_a_crash_before_it_was_noted_the_same_look_is_asked_for(world: World) -> None:
     await ask(world, FIRST)
-    await world.records.put(look_key(world.repository.id, "release/1.0"), {"due": 0.0})
+    await world.records.put(scan_key(world.repository.id, "release/1.0"), {"due": 0.0})
     assert await ask(world, FIRST) == ("release/1.0 is looked at", False)
     assert len(came(world)) == 1
     assert await ask(world, replace(FIRST, asked="second")) == SOON
@@ -83,6 +83,6 @@ async def test_after_a_crash_before_it_was_noted_the_same_look_is_asked_for(worl
 
 async def test_the_sweep_looks_in_any_case_and_at_once(world: World) -> None:
     await ask(world, FIRST)
-    assert await ask(world, AskForLook("release/1.0", "sweep", AT)) == ("release/1.0 is looked at", True)
+    assert await ask(world, RequestScan("release/1.0", "sweep", AT)) == ("release/1.0 is looked at", True)
     assert came(world)[-1][-1] is None
     assert await ask(world, replace(FIRST, asked="second")) == SOON

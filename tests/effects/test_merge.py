@@ -12,11 +12,11 @@ import pytest
 
 from bot.core.errors import TryAgain, UserError
 from bot.core.events import Person
-from bot.effects.labels import KeepLabel
+from bot.effects.labels import EnsureLabel
 from bot.plan.effect import Effect
 from handlers.merge.effects import LeaveQueue, MergePull
-from handlers.merge.request import Wish, record_after, waiting, wish_key
-from handlers.merge.request_effects import EndWish, KeepWish
+from handlers.merge.pending import PendingMerge, pending_key, record_after, waiting
+from handlers.merge.pending_effects import EndPendingMerge, StorePendingMerge
 from sandbox import PullRequest
 from tests.handlers.driver import World, a_world
 
@@ -39,9 +39,9 @@ def ready(world: World) -> PullRequest:
     return pull
 
 
-def wish(pull: PullRequest, *, asked_at: str = "2026-11-20T05:00:00Z") -> Wish:
+def wish(pull: PullRequest, *, asked_at: str = "2026-11-20T05:00:00Z") -> PendingMerge:
     hubot = pull.repository.github.user("hubot")
-    return Wish(pull.head_sha, "main", Person(hubot.id, "hubot", False), "https://github.example", asked_at)
+    return PendingMerge(pull.head_sha, "main", Person(hubot.id, "hubot", False), "https://github.example", asked_at)
 
 
 async def applied(world: World, effect: Effect) -> str:
@@ -143,48 +143,51 @@ async def test_the_end_of_one_merge_that_waited_forgets_none_that_was_asked_for_
     """A worker that was frozen applies it a second time."""
     pull = ready(world)
     first, second = wish(pull), wish(pull, asked_at="2026-11-20T06:00:00Z")
-    end = EndWish(pull.number, first, "Something is in the way.")
-    await applied(world, KeepWish(pull.number, first))
+    end = EndPendingMerge(pull.number, first, "Something is in the way.")
+    await applied(world, StorePendingMerge(pull.number, first))
     assert await applied(world, end) == "no merge waits"
-    await applied(world, KeepWish(pull.number, second))
+    await applied(world, StorePendingMerge(pull.number, second))
     await applied(world, end)
-    assert Wish.read(await world.records.get(wish_key(world.repository.id, pull.number))) == second
+    assert PendingMerge.read(await world.records.get(pending_key(world.repository.id, pull.number))) == second
 
 
 async def test_a_merge_that_is_waited_for_is_made_only_as_long_as_it_is(world: World) -> None:
     pull = ready(world)
     merge = MergePull(pull.number, wish(pull), waited=True)
     assert await applied(world, merge) == "the merge was called off before it came to this"
-    await applied(world, KeepWish(pull.number, wish(pull)))
+    await applied(world, StorePendingMerge(pull.number, wish(pull)))
     assert (await applied(world, merge)).startswith("merged ")
 
 
 async def test_only_what_waits_is_looked_at_by_the_timer(world: World) -> None:
     first, second = ready(world), ready(world)
-    await applied(world, KeepWish(first.number, wish(first, asked_at="2026-11-20T06:00:00Z")))
-    await applied(world, KeepWish(second.number, wish(second)))
+    await applied(world, StorePendingMerge(first.number, wish(first, asked_at="2026-11-20T06:00:00Z")))
+    await applied(world, StorePendingMerge(second.number, wish(second)))
     assert await waiting(world.records, world.repository.id) == [second.number, first.number]
     assert await waiting(world.records, world.repository.id + 1) == []
-    await applied(world, KeepWish(second.number))
+    await applied(world, StorePendingMerge(second.number))
     queued = replace(wish(first, asked_at="2026-11-20T06:00:00Z"), queued=True)
-    await applied(world, KeepWish(first.number, queued))
+    await applied(world, StorePendingMerge(first.number, queued))
     assert await waiting(world.records, world.repository.id) == []
 
 
 async def test_of_two_that_begin_to_wait_in_the_same_instant_the_timer_looks_at_both(world: World) -> None:
     pulls = [ready(world) for _ in range(4)]
-    await asyncio.gather(*(applied(world, KeepWish(pull.number, wish(pull))) for pull in pulls))
+    await asyncio.gather(*(applied(world, StorePendingMerge(pull.number, wish(pull))) for pull in pulls))
     assert await waiting(world.records, world.repository.id) == [pull.number for pull in pulls]
 
 
 async def test_a_worker_that_was_frozen_brings_back_no_merge_that_was_called_off(world: World) -> None:
     pull = ready(world)
-    keep, cancel = KeepWish(pull.number, wish(pull)), KeepWish(pull.number, said_at="2026-11-20T05:00:01Z")
+    keep, cancel = (
+        StorePendingMerge(pull.number, wish(pull)),
+        StorePendingMerge(pull.number, said_at="2026-11-20T05:00:01Z"),
+    )
     assert await applied(world, keep) == f"the merge of {pull.head_sha[:7]} waits"
     assert await applied(world, cancel) == "no merge waits"
     assert await applied(world, keep) == "what was said later stands"
     assert await waiting(world.records, world.repository.id) == []
-    again = KeepWish(pull.number, wish(pull, asked_at="2026-11-20T05:00:02Z"))
+    again = StorePendingMerge(pull.number, wish(pull, asked_at="2026-11-20T05:00:02Z"))
     assert await applied(world, again) == f"the merge of {pull.head_sha[:7]} waits"
     assert await applied(world, cancel) == "what was said later stands"
     assert await waiting(world.records, world.repository.id) == [pull.number]
@@ -205,13 +208,15 @@ async def test_a_worker_that_was_frozen_brings_back_no_merge_that_was_called_off
     ],
 )
 def test_what_was_said_last_stands(kept: dict[str, str] | None, wished: bool, moment: str, stands: bool) -> None:
-    asked = Wish("a" * 40, "main", Person(2, "hubot", False), "https://github.example", moment) if wished else None
+    asked = (
+        PendingMerge("a" * 40, "main", Person(2, "hubot", False), "https://github.example", moment) if wished else None
+    )
     assert (record_after(kept, asked, moment) is not None) is stands
 
 
 def test_what_is_in_the_queue_is_known_to_be_there_also_after_it_was_called_off() -> None:
     """Or nobody could take it out any more."""
-    queued = Wish("a" * 40, "main", Person(2, "hubot", False), "https://github.example", "05", queued=True)
+    queued = PendingMerge("a" * 40, "main", Person(2, "hubot", False), "https://github.example", "05", queued=True)
     assert record_after({"ended_at": "06"}, queued, "05") == queued.as_record()
 
 
@@ -227,7 +232,7 @@ async def test_what_has_left_the_queue_already_is_left_alone(world: World) -> No
 async def test_a_label_is_written_only_where_it_is_not_so_and_others_stay(world: World) -> None:
     pull = world.open()
     pull.label("hubot", "docs")
-    said = [await applied(world, KeepLabel(pull.number, "ready", on=on)) for on in (False, True, True, False)]
+    said = [await applied(world, EnsureLabel(pull.number, "ready", on=on)) for on in (False, True, True, False)]
     assert said == [
         "the label was so already",
         "put the label ready on",
@@ -241,7 +246,7 @@ async def test_a_label_that_somebody_takes_off_at_the_same_moment_is_off(world: 
     pull = world.open()
     pull.label("hubot", "ready")
     held = world.github.faults.pause("DELETE", ONE_LABEL, when="before")
-    taking = asyncio.create_task(applied(world, KeepLabel(pull.number, "ready", on=False)))
+    taking = asyncio.create_task(applied(world, EnsureLabel(pull.number, "ready", on=False)))
     await held.reached.wait()
     pull.unlabel("hubot", "ready")
     held.resume()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bot.core.errors import TryAgain, UserError
-from bot.effects.pulls import MARKER, KeepPull, record_key
+from bot.effects.pulls import MARKER, EnsurePull, record_key
 from sandbox.issues import Issue
 from sandbox.pulls import PullRequest
 from tests.handlers.driver import World, a_world
@@ -29,19 +29,19 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield world
 
 
-def keep(world: World, content: str = NEW, at: str = "2026-11-20T00:00:00Z") -> KeepPull:
+def keep(world: World, content: str = NEW, at: str = "2026-11-20T00:00:00Z") -> EnsurePull:
     base = world.repository.branch("main")
     body = f"Have `{content[-5:]}`."
-    return KeepPull(
+    return EnsurePull(
         BRANCH, "main", at, base, FILE, content, f"key{content[-1]}", "Update images", body, "Update images"
     )
 
 
-def ended(at: str = "2026-11-21T00:00:00Z") -> KeepPull:
-    return KeepPull(BRANCH, "main", at)
+def ended(at: str = "2026-11-21T00:00:00Z") -> EnsurePull:
+    return EnsurePull(BRANCH, "main", at)
 
 
-async def told(world: World, effect: KeepPull) -> str:
+async def told(world: World, effect: EnsurePull) -> str:
     return (await world.apply_alone(effect)).text
 
 

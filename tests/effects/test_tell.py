@@ -13,9 +13,9 @@ from pydantic import SecretStr
 
 from bot.core.errors import TryAgain, UserError
 from bot.core.payload import Payload
-from bot.effects.issues import KeepIssue
+from bot.effects.issues import EnsureIssue
 from bot.news.channels import Channel
-from bot.news.effects import AGAIN, NEWS_DUE, PostNews, Standing, Tell, tellings
+from bot.news.effects import AGAIN, MESSAGE_DUE, IssueState, PostMessage, PostNews, message_effects
 from bot.news.message import Item, News
 from sandbox.channels import ChannelSandbox, DiscordSandbox
 from tests.conversations.channels import Channels, channels
@@ -73,11 +73,11 @@ def teller(request: pytest.FixtureRequest, world: World, chats: Channels) -> Tel
 
 
 def test_each_place_gets_what_it_needs_and_none_twice() -> None:
-    standing = Standing("alarm:main", "main is broken", "`gpu/branch` fails.")
-    discord, issue, slack = tellings(("discord", "issue", "slack", "discord"), "alarm:1", NEWS, standing)
-    assert discord == Tell("discord", "alarm:1", NEWS)
-    assert slack == Tell("slack", "alarm:1", NEWS)
-    assert isinstance(issue, KeepIssue)
+    standing = IssueState("alarm:main", "main is broken", "`gpu/branch` fails.")
+    discord, issue, slack = message_effects(("discord", "issue", "slack", "discord"), "alarm:1", NEWS, standing)
+    assert discord == PostMessage("discord", "alarm:1", NEWS)
+    assert slack == PostMessage("slack", "alarm:1", NEWS)
+    assert isinstance(issue, EnsureIssue)
     assert (issue.key, issue.title, issue.body) == ("alarm:main", "main is broken", "`gpu/branch` fails.")
     assert issue.news.startswith("❌ **main: gpu/branch fails**")
     assert issue.news_key == "alarm:1"
@@ -95,9 +95,9 @@ async def test_a_channel_has_its_news_one_after_the_other_and_once_each(teller: 
     teller.world.pipeline = replace(teller.world.pipeline, announce=announce)
     name, told = teller.place.title(), []
     for key in ("alarm:1", "alarm:1", "alarm:2"):
-        told.append((await teller.world.apply_alone(Tell(teller.place, key, NEWS))).text)
+        told.append((await teller.world.apply_alone(PostMessage(teller.place, key, NEWS))).text)
     assert told == [f"on its way to {name}", f"on its way to {name} already, or there", f"on its way to {name}"]
-    assert {(event, lock) for _, event, _, lock in accepted} == {(NEWS_DUE, f"news:{teller.place}")}
+    assert {(event, lock) for _, event, _, lock in accepted} == {(MESSAGE_DUE, f"news:{teller.place}")}
     assert PostNews.of(Payload(json.loads(accepted[0][2]))) == PostNews(teller.place, "alarm:1", NEWS)
     assert teller.channel.messages == []
 

@@ -9,7 +9,7 @@ import pytest
 from bot.config.nightly import Nightly
 from bot.github.refs import Commit
 from bot.github.required import Signal, State
-from handlers.branches.decide import ALWAYS_ASKED, MOST_ASKED, MOST_KEPT, Look, Looked, due, step_of
+from handlers.branches.decide import ALWAYS_ASKED, MOST_ASKED, MOST_KEPT, Looked, TrackingScan, due, step_of
 
 AT = 1_772_859_600.0
 """21:00 on 6 March 2026 in Los Angeles, on the next day in UTC."""
@@ -26,34 +26,36 @@ def looked(commit: Commit, *blockers: Signal, at: str = LATER, more: int = 0) ->
 @pytest.mark.parametrize(
     ("look", "moved_to", "fine", "why"),
     [
-        (Look(None, "ahead", (looked(A),)), A, True, "nightly is made at aaaaaaa"),
-        (Look("c" * 40, "ahead", (looked(A),), 1), A, True, "nightly moves to aaaaaaa, one commit on"),
+        (TrackingScan(None, "ahead", (looked(A),)), A, True, "nightly is made at aaaaaaa"),
+        (TrackingScan("c" * 40, "ahead", (looked(A),), 1), A, True, "nightly moves to aaaaaaa, one commit on"),
         (
-            Look("c" * 40, "ahead", (looked(A, RED[0]), looked(B)), 4),
+            TrackingScan("c" * 40, "ahead", (looked(A, RED[0]), looked(B)), 4),
             B,
             True,
             "nightly moves to bbbbbbb, 4 commits on; what is newer is not fit: aaaaaaa: cpu is red",
         ),
         (
-            Look("c" * 40, "ahead", (looked(A, *RED), looked(B, RED[0]))),
+            TrackingScan("c" * 40, "ahead", (looked(A, *RED), looked(B, RED[0]))),
             None,
             False,
             "none of the 2 newest commits of main that were looked at is fit: "
             "aaaaaaa: cpu is red, docs is red, gpu is red, and 1 more",
         ),
         (
-            Look("c" * 40, "ahead", (looked(A, RED[0], more=7), looked(B, RED[0]))),
+            TrackingScan("c" * 40, "ahead", (looked(A, RED[0], more=7), looked(B, RED[0]))),
             None,
             False,
             "none of the 2 newest commits of main that were looked at is fit: aaaaaaa: cpu is red, and 7 more",
         ),
-        (Look("c" * 40, "identical", ()), None, True, "nothing new: nightly is at the head of main"),
-        (Look("c" * 40, "behind", ()), None, True, "nothing new: nightly is ahead of main"),
+        (TrackingScan("c" * 40, "identical", ()), None, True, "nothing new: nightly is at the head of main"),
+        (TrackingScan("c" * 40, "behind", ()), None, True, "nothing new: nightly is ahead of main"),
         # Refused where it is applied, and told in the same way as a protected branch.
-        (Look("c" * 40, "diverged", (looked(A),)), A, True, "nightly moves to aaaaaaa, some commits on"),
+        (TrackingScan("c" * 40, "diverged", (looked(A),)), A, True, "nightly moves to aaaaaaa, some commits on"),
     ],
 )
-def test_the_newest_commit_that_is_fit_is_taken(look: Look, moved_to: Commit | None, fine: bool, why: str) -> None:
+def test_the_newest_commit_that_is_fit_is_taken(
+    look: TrackingScan, moved_to: Commit | None, fine: bool, why: str
+) -> None:
     step = step_of(look, Nightly(), AT)
     assert (step.chosen, step.fine, step.why) == (moved_to.sha if moved_to else "", fine, why)
     assert (step.at, len(step.why_not_newer)) == ("2026-03-07T05:00:00Z", len(look.looked))
@@ -72,7 +74,7 @@ def test_the_newest_commit_that_is_fit_is_taken(look: Look, moved_to: Commit | N
     ],
 )
 def test_a_name_that_exists_no_more_is_told(verdicts: list[Looked], told: str) -> None:
-    why = step_of(Look("d" * 40, "ahead", tuple(verdicts)), Nightly(), AT).why
+    why = step_of(TrackingScan("d" * 40, "ahead", tuple(verdicts)), Nightly(), AT).why
     assert told in why
     assert ("still right" in why) is bool(told)
 
@@ -122,13 +124,13 @@ def test_of_many_blockers_the_first_are_kept_and_the_others_counted() -> None:
 
 
 def test_a_step_says_what_was_seen_in_plain_values() -> None:
-    step = step_of(Look("c" * 40, "ahead", (looked(A, RED[0]), looked(B)), 4), Nightly(), AT)
+    step = step_of(TrackingScan("c" * 40, "ahead", (looked(A, RED[0]), looked(B)), 4), Nightly(), AT)
     assert (step.branch, step.source, step.before, step.commits) == ("nightly", "main", "c" * 40, 4)
-    assert step_of(Look(None, "ahead", (looked(A),)), Nightly(), AT).before == ""
+    assert step_of(TrackingScan(None, "ahead", (looked(A),)), Nightly(), AT).before == ""
 
 
 def test_of_one_commit_that_is_not_fit_the_reasons_are_told() -> None:
-    why = step_of(Look("c" * 40, "ahead", (looked(A, RED[0]),)), Nightly(), AT).why
+    why = step_of(TrackingScan("c" * 40, "ahead", (looked(A, RED[0]),)), Nightly(), AT).why
     assert "aaaaaaa: cpu is red" in why
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from bot.github.client import GitHub
 from bot.github.ours import Ours
-from handlers.merge.readiness import BranchRules, Required, Standing
-from handlers.merge.snapshot import MOST_REVIEWERS, rules_of, standing_of
+from handlers.merge.readiness import BranchRules, MergeState, Required
+from handlers.merge.snapshot import MOST_REVIEWERS, merge_state_of, rules_of
 from sandbox import PullRequest
 from sandbox.rules import Rules
 from tests.handlers.driver import FULL_NAME, World, a_world
@@ -31,8 +31,8 @@ async def github(world: World) -> GitHub:
     return await app.reader(FULL_NAME)
 
 
-async def stands(github: GitHub, pull: PullRequest) -> Standing:
-    return await standing_of(github, FULL_NAME, pull.number, Ours(app_id=-1, user_id=-1))
+async def stands(github: GitHub, pull: PullRequest) -> MergeState:
+    return await merge_state_of(github, FULL_NAME, pull.number, Ours(app_id=-1, user_id=-1))
 
 
 @pytest.mark.parametrize(

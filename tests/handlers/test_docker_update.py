@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.config.docker_update import DockerUpdate
-from bot.effects.pulls import KeepPull
+from bot.effects.pulls import EnsurePull
 from handlers.docker_update.handler import decide
 from handlers.docker_update.images import Change, Place, Update
 
@@ -13,9 +13,9 @@ CPU = Place("ci_cpu", "tlcpack", "ci-cpu", "1-1-a")
 CHANGE = Change("ci_cpu", "tlcpack/ci-cpu:1-1-a", "tlcpack/ci-cpu:2-2-b")
 
 
-def proposed(*changes: Change, notes: tuple[str, ...] = (), text: str = "new") -> KeepPull:
+def proposed(*changes: Change, notes: tuple[str, ...] = (), text: str = "new") -> EnsurePull:
     (effect,) = decide(Update(text, changes, notes), [CPU], CONFIG, SHA, AT).effects
-    assert isinstance(effect, KeepPull)
+    assert isinstance(effect, EnsurePull)
     return effect
 
 
@@ -45,7 +45,7 @@ def test_what_could_not_be_found_out_is_told() -> None:
 
 def test_where_nothing_is_newer_nothing_is_needed() -> None:
     plan = decide(Update("old"), [CPU], CONFIG, SHA, AT)
-    assert plan.effects == (KeepPull("nightly-docker-update", "main", AT),)
+    assert plan.effects == (EnsurePull("nightly-docker-update", "main", AT),)
 
 
 def test_a_file_without_images_of_ours_is_said_to_have_none() -> None:

@@ -8,7 +8,7 @@ from bot.config.docs_link import DocsLink
 from bot.config.model import RepositoryConfig
 from bot.core.events import Delivery
 from bot.core.payload import Payload
-from handlers.docs_link import BUILT, Build, build_of, concerns, link
+from handlers.docs_link import BUILT, Build, accepts, build_of, link
 from tests.gfm import rendered
 
 SHA = "a" * 40
@@ -99,5 +99,5 @@ def test_any_other_status_gets_no_job(context: str, state: str, expected: bool) 
     """TVM #12902: GitHub tells of every status of every commit."""
     told = Delivery("guid", "status", Payload({"context": context, "state": state}), 0.0)
     on = RepositoryConfig(docs=config("https://docs.example.org/{sha}/"))
-    assert concerns(told, on) is expected
-    assert concerns(told, RepositoryConfig()) is False
+    assert accepts(told, on) is expected
+    assert accepts(told, RepositoryConfig()) is False

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.effects.checks import AskForCheck
+from bot.effects.checks import RequestCheckRun
 from bot.github.pages import PER_PAGE
 from bot.plan.codec import decode
 from bot.results.compare.baseline import MOST_COMMITS
@@ -200,12 +200,12 @@ async def test_all_checks_of_our_own_suite_are_asked_for_again_each_by_itself(
     waiting = [told for told in github.webhooks.held if told.body.get("action") == "rerequested"]
     effects = [effect for told in waiting for effect in await labs.world.planned(told, ALL_NAME)]
     assert [decode(effect.effect) for effect in effects] == [
-        AskForCheck(ABOUT.lab, target, sha) for target in sorted(asked)
+        RequestCheckRun(ABOUT.lab, target, sha) for target in sorted(asked)
     ]
 
 
 async def test_the_same_wish_asks_for_a_check_once(labs: Labs) -> None:
-    ask = AskForCheck(ABOUT.lab, ABOUT.target, labs.commit())
+    ask = RequestCheckRun(ABOUT.lab, ABOUT.target, labs.commit())
     assert [(await labs.world.apply_alone(ask)).changed for _ in range(2)] == [True, False]
 
 

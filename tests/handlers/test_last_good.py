@@ -6,7 +6,7 @@ from bot.config.last_good import LastGood
 from bot.effects.refs import MoveBranch
 from bot.github.refs import Commit
 from bot.github.required import Signal, State
-from handlers.branches.decide import UP_TO_DATE, Lag, Look, Looked
+from handlers.branches.decide import UP_TO_DATE, Lag, Looked, TrackingScan
 from handlers.branches.last_good import decide
 from handlers.branches.last_good_effects import ConcludeLastGood
 
@@ -21,14 +21,19 @@ RULES = LastGood(require=("*/branch",))
 @pytest.mark.parametrize(
     ("look", "moved_to", "lag", "lag_after"),
     [
-        (Look(None, "ahead", (RED, GOOD), lag_after=Lag(1, NOON)), B, None, Lag(1, NOON)),
-        (Look("c" * 40, "ahead", (RED, GOOD), 1, Lag(2, MORNING), Lag(1, NOON)), B, Lag(2, MORNING), Lag(1, NOON)),
-        (Look("c" * 40, "ahead", (RED,), lag=Lag(2, MORNING)), None, Lag(2, MORNING), None),
-        (Look("c" * 40, "identical", (), lag=UP_TO_DATE), None, UP_TO_DATE, None),
+        (TrackingScan(None, "ahead", (RED, GOOD), lag_after=Lag(1, NOON)), B, None, Lag(1, NOON)),
+        (
+            TrackingScan("c" * 40, "ahead", (RED, GOOD), 1, Lag(2, MORNING), Lag(1, NOON)),
+            B,
+            Lag(2, MORNING),
+            Lag(1, NOON),
+        ),
+        (TrackingScan("c" * 40, "ahead", (RED,), lag=Lag(2, MORNING)), None, Lag(2, MORNING), None),
+        (TrackingScan("c" * 40, "identical", (), lag=UP_TO_DATE), None, UP_TO_DATE, None),
     ],
 )
 def test_the_plan_says_how_far_behind_the_branch_is_with_the_move_and_without_it(
-    look: Look, moved_to: Commit | None, lag: Lag | None, lag_after: Lag | None
+    look: TrackingScan, moved_to: Commit | None, lag: Lag | None, lag_after: Lag | None
 ) -> None:
     plan = decide(look, RULES, AT)
     assert plan.effects == ((MoveBranch("last-successful", moved_to.sha),) if moved_to else ())

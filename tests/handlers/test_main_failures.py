@@ -14,14 +14,14 @@ from bot.config.alarms import MainFailures
 from bot.core.errors import PayloadError
 from bot.core.events import Delivery
 from bot.core.payload import Payload
-from bot.effects.issues import KeepIssue
+from bot.effects.issues import EnsureIssue
 from bot.effects.remember import Remember
 from bot.github.refs import Commit
-from bot.news.effects import Tell
+from bot.news.effects import PostMessage
 from bot.plan.codec import decode
 from bot.timers.timers import TIMER_DUE
 from handlers.main_failures.decide import Change, Failure, Known, Recovery
-from handlers.main_failures.effects import LOOK_DUE, AskForLook, is_due
+from handlers.main_failures.effects import LOOK_DUE, RequestScan, is_scan_pending
 from handlers.main_failures.handler import NAME, Hint, branches_key, failures_key, hint_of, plan
 from tests.handlers.driver import FULL_NAME, World, a_world
 
@@ -120,7 +120,7 @@ async def test_what_is_no_hint_ends_when_it_is_routed_and_what_cannot_be_read_fa
     ],
 )
 def test_a_look_that_is_still_to_come_will_see_it(record: dict[str, float] | None, at: float, due: bool) -> None:
-    assert is_due(record, at, wait=60.0) is due
+    assert is_scan_pending(record, at, wait=60.0) is due
 
 
 BROKEN = Failure("lint", "a" * 40, "Break it", "failure", "", 0.0)
@@ -133,8 +133,8 @@ EVERYWHERE = MainFailures(to=("discord", "slack", "issue"))
 def test_news_is_remembered_before_it_is_told() -> None:
     found = plan(Change((BROKEN,), (), (), FAILING), "main", "key", EVERYWHERE, None, AT)
     remember, *told = found.effects
-    assert [type(effect) for effect in told] == [Tell, Tell, KeepIssue]
-    assert isinstance(told[-1], KeepIssue)
+    assert [type(effect) for effect in told] == [PostMessage, PostMessage, EnsureIssue]
+    assert isinstance(told[-1], EnsureIssue)
     assert told[-1].as_of == AT
     assert remember == Remember("key", replace(FAILING, news=told[-1].news_key, told_at=AT).as_json())
     assert found.why == "1 check began to fail on main at aaaaaaa"
@@ -143,7 +143,7 @@ def test_news_is_remembered_before_it_is_told() -> None:
 def test_the_issue_is_closed_when_nothing_fails_any_more() -> None:
     found = plan(Change((), (WELL,), (), Known()), "main", "key", EVERYWHERE, FAILING, AT)
     issue = found.effects[-1]
-    assert isinstance(issue, KeepIssue)
+    assert isinstance(issue, EnsureIssue)
     assert (issue.key, issue.body) == ("main-failures:main", "")
 
 
@@ -158,7 +158,7 @@ def test_without_news_nobody_is_told() -> None:
 def test_news_is_in_order_even_where_a_clock_was_put_back() -> None:
     told = replace(FAILING, told_at=AT + 100)
     *_, issue = plan(Change((), (WELL,), (), replace(told, failing={})), "main", "key", EVERYWHERE, told, AT).effects
-    assert isinstance(issue, KeepIssue)
+    assert isinstance(issue, EnsureIssue)
     assert issue.as_of > AT + 100
 
 
@@ -181,7 +181,7 @@ async def sweep_and_look(world: World, guid: str) -> list[str]:
     about = {"id": world.repository.id, "full_name": FULL_NAME}
     swept = Delivery(guid, TIMER_DUE, Payload({"action": NAME, "repository": about, "timer": {"at": 7200}}), 7200.0)
     effects = [decode(planned.effect) for planned in (await world.pipeline.plan(swept, NAME, guid)).effects]
-    asked = [effect.branch for effect in effects if isinstance(effect, AskForLook)]
+    asked = [effect.branch for effect in effects if isinstance(effect, RequestScan)]
     for effect in effects:
         if isinstance(effect, Remember):
             await world.apply_alone(effect)
@@ -199,7 +199,7 @@ async def test_a_branch_that_is_not_watched_any_more_has_its_issue_closed_and_is
         branches = {"branches": ["main", "release", "quiet"]}
         await world.records.put(branches_key(number), branches)
         await world.records.put(failures_key(number, "release"), FAILING.as_json())
-        await world.apply_alone(KeepIssue(f"{NAME}:release", "release is failing", "`lint` fails.", as_of=60.0))
+        await world.apply_alone(EnsureIssue(f"{NAME}:release", "release is failing", "`lint` fails.", as_of=60.0))
         (issue,) = world.repository.issues.values()
         refused = github.faults.add(
             "PATCH", "/repos/{owner}/{repo}/issues/{issue_number}", status=403, message="Not accessible"

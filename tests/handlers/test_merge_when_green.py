@@ -11,8 +11,8 @@ from bot.config import parse_config
 from bot.config.model import RepositoryConfig
 from bot.core.events import Delivery, Person, PullRequest
 from bot.core.payload import Payload
-from handlers.merge.readiness import Kind, Reason, Standing
-from handlers.merge.request import Wish
+from handlers.merge.pending import PendingMerge
+from handlers.merge.readiness import Kind, MergeState, Reason
 from handlers.merge.waiting import Verdict, decide, is_a_hint, may_matter
 
 HEAD, OTHER = "a" * 40, "b" * 40
@@ -20,7 +20,7 @@ HUBOT = Person(2, "hubot", False)
 PULL = PullRequest(
     number=12, head_sha=HEAD, base_ref="main", author=HUBOT, title="", body="", draft=False, is_open=True, updated_at=""
 )
-WISH = Wish(HEAD, "main", HUBOT, "https://github.example/octocat/compiler/pull/12", "2026-11-20T05:00:00Z")
+WISH = PendingMerge(HEAD, "main", HUBOT, "https://github.example/octocat/compiler/pull/12", "2026-11-20T05:00:00Z")
 CHECK, APPROVAL = Reason(Kind.CHECK, "a check"), Reason(Kind.APPROVAL, "an approval")
 DRAFT, CLOSED = Reason(Kind.DRAFT, "a draft"), Reason(Kind.CLOSED, "closed")
 
@@ -48,7 +48,7 @@ def config(keys: str) -> RepositoryConfig:
 def test_what_becomes_of_a_merge_that_waits(
     pull: dict[str, Any], found: list[Reason], verdict: Verdict, words: str
 ) -> None:
-    standing = Standing(replace(PULL, **pull), merged=False, mergeable=True)
+    standing = MergeState(replace(PULL, **pull), merged=False, mergeable=True)
     decision = decide(WISH, standing, found)
     assert decision.verdict is verdict
     assert words in decision.why

@@ -13,10 +13,10 @@ import pytest
 from bot.config import parse_config
 from bot.core.events import Delivery
 from bot.core.payload import Payload
-from bot.effects.issues import KeepIssue
+from bot.effects.issues import EnsureIssue
 from bot.effects.remember import Remember
 from bot.engine.processor import PlannedEffects
-from bot.news.effects import Tell
+from bot.news.effects import PostMessage
 from bot.plan.effect import Effect
 from bot.results.deliveries import CHECK_DUE
 from bot.results.model import Detail, Seen, Status
@@ -86,7 +86,7 @@ async def test_what_is_confirmed_is_told_by_one_request_whatever_came_before(lab
     sha = await confirmed(labs)
     labs.world.github.requests.clear()
     plan = await planned(labs, sha)
-    assert [effect.effect["kind"] for effect in plan.effects] == ["Remember", "KeepIssue"]
+    assert [effect.effect["kind"] for effect in plan.effects] == ["Remember", "EnsureIssue"]
     assert plan.why == f"1 test began to fail on example-lab/hexagon-v73 at night {sha[:7]}"
     assert asked(labs) == [COMMITS]
 
@@ -154,7 +154,7 @@ def test_only_what_begins_is_told_where_a_person_closed_the_issue(known: Known, 
     suite = a_suite({TILE: Detail()}) if begins else a_suite(seen={TILE: Seen(Status.PASSED)})
     found = findings((suite, replace(compared(confirmed=[TILE] if begins else []), good=BASE)))
     _, keep = decide(found, known, AT, ("issue",), KEY).effects
-    assert isinstance(keep, KeepIssue)
+    assert isinstance(keep, EnsureIssue)
     assert (keep.begins, keep.as_of) == (begins, AT)
 
 
@@ -163,8 +163,8 @@ def test_a_night_is_remembered_before_it_is_told() -> None:
     plan = decide(found, Known(), AT, ("discord", "slack"), KEY)
     remember, discord, slack = plan.effects
     assert isinstance(remember, Remember)
-    assert isinstance(discord, Tell)
-    assert isinstance(slack, Tell)
+    assert isinstance(discord, PostMessage)
+    assert isinstance(slack, PostMessage)
     known = read_record(remember.value)
     assert (remember.key, known.night, known.told) == (KEY, SHA, True)
     assert (discord.place, slack.place, discord.key) == ("discord", "slack", slack.key)

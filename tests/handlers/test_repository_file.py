@@ -189,7 +189,7 @@ async def test_a_file_that_github_does_not_show_yet_is_not_taken_for_removed(wor
     with pytest.raises(TryAgain, match="does not show yet"):
         await world.planned(told, "repository-file")
     assert await in_force(world) == ("help: true\n", sha)
-    assert [effect.kind for effect in await world.planned(told, "repository-file")] == ["KeepRepositoryFile"]
+    assert [effect.kind for effect in await world.planned(told, "repository-file")] == ["StoreRepositoryFile"]
 
 
 @pytest.mark.parametrize(

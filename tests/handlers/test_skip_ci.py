@@ -13,7 +13,7 @@ from bot.config.ci_decisions import SkipCi
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from handlers.ci_decisions.decide import Verdict
-from handlers.ci_decisions.skip_ci import NAME, RUN_AGAIN, concerns, described
+from handlers.ci_decisions.skip_ci import NAME, RUN_AGAIN, accepts, described
 from sandbox import PullRequest
 from tests.handlers.driver import World, a_world
 
@@ -53,7 +53,7 @@ def test_an_edit_counts_where_it_can_change_the_decision(
     action: str, title: str, changes: Mapping[str, Any] | None, expected: bool
 ) -> None:
     body = {"action": action, "pull_request": {"title": title}, **({"changes": changes} if changes else {})}
-    assert concerns(Delivery("guid", "pull_request", Payload(body), 0.0), CONFIG) is expected
+    assert accepts(Delivery("guid", "pull_request", Payload(body), 0.0), CONFIG) is expected
 
 
 def before(verdict: Verdict, description: str = "", sha: str = "a") -> dict[str, Any]:

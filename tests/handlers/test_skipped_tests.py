@@ -174,5 +174,5 @@ def test_a_run_of_another_workflow_gets_no_job(feature: Any, name: str, expected
     found = parse_config(f"repositories: {{octocat/compiler: {{{keys}}}}}".encode(), "app.yaml")
     told = Delivery("guid", "workflow_run", Payload({"workflow_run": {"name": name}}), 0.0)
     handler = next(each for each in feature.router.handlers if each.name == f"{feature.NAME}-run")
-    assert handler.concerns(told, found.repositories["octocat/compiler"]) is expected
-    assert handler.concerns(told, RepositoryConfig()) is False
+    assert handler.accepts(told, found.repositories["octocat/compiler"]) is expected
+    assert handler.accepts(told, RepositoryConfig()) is False

@@ -77,7 +77,11 @@ async def test_a_kill_around_a_message_tells_people_and_says_where_it_may_be_a_r
         assert (issue.state, issue.comments) == ("open", [])
 
         for delivery in deliveries:
-            if any(effect["kind"] in ("Tell", "PostNews") for plan in delivery["plans"] for effect in plan["effects"]):
+            if any(
+                effect["kind"] in ("PostMessage", "PostNews")
+                for plan in delivery["plans"]
+                for effect in plan["effects"]
+            ):
                 code, _, err = await here.bot.run("replay", delivery["guid"], "--config", str(here.bot.config))
                 assert code == 0, err
         assert (len(chats.discord.messages), len(chats.slack.messages), len(issue.comments)) == (2, 1, 0)

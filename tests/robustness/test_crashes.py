@@ -15,24 +15,33 @@ from tests.robustness.place import place
 
 WITHIN_OTHERS = {"Reply", "UpsertSection"}
 """Effects that no handler plans, for they are parts of others."""
-IN_CHANNELS = {"KeepIssue", "PostNews", "Tell"}
+IN_CHANNELS = {"EnsureIssue", "PostNews", "PostMessage"}
 """Effects that tell news: tests/robustness/test_channel_crashes.py has channels, and kills the bot around them."""
 
-IN_ALARMS = {"AskForLook"}
+IN_ALARMS = {"RequestScan"}
 """Effects of alarms on main: tests/robustness/test_alarm_crashes.py kills the bot around them."""
-IN_MERGES = {"ApproveRun", "EndWish", "KeepLabel", "KeepWish", "LeaveQueue", "LookAtPull", "MergePull", "UpdateBranch"}
+IN_MERGES = {
+    "ApproveRun",
+    "EndPendingMerge",
+    "EnsureLabel",
+    "StorePendingMerge",
+    "LeaveQueue",
+    "RequestRefresh",
+    "MergePull",
+    "UpdateBranch",
+}
 """Effects of merges: tests/robustness/test_merge_crashes.py kills the bot around them."""
 
 IN_LAST_GOOD = {"ConcludeLastGood"}
 """Effects of the last good branch: tests/robustness/test_last_good_crashes.py kills the bot around them."""
 
-IN_SECTIONS = {"AskForSection", "HandOverSection", "MarkOutOfDate", "ShowSection"}
+IN_SECTIONS = {"RequestSection", "SubmitSection", "MarkOutOfDate", "ShowSection"}
 """Effects of sections that tell of a commit: tests/robustness/test_section_crashes.py kills the bot around them."""
 
-IN_TEAMS = {"KeepTeamList", "MentionFollowers"}
+IN_TEAMS = {"StoreTeamList", "MentionSubscribers"}
 """Effects of team tags: tests/robustness/test_team_crashes.py kills the bot around them."""
 
-IN_TIMERS = {"KeepPull", "Remind"}
+IN_TIMERS = {"EnsurePull", "Remind"}
 """Effects of timers: tests/robustness/test_timer_crashes.py kills the bot around them."""
 
 AT_ONCE = 40

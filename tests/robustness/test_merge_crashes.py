@@ -18,7 +18,16 @@ KEYS: dict[str, Any] = {
     "repository_file": False,
     "merge": {"required": [CPU], "label": "ready-for-merge"},
 }
-KINDS = {"ApproveRun", "EndWish", "KeepLabel", "KeepWish", "LeaveQueue", "LookAtPull", "MergePull", "UpdateBranch"}
+KINDS = {
+    "ApproveRun",
+    "EndPendingMerge",
+    "EnsureLabel",
+    "StorePendingMerge",
+    "LeaveQueue",
+    "RequestRefresh",
+    "MergePull",
+    "UpdateBranch",
+}
 
 
 class Merging(Conversation):

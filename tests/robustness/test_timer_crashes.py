@@ -16,7 +16,7 @@ from tests.robustness.crashes import Crash, Point, points_of, spread
 from tests.robustness.place import BOT, Place, place, plain
 from tests.robustness.side_by_side import SideBySide
 
-IN_TIMERS = {"KeepPull", "Remind"}
+IN_TIMERS = {"EnsurePull", "Remind"}
 FILE, BRANCH = "ci/jenkins/docker-images.ini", "refs/heads/nightly-docker-update"
 TAGS = ("20260101-060115-61c9742ea", "20260201-060115-7a2b3c4d", "20260202-060115-8b3c4d5e")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bot.core.events import Delivery, Repository
     from bot.engine.records import Records
 
-LOOK_DUE = "nightjar.merge"
+REFRESH_DUE = "nightjar.merge"
 """A pull request is to be looked at, whether it can be merged. GitHub's events have no dot: nobody can send one."""
 
 MOST_WAITING = 1_000
@@ -31,7 +31,7 @@ MOST_WAITING = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PendingMerge:
     """A merge that somebody asked for, of this commit into this branch, where they asked (`url`) and when (ISO 8601).
 
     `queued`: it is in GitHub's merge queue since, where we put it; all that is left to do is to take it out again.
@@ -47,7 +47,7 @@ class Wish:
     refused: bool = False
 
     @classmethod
-    def read(cls, record: Mapping[str, Any] | None) -> Wish | None:
+    def read(cls, record: Mapping[str, Any] | None) -> PendingMerge | None:
         """Read it back out of its record; None where nothing waits."""
         if not record or "sha" not in record:
             return None
@@ -66,12 +66,12 @@ class Wish:
         """Return it as JSON values."""
         return asdict(self)
 
-    def is_same(self, other: Wish) -> bool:
+    def is_same(self, other: PendingMerge) -> bool:
         """Say whether both were asked for by the same words, whatever became of them since."""
         return replace(self, queued=other.queued, refused=other.refused) == other
 
 
-def record_after(kept: Mapping[str, Any] | None, wish: Wish | None, moment: str) -> dict[str, Any] | None:
+def record_after(kept: Mapping[str, Any] | None, wish: PendingMerge | None, moment: str) -> dict[str, Any] | None:
     """Return the record to keep in place of another, None where something that was said later stands there.
 
     `moment` (ISO 8601) is when the wish was said, or for None that nothing is wished for any more; empty: not known,
@@ -87,12 +87,12 @@ def record_after(kept: Mapping[str, Any] | None, wish: Wish | None, moment: str)
     return None if moment < last or (over and moment == last) else wish.as_record()
 
 
-def wish_key(repository_id: int, number: int) -> str:
+def pending_key(repository_id: int, number: int) -> str:
     """Return the key of the record of the merge that waits for a pull request; one without `sha`: none does."""
-    return f"{_wishes(repository_id)}{number}"
+    return f"{_pending_keys(repository_id)}{number}"
 
 
-def _wishes(repository_id: int) -> str:
+def _pending_keys(repository_id: int) -> str:
     return f"merge:{repository_id}#"
 
 
@@ -101,7 +101,7 @@ def watch_key(repository_id: int, sha: str) -> str:
     return f"merge-watch:{repository_id}:{sha}"
 
 
-def looks_key(repository_id: int, number: int) -> str:
+def refresh_count_key(repository_id: int, number: int) -> str:
     """Return the key of the record of how many looks at a pull request have begun."""
     return f"merge-looks:{repository_id}#{number}"
 
@@ -116,13 +116,13 @@ async def waiting(records: Records, repository_id: int) -> list[int]:
 
     Found by what is kept for each: of a list of them, two that are written in the same instant would lose one.
     """
-    found = await records.starting_with(_wishes(repository_id))
-    wishes = [(Wish.read(record), int(key.rpartition("#")[2])) for key, record in found.items()]
+    found = await records.starting_with(_pending_keys(repository_id))
+    wishes = [(PendingMerge.read(record), int(key.rpartition("#")[2])) for key, record in found.items()]
     waits = sorted((wish.asked_at, number) for wish, number in wishes if wish is not None and not wish.queued)
     return [number for _, number in waits][-MOST_WAITING:]
 
 
-async def next_look(records: Records, repository: Repository, number: int) -> tuple[str, str, str, str]:
+async def next_refresh(records: Records, repository: Repository, number: int) -> tuple[str, str, str, str]:
     """Return the next look at a pull request that has not begun, as the engine accepts it: GUID, event, body, lock."""
     turn = await _begun(records, repository.id, number)
     known: dict[str, Any] = {"id": repository.id, "full_name": repository.full_name}
@@ -135,22 +135,22 @@ async def next_look(records: Records, repository: Repository, number: int) -> tu
     if repository.installation_id is not None:
         body["installation"] = {"id": repository.installation_id}
     about = f"{repository.id}#{number}"
-    return f"merge:{about}:{turn}", LOOK_DUE, json.dumps(body), f"pr:{about}"
+    return f"merge:{about}:{turn}", REFRESH_DUE, json.dumps(body), f"pr:{about}"
 
 
-async def note_look(records: Records, delivery: Delivery) -> None:
+async def note_refresh(records: Records, delivery: Delivery) -> None:
     """Note that a look begins: whoever asks for one from now on gets the one after it.
 
     Called once for each delivery, before anything is planned. One that is replayed is none that others count on.
     """
-    if delivery.event != LOOK_DUE:
+    if delivery.event != REFRESH_DUE:
         return
     payload = delivery.payload
     repository_id, number = payload.integer("repository", "id"), payload.integer("pull_request", "number")
     following = payload.integer("look", "turn") + 1
     if following > await _begun(records, repository_id, number):
-        await records.put(looks_key(repository_id, number), {"begun": following})
+        await records.put(refresh_count_key(repository_id, number), {"begun": following})
 
 
 async def _begun(records: Records, repository_id: int, number: int) -> int:
-    return int((await records.get(looks_key(repository_id, number)) or {}).get("begun", 0))
+    return int((await records.get(refresh_count_key(repository_id, number)) or {}).get("begun", 0))

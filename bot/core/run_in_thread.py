@@ -30,7 +30,7 @@ def give_way_sooner() -> None:
     sys.setswitchinterval(TURN)
 
 
-async def aside(read: Callable[[], Result], *texts: str | None) -> Result:
+async def run_in_thread(read: Callable[[], Result], *texts: str | None) -> Result:
     """Return what `read` makes of `texts`; in a thread where they are long, so that everything else goes on."""
     if sum(len(text or "") for text in texts) > LONG_TEXT:
         return await asyncio.to_thread(read)

@@ -24,8 +24,8 @@ from bot.app.redelivery import (
     RECORD,
     WINDOW,
     Attempt,
-    MissedDeliveries,
     Missing,
+    Redelivery,
     still_missing,
 )
 from bot.core.errors import TryAgain
@@ -93,7 +93,7 @@ class World:
     github: GitHubSandbox
     app: App
     bot: GitHub
-    sweeper: MissedDeliveries
+    sweeper: Redelivery
     metrics: Metrics
     records: Records
     time: JumpingTime
@@ -135,7 +135,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         bot = GitHubApp(session, app_id=app.id, private_key=app.private_key, api_url=url, timing=time.timing())
         metrics, records = Metrics("1.0"), Records(database.connector)
         world = World(github, app, bot.as_app(), None, metrics, records, time)  # type: ignore[arg-type]  # the two know each other
-        world.sweeper = MissedDeliveries(world.bot, records, world.known, metrics)
+        world.sweeper = Redelivery(world.bot, records, world.known, metrics)
         yield world
 
 
@@ -241,7 +241,7 @@ async def test_a_list_that_takes_too_long_is_read_in_part_and_what_was_found_is_
     """A job is cancelled after 15 minutes: a sweep that reads longer has noted nothing, each time anew."""
     lost = world.lose(5)
     ticks = count(0, READING_SECONDS / 3)
-    sweeper = MissedDeliveries(world.bot, world.records, world.known, world.metrics, clock=lambda: float(next(ticks)))
+    sweeper = Redelivery(world.bot, world.records, world.known, world.metrics, clock=lambda: float(next(ticks)))
     assert (await sweeper.sweep()).asked == 3
     await world.github.delivered()
     assert world.redelivered() == lost[2:]
@@ -252,7 +252,7 @@ async def test_what_is_too_much_to_remember_is_found_again_by_later_sweeps(world
     lost = world.lose(5)
     for place, delivery in enumerate(world.github.webhooks.deliveries):
         delivery.created_at -= timedelta(hours=5 - place)
-    sweeper = MissedDeliveries(world.bot, world.records, world.known, world.metrics, most=2)
+    sweeper = Redelivery(world.bot, world.records, world.known, world.metrics, most=2)
     for sweeps in range(1, 4):
         with capture_logs() as logs:
             await sweeper.sweep()

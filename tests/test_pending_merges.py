@@ -12,10 +12,12 @@ from bot.core.events import Delivery, Person, Repository
 from bot.core.payload import Payload
 from bot.engine.database import Database
 from bot.engine.records import Records
-from handlers.merge.request import LOOK_DUE, Wish, next_look, note_look
+from handlers.merge.pending import REFRESH_DUE, PendingMerge, next_refresh, note_refresh
 
 REPOSITORY = Repository(7, "octocat/compiler", 5)
-WISH = Wish("a" * 40, "main", Person(2, "hubot", False), "https://github.example/octocat/compiler/pull/1", "2026-11-20")
+WISH = PendingMerge(
+    "a" * 40, "main", Person(2, "hubot", False), "https://github.example/octocat/compiler/pull/1", "2026-11-20"
+)
 
 
 @pytest.fixture
@@ -28,42 +30,42 @@ async def records(tmp_path: Path) -> AsyncIterator[Records]:
 
 async def begin(records: Records, *, number: int = 1) -> str:
     """Let the next look begin, and return its GUID."""
-    guid, event, body, _ = await next_look(records, REPOSITORY, number)
-    await note_look(records, Delivery(guid, event, Payload(json.loads(body)), 0.0))
+    guid, event, body, _ = await next_refresh(records, REPOSITORY, number)
+    await note_refresh(records, Delivery(guid, event, Payload(json.loads(body)), 0.0))
     return guid
 
 
 def test_a_wish_is_the_same_after_it_was_kept() -> None:
-    assert Wish.read(json.loads(json.dumps(WISH.as_record()))) == WISH
+    assert PendingMerge.read(json.loads(json.dumps(WISH.as_record()))) == WISH
 
 
 @pytest.mark.parametrize("nothing", [None, {}])
 def test_where_nothing_is_kept_nothing_is_wished_for(nothing: dict[str, object] | None) -> None:
-    assert Wish.read(nothing) is None
+    assert PendingMerge.read(nothing) is None
 
 
 async def test_a_look_is_handled_in_order_with_its_pull_request_and_as_its_installation(records: Records) -> None:
-    guid, event, body, lock = await next_look(records, REPOSITORY, 1)
-    assert (guid, event, lock) == ("merge:7#1:0", LOOK_DUE, "pr:7#1")
+    guid, event, body, lock = await next_refresh(records, REPOSITORY, 1)
+    assert (guid, event, lock) == ("merge:7#1:0", REFRESH_DUE, "pr:7#1")
     assert Repository.of(Payload(json.loads(body))) == REPOSITORY
 
 
 async def test_whoever_asks_before_a_look_begins_asks_for_the_same_and_later_for_the_next(records: Records) -> None:
-    asked = [(await next_look(records, REPOSITORY, 1))[0] for _ in range(3)]
+    asked = [(await next_refresh(records, REPOSITORY, 1))[0] for _ in range(3)]
     assert asked == ["merge:7#1:0"] * 3
     assert await begin(records) == "merge:7#1:0"
-    assert (await next_look(records, REPOSITORY, 1))[0] == "merge:7#1:1"
-    assert (await next_look(records, REPOSITORY, 2))[0] == "merge:7#2:0", "each pull request counts for itself"
+    assert (await next_refresh(records, REPOSITORY, 1))[0] == "merge:7#1:1"
+    assert (await next_refresh(records, REPOSITORY, 2))[0] == "merge:7#2:0", "each pull request counts for itself"
 
 
 async def test_a_look_that_is_replayed_takes_no_number_back(records: Records) -> None:
-    guid, event, body, _ = await next_look(records, REPOSITORY, 1)
+    guid, event, body, _ = await next_refresh(records, REPOSITORY, 1)
     for _ in range(3):
         await begin(records)
-    await note_look(records, Delivery(guid, event, Payload(json.loads(body)), 0.0))
-    assert (await next_look(records, REPOSITORY, 1))[0] == "merge:7#1:3"
+    await note_refresh(records, Delivery(guid, event, Payload(json.loads(body)), 0.0))
+    assert (await next_refresh(records, REPOSITORY, 1))[0] == "merge:7#1:3"
 
 
 async def test_other_deliveries_are_passed_over(records: Records) -> None:
-    await note_look(records, Delivery("guid", "status", Payload({}), 0.0))
-    assert (await next_look(records, REPOSITORY, 1))[0] == "merge:7#1:0"
+    await note_refresh(records, Delivery("guid", "status", Payload({}), 0.0))
+    assert (await next_refresh(records, REPOSITORY, 1))[0] == "merge:7#1:0"

@@ -12,7 +12,7 @@ from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
 from bot.github.forbidden import ConversationLocked
 from bot.github.markdown import code
 from bot.plan.effect import Applied, EffectContext
-from handlers.merge.request import Wish, next_look, numbers_in, record_after, watch_key, wish_key
+from handlers.merge.pending import PendingMerge, next_refresh, numbers_in, pending_key, record_after, watch_key
 
 KEPT, NONE_LEFT = "the merge of {sha} waits", "no merge waits"
 LATER, WRITTEN = "what was said later stands", "somebody else wrote it down at the same moment"
@@ -25,7 +25,7 @@ OFF = "The merge of {sha} that {by} [asked for]({url}) is off. {why}"
 
 
 @dataclass(frozen=True, slots=True)
-class KeepWish:
+class StorePendingMerge:
     """Keep what somebody wishes for a pull request, in place of what was kept; None: nothing any more.
 
     `said_at` (ISO 8601) is when it was said that nothing is to be kept, or when that was which has ended; empty:
@@ -35,7 +35,7 @@ class KeepWish:
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     number: int
-    wish: Wish | None = None
+    wish: PendingMerge | None = None
     said_at: str = ""
 
     @property
@@ -46,13 +46,13 @@ class KeepWish:
     async def apply(self, context: EffectContext) -> Applied:
         """Write it down, unless something was said later. Raises `TryAgain` where that changes at this very moment."""
         moment = self.wish.asked_at if self.wish else self.said_at
-        if not await _keep(context, self.number, self.wish, moment):
+        if not await _store(context, self.number, self.wish, moment):
             return Applied(LATER, changed=False)
         return Applied(KEPT.format(sha=self.wish.sha[:7]) if self.wish else NONE_LEFT)
 
 
 @dataclass(frozen=True, slots=True)
-class LookAtPull:
+class RequestRefresh:
     """Have a pull request looked at, whether it can be merged; with a `watch`, now and whenever that commit changes.
 
     The look after the note of it sees what happened before it was written down, and was no hint yet. `told_at`, in
@@ -77,14 +77,14 @@ class LookAtPull:
             numbers = await numbers_in(context.records, key)
             if self.number not in numbers:
                 await context.records.put(key, {"numbers": [*numbers, self.number]})
-        look = await next_look(context.records, context.repository, self.number)
+        look = await next_refresh(context.records, context.repository, self.number)
         not_before = self.told_at + SETTLE_SECONDS if self.told_at is not None else None
         new = await context.announce(*look, not_before=not_before)
         return Applied((ASKED if new else ASKED_ALREADY).format(number=self.number), changed=new)
 
 
 @dataclass(frozen=True, slots=True)
-class EndWish:
+class EndPendingMerge:
     """Say that a merge which was waited for will not be, and why; then forget it, but none that was asked for since.
 
     Without a `why` it is applied when the merge was tried, and says why that failed, if it did. `merging` is the target
@@ -94,7 +94,7 @@ class EndWish:
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
 
     number: int
-    wish: Wish
+    wish: PendingMerge
     why: str = ""
     merging: str = ""
 
@@ -114,15 +114,15 @@ class EndWish:
         # In a conversation that somebody locked the answer is left out, and the merge is off all the same.
         with suppress(ConversationLocked):
             await Reply(self.number, text, since=self.wish.asked_at).apply(context)
-        kept = Wish.read(await context.records.get(wish_key(context.repository.id, self.number)))
+        kept = PendingMerge.read(await context.records.get(pending_key(context.repository.id, self.number)))
         if kept is not None and not kept.is_same(self.wish):
             return Applied(KEPT.format(sha=kept.sha[:7]))
-        await _keep(context, self.number, None, self.wish.asked_at)
+        await _store(context, self.number, None, self.wish.asked_at)
         return Applied(NONE_LEFT)
 
 
-async def _keep(context: EffectContext, number: int, wish: Wish | None, moment: str) -> bool:
-    key = wish_key(context.repository.id, number)
+async def _store(context: EffectContext, number: int, wish: PendingMerge | None, moment: str) -> bool:
+    key = pending_key(context.repository.id, number)
     kept = await context.records.get(key)
     record = record_after(kept, wish, moment)
     if record is None:

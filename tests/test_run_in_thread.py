@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from bot.core.aside import LONG_TEXT, aside, give_way_sooner
+from bot.core.run_in_thread import LONG_TEXT, give_way_sooner, run_in_thread
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from bot.core.aside import LONG_TEXT, aside, give_way_sooner
 )
 async def test_only_long_texts_are_read_beside_the_event_loop(texts: tuple[str | None, ...], in_thread: bool) -> None:
     here = threading.get_ident()
-    assert (await aside(threading.get_ident, *texts) != here) is in_thread
+    assert (await run_in_thread(threading.get_ident, *texts) != here) is in_thread
 
 
 async def test_what_reading_raises_is_raised() -> None:
@@ -27,7 +27,7 @@ async def test_what_reading_raises_is_raised() -> None:
         raise ValueError("not like this")
 
     with pytest.raises(ValueError, match="not like this"):
-        await aside(read, "x" * 2 * LONG_TEXT)
+        await run_in_thread(read, "x" * 2 * LONG_TEXT)
 
 
 def test_threads_give_way_sooner_than_python_has_them_do() -> None:

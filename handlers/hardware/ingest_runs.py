@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bot.plan.handler import Context, Plan, Router
 from bot.results.deliveries import RUN_ARRIVED, arrival_of
-from handlers.hardware.effects import TakeRun
+from handlers.hardware.effects import IngestRun
 
 NAME = "hardware-runs"
 
@@ -18,4 +18,4 @@ router = Router()
 async def take_run(context: Context) -> Plan:
     """Take every run that is announced: whether it may be taken is found out where it is read."""
     arrival = arrival_of(context.delivery.payload)
-    return Plan((TakeRun(arrival.bucket, arrival.key, arrival.version),), why=f"{arrival.key} has appeared")
+    return Plan((IngestRun(arrival.bucket, arrival.key, arrival.version),), why=f"{arrival.key} has appeared")
