@@ -1,0 +1,106 @@
+"""One word for one thing: names and texts use the words of docs/glossary.md. `scripts/glossary.py` has the old ones."""
+
+from pathlib import Path
+
+import pytest
+
+from scripts.glossary import ROOT, files, in_file, in_name, in_python, in_text
+
+CLEAN = ("SECURITY.md", "scripts")
+"""Files and folders without any old word. Add a folder when it is clean; nothing is ever removed."""
+
+
+@pytest.mark.parametrize("root", CLEAN)
+def test_names_and_texts_use_the_words_of_the_glossary(root: str) -> None:
+    checked = list(files([ROOT / root]))
+    assert checked, f"there is nothing in {root}"
+    assert "\n".join(str(hit) for file in checked for hit in in_file(file)) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The wish ends.",
+        "People are told.",
+        "This tells people of it.",
+        "whoever is\nkept",
+        "the same look",
+        "two looks",
+        "the second night",
+        "nights",
+        "a run that\nwas taken",
+        "take the lab's runs",
+        "is due",
+        "well again",
+        "`told_at` is a time",
+        "KeepIssue is an effect",
+        "events/is_a_hint.md",
+        "It is not there any more.",
+        "PASSING",
+        "a passing error",
+    ],
+)
+def test_an_old_word_is_found_in_text(text: str) -> None:
+    assert [word for _, word, _ in in_text(text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "That is due to a crash, due\n# to two of them.",
+        "Keep the file. It keeps its order.",
+        "keep-alive, KeepAlive and keepalive_timeout",
+        "the following keys",
+        "Look up the name; it looks like one. The bot looks for it.",
+        "a long-standing bug",
+        "files that look like ours",
+        "by handler",
+        "410 Gone",
+        "a type hint",
+        "one commit a night.",
+        "last night",
+        "missed deliveries",
+        "the command registry",
+        "passing tests",
+        "https://example.org/told/night",
+        "It takes two runs of a test.",
+        "the conclusion of a check run, `conclude` a plan",
+    ],
+)
+def test_another_sense_of_a_word_is_no_old_word(text: str) -> None:
+    assert list(in_text(text)) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["wish_key", "KeepIssue", "kept", "next_look", "TIMER_DUE", "NightTown", "ConcludeNightly", "ByHand", "_passing"],
+)
+def test_an_old_word_is_found_in_a_name(name: str) -> None:
+    assert in_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "keepalive",
+        "keep_blank_values",
+        "lookup",
+        "look_up",
+        "due_on",
+        "get_type_hints",
+        "handler",
+        "conclude",
+        "Registry",
+    ],
+)
+def test_a_name_with_another_sense_is_no_old_word(name: str) -> None:
+    assert in_name(name) == ()
+
+
+def test_a_module_is_read_by_its_names_comments_and_strings_and_the_test_names_the_line(tmp_path: Path) -> None:
+    module = '"""One\n\ntold."""\n\n# It is due\n# to a fault. It is\n# due.\nwish = f"a {1}\\ngone"\n'
+    assert [(line, word) for line, word, _ in in_python(module)] == [(3, "told"), (7, "due"), (8, "wish"), (8, "gone")]
+    path = tmp_path / "well_again.py"
+    path.write_text(module)
+    assert f"{path}:7: 'due' -> scheduled, pending" in [str(hit) for hit in in_file(path)]
+    assert (0, "well_again") in [(hit.line, hit.word) for hit in in_file(path)]
