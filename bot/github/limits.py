@@ -268,7 +268,7 @@ def limit_in(answer: Answer, demand: Demand, quota: Quota | None, now: float) ->
     """Return the limit that an answer tells of, None where it tells of none: a plain 403 is a missing permission.
 
     Judged by status, headers and the machine-readable fields of the body, never by its message: see
-    docs/decisions/rate-limit-answers.md.
+    docs/decisions/rate-limit-detection.md.
     """
     # Only GraphQL tells of limits with a 200; the body of a REST answer may be anybody's file.
     if answer.status not in (403, 429) and not (demand.resource == "graphql" and _names_a_limit(answer)):

@@ -100,7 +100,7 @@ class PostNews:
     """Post news in a chat channel, once for its key.
 
     A webhook cannot be asked whether a message is there. Where that is not known, it is posted again, and says so: see
-    docs/decisions/told-twice-rather-than-never.md.
+    docs/decisions/at-least-once-chat-messages.md.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS

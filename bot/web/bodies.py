@@ -2,7 +2,7 @@
 
 Anybody can send a body to the webhook: a signature can only be checked once all of it is here. So the limit counts
 bytes that have arrived, and not lengths that were declared: who declares much and sends nothing holds nothing. Where
-the limit is reached, the body that has been arriving for the longest gives way (docs/decisions/bodies-in-flight.md).
+the limit is reached, the oldest unfinished body gives way (docs/decisions/memory-limit-for-webhook-bodies.md).
 """
 
 from __future__ import annotations
