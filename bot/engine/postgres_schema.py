@@ -53,23 +53,20 @@ CREATE TABLE nightjar_notes (
     outcome text NOT NULL,
     text text NOT NULL
 );
-CREATE TABLE nightjar_records (key text PRIMARY KEY, value text NOT NULL, at double precision NOT NULL);
+-- Ranges of keys are read by their index, which compares bytes for that.
+CREATE TABLE nightjar_records (key text COLLATE "C" PRIMARY KEY, value text NOT NULL, version integer NOT NULL,
+    at double precision NOT NULL, expires_at double precision);
+CREATE INDEX nightjar_records_expire ON nightjar_records (expires_at) WHERE expires_at IS NOT NULL;
+CREATE TABLE nightjar_writes (budget text NOT NULL, number bigint NOT NULL, at double precision NOT NULL,
+    PRIMARY KEY (budget, number));
+CREATE INDEX nightjar_writes_at ON nightjar_writes (budget, at);
+CREATE TABLE nightjar_tokens (id text PRIMARY KEY, scope text NOT NULL, subject text NOT NULL, digest text NOT NULL,
+    note text NOT NULL, created_at double precision NOT NULL, expires_at double precision);
 CREATE TABLE nightjar_schema (version integer NOT NULL);
 INSERT INTO nightjar_schema (version) VALUES (1);
 """
 
-WRITES = """
-CREATE TABLE nightjar_writes (budget text NOT NULL, number bigint NOT NULL, at double precision NOT NULL,
-    PRIMARY KEY (budget, number));
-CREATE INDEX nightjar_writes_at ON nightjar_writes (budget, at);
-"""
-
-TOKENS = """
-CREATE TABLE nightjar_tokens (id text PRIMARY KEY, scope text NOT NULL, subject text NOT NULL, digest text NOT NULL,
-    note text NOT NULL, created_at double precision NOT NULL, expires_at double precision);
-"""
-
-VERSIONS = (WAKE + FORGET_WORKER + LIVE_LOCKS + OURS, WRITES, TOKENS)
+VERSIONS = (WAKE + FORGET_WORKER + LIVE_LOCKS + OURS,)
 """What brings our part of the schema from each version to the next. Released ones never change."""
 
 LOCK_ID = 6_517_280_312

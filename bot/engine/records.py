@@ -1,56 +1,222 @@
-"""What handlers remember between deliveries: small JSON objects by key."""
+"""Durable state: what the bot remembers between deliveries, one typed value under each key.
+
+Each kind of record is a `Record`. Its prefix and the shape of its values are durable names: a later version of the bot
+reads what this one wrote.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any, LiteralString, cast
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, LiteralString, TypeVar, cast, overload
 
 from procrastinate.connector import BaseAsyncConnector
+from pydantic import TypeAdapter, ValidationError
 
+from bot.core.payload import Json
 from bot.engine import text
 
-GET: LiteralString = "SELECT value AS stored FROM nightjar_records WHERE key = %(key)s"
+SEPARATOR, AFTER_SEPARATOR = ":", ";"
+"""What divides the parts of a key, and the next character: a range of keys ends before it."""
+
+DAY = 86400.0
+
+GET: LiteralString = "SELECT value AS stored, version FROM nightjar_records WHERE key = %(key)s"
 PUT: LiteralString = """
-INSERT INTO nightjar_records (key, value, at) VALUES (%(key)s, %(value)s, %(at)s)
-ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = excluded.at
+INSERT INTO nightjar_records (key, value, version, at, expires_at)
+VALUES (%(key)s, %(value)s, %(version)s, %(at)s, %(expires_at)s)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version, at = excluded.at,
+    expires_at = excluded.expires_at
 """
-EXCHANGE: LiteralString = """
-INSERT INTO nightjar_records (key, value, at) VALUES (%(key)s, %(value)s, %(at)s)
-ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = excluded.at
-WHERE nightjar_records.value = CAST(%(was)s AS text)
-RETURNING key
-"""
-STARTING: LiteralString = """
-SELECT key, value AS stored FROM nightjar_records
-WHERE substr(key, 1, length(CAST(%(prefix)s AS text))) = CAST(%(prefix)s AS text)
+EXCHANGE: LiteralString = f"{PUT} WHERE nightjar_records.value = CAST(%(was)s AS text) RETURNING key"
+REMOVE: LiteralString = "DELETE FROM nightjar_records WHERE key = %(key)s"
+# The column compares bytes (COLLATE "C"), as SQLite does, so that the primary key's index answers a range.
+UNDER: LiteralString = """
+SELECT key, value AS stored, version FROM nightjar_records WHERE key >= %(first)s AND key < %(end)s ORDER BY key
 """
 NOTHING = ""
 """What no record's text is, for JSON has at least two characters."""
 
+NEWER = "the record {key} has version {found} of {prefix}, this release knows {known}: install the newer release again"
+UNREADABLE = "the record {key} is not a {prefix}: {why}"
+BAD_PREFIX = "the prefix {prefix!r} of a record is empty or has a colon"
+
+T = TypeVar("T")
+
+
+class RecordError(Exception):
+    """A record that cannot be read; the text names its kind and its key."""
+
+
+class NewerRecord(RecordError):
+    """A newer version of the bot wrote the record."""
+
+
+class UnreadableRecord(RecordError):
+    """The record does not have the shape of its kind."""
+
+
+@dataclass(frozen=True)
+class Record(Generic[T]):
+    """One kind of record: values of `codec` under keys that begin with `prefix`.
+
+    `holds` says for the documentation what it is. Retention removes a record that was not written for `days`; None
+    keeps it for ever. Raise `version` when the shape changes, and let the codec read the older shapes as well. Raises
+    ValueError for a prefix with a colon.
+    """
+
+    prefix: str
+    version: int
+    codec: type[T]
+    holds: str
+    days: float | None
+
+    def __post_init__(self) -> None:
+        if not self.prefix or SEPARATOR in self.prefix:
+            raise ValueError(BAD_PREFIX.format(prefix=self.prefix))
+
+    def of(self, *ids: int | str) -> Key[T]:
+        """Return the key of one record. Only the last part may hold a colon, or two records could have one key."""
+        return Key(self, SEPARATOR.join([self.prefix, *map(str, ids)]))
+
+    def dump(self, value: T) -> dict[str, Any]:
+        """Return a value as JSON values."""
+        return cast("dict[str, Any]", self._adapter.dump_python(value, mode="json"))
+
+    def load(self, key: str, stored: Any, version: int) -> T:
+        """Read a value back. Raises `NewerRecord` or `UnreadableRecord`."""
+        if version > self.version:
+            raise NewerRecord(NEWER.format(key=key, found=version, known=self.version, prefix=self.prefix))
+        try:
+            return self._adapter.validate_python(stored)
+        except ValidationError as error:
+            # Where and what kind alone: a title may say anything.
+            faults = (f"{'.'.join(map(str, one['loc'])) or 'value'}: {one['type']}" for one in error.errors())
+            why = ", ".join(faults)
+            raise UnreadableRecord(UNREADABLE.format(key=key, prefix=self.prefix, why=why)) from None
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[T]:
+        return TypeAdapter(self.codec)
+
+
+@dataclass(frozen=True, slots=True)
+class Key(Generic[T]):
+    """Where one record is stored, and what it holds."""
+
+    record: Record[T]
+    name: str
+
+    def __str__(self) -> str:
+        """Return the name."""
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class StoredValue:
+    """A value as it is written, for a plan that is stored before it is applied."""
+
+    key: str
+    value: Json
+    version: int
+    days: float | None
+
+    @classmethod
+    def of(cls, key: Key[T], value: T) -> StoredValue:
+        """Return what `Records.put` would write."""
+        return cls(key.name, key.record.dump(value), key.record.version, key.record.days)
+
 
 class Records:
-    """The records of one database. All methods raise ConnectorException when it cannot be reached."""
+    """The records of one database.
+
+    All methods raise ConnectorException when it cannot be reached, and those that read raise `RecordError`.
+    """
 
     def __init__(self, connector: BaseAsyncConnector) -> None:
         self._connector = connector
 
-    async def get(self, key: str) -> dict[str, Any] | None:
-        """Return what is kept under a key, None where nothing is."""
-        rows = await self._connector.execute_query_all_async(GET, key=key)
-        return cast("dict[str, Any]", text.loads(rows[0]["stored"])) if rows else None
+    @overload
+    async def get(self, key: str) -> dict[str, Any] | None: ...
+    @overload
+    async def get(self, key: Key[T]) -> T | None: ...
+    async def get(self, key: Key[T] | str) -> T | dict[str, Any] | None:
+        """Return what is stored under a key, None where nothing is."""
+        if isinstance(key, str):
+            return await self.stored(key)
+        rows = await self._connector.execute_query_all_async(GET, key=key.name)
+        return _load(key.record, key.name, rows[0]) if rows else None
 
-    async def put(self, key: str, value: Mapping[str, Any]) -> None:
-        """Keep a JSON object under a key, in place of what stood there."""
-        await self._connector.execute_query_async(PUT, key=key, value=text.dumps(dict(value)), at=time.time())
+    @overload
+    async def put(self, key: str, value: Json) -> None: ...
+    @overload
+    async def put(self, key: Key[T], value: T) -> None: ...
+    async def put(self, key: Key[T] | str, value: T | Json) -> None:
+        """Store a value in place of what is there."""
+        if isinstance(key, str):
+            await self.write(StoredValue(key, cast("Json", value), 1, None))
+            return
+        await self.write(StoredValue.of(key, cast("T", value)))
 
-    async def exchange(self, key: str, old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
-        """Keep a JSON object under a key if that still has what was read, or nothing for None; say whether it had."""
+    async def remove(self, key: Key[Any]) -> None:
+        """Remove what is stored under a key."""
+        await self.remove_name(key.name)
+
+    async def change(self, key: Key[T], change: Callable[[T | None], T | None]) -> bool:
+        """Replace a value by what `change` returns for it; None: leave it as it is.
+
+        Say whether the value is as `change` wants it: false where another process has written it in between.
+        """
+        rows = await self._connector.execute_query_all_async(GET, key=key.name)
+        known = _load(key.record, key.name, rows[0]) if rows else None
+        new = change(known)
+        if new is None or new == known:
+            return True
+        values = _values(StoredValue.of(key, new))
+        was = rows[0]["stored"] if rows else NOTHING
+        return bool(await self._connector.execute_query_all_async(EXCHANGE, was=was, **values))
+
+    async def under(self, record: Record[T], *ids: int | str) -> dict[str, T]:
+        """Return all records of a kind whose keys begin with these parts, by the rest of their keys."""
+        first = record.of(*ids).name + SEPARATOR
+        end = first[:-1] + AFTER_SEPARATOR
+        rows = await self._connector.execute_query_all_async(UNDER, first=first, end=end)
+        return {row["key"].removeprefix(first): _load(record, row["key"], row) for row in rows}
+
+    async def exchange(self, key: str, old: Json | None, new: Json) -> bool:
+        """Replace a value if it is still what was read."""
         was = NOTHING if old is None else text.dumps(dict(old))
-        values = {"key": key, "was": was, "value": text.dumps(dict(new)), "at": time.time()}
-        return bool(await self._connector.execute_query_all_async(EXCHANGE, **values))
+        values = _values(StoredValue(key, new, 1, None))
+        return bool(await self._connector.execute_query_all_async(EXCHANGE, was=was, **values))
 
     async def starting_with(self, prefix: str) -> dict[str, dict[str, Any]]:
-        """Return what is kept under all keys that begin like this. It reads every key: for timers, not for events."""
-        rows = await self._connector.execute_query_all_async(STARTING, prefix=prefix)
+        """Return all values whose keys begin like this."""
+        end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        rows = await self._connector.execute_query_all_async(UNDER, first=prefix, end=end)
         return {row["key"]: cast("dict[str, Any]", text.loads(row["stored"])) for row in rows}
+
+    async def stored(self, name: str) -> dict[str, Any] | None:
+        """Return the JSON that is stored under the name of a key, whatever its kind."""
+        rows = await self._connector.execute_query_all_async(GET, key=name)
+        return cast("dict[str, Any]", text.loads(rows[0]["stored"])) if rows else None
+
+    async def write(self, value: StoredValue) -> None:
+        """Store a value as a plan has it."""
+        await self._connector.execute_query_async(PUT, **_values(value))
+
+    async def remove_name(self, name: str) -> None:
+        """Remove what is stored under the name of a key."""
+        await self._connector.execute_query_async(REMOVE, key=name)
+
+
+def _load(record: Record[T], key: str, row: dict[str, Any]) -> T:
+    return record.load(key, text.loads(row["stored"]), row["version"])
+
+
+def _values(value: StoredValue) -> dict[str, Any]:
+    now = time.time()
+    expires_at = None if value.days is None else now + value.days * DAY
+    written = text.dumps(dict(value.value))
+    return {"key": value.key, "value": written, "version": value.version, "at": now, "expires_at": expires_at}

@@ -41,7 +41,7 @@ from bot.engine.retry import EngineRetry
 from bot.engine.store import Store
 from bot.engine.tasks import Tasks
 from bot.engine.timers import Timers, TimerWork
-from bot.engine.upkeep import go_first, remove_old, requeue_all
+from bot.engine.upkeep import go_first, remove_old, remove_old_records, requeue_all
 from bot.engine.worker import Pace, Supervisor
 
 __all__ = [
@@ -294,5 +294,6 @@ class Engine:
         return Tasks(self._store, self._processor, self._observer, self._guard, self._pace.look_after)
 
     async def _forget_old(self) -> str:
-        removed = await remove_old(self.database.connector)
-        return f"removed {removed} jobs"
+        jobs = await remove_old(self.database.connector)
+        records = await remove_old_records(self.database.connector)
+        return f"removed {jobs} jobs and {records} records"

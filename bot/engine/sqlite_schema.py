@@ -109,23 +109,19 @@ CREATE TABLE nightjar_notes (
     outcome TEXT NOT NULL,
     text TEXT NOT NULL
 );
-CREATE TABLE nightjar_records (key TEXT PRIMARY KEY, value TEXT NOT NULL, at REAL NOT NULL);
+CREATE TABLE nightjar_records (key TEXT PRIMARY KEY, value TEXT NOT NULL, version INTEGER NOT NULL, at REAL NOT NULL,
+    expires_at REAL);
+CREATE INDEX nightjar_records_expire ON nightjar_records (expires_at) WHERE expires_at IS NOT NULL;
+CREATE TABLE nightjar_writes (budget TEXT NOT NULL, number INTEGER NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY (budget, number)) WITHOUT ROWID;
+CREATE INDEX nightjar_writes_at ON nightjar_writes (budget, at);
+CREATE TABLE nightjar_tokens (id TEXT PRIMARY KEY, scope TEXT NOT NULL, subject TEXT NOT NULL, digest TEXT NOT NULL,
+    note TEXT NOT NULL, created_at REAL NOT NULL, expires_at REAL) WITHOUT ROWID;
 CREATE TABLE nightjar_schema (version INTEGER NOT NULL);
 INSERT INTO nightjar_schema (version) VALUES (1);
 """
 
-WRITES = """
-CREATE TABLE nightjar_writes (budget TEXT NOT NULL, number INTEGER NOT NULL, at REAL NOT NULL,
-    PRIMARY KEY (budget, number)) WITHOUT ROWID;
-CREATE INDEX nightjar_writes_at ON nightjar_writes (budget, at);
-"""
-
-TOKENS = """
-CREATE TABLE nightjar_tokens (id TEXT PRIMARY KEY, scope TEXT NOT NULL, subject TEXT NOT NULL, digest TEXT NOT NULL,
-    note TEXT NOT NULL, created_at REAL NOT NULL, expires_at REAL) WITHOUT ROWID;
-"""
-
-VERSIONS = (TABLES + INDICES + EVENT_TRIGGERS + OURS, WRITES, TOKENS)
+VERSIONS = (TABLES + INDICES + EVENT_TRIGGERS + OURS,)
 """What brings the schema from each version to the next; the first makes it. Released ones never change."""
 
 WAKE_TRIGGERS = """

@@ -114,6 +114,10 @@ REMOVE_FAILED: LiteralString = (
     + " AND ended.type IN ('failed', 'aborted', 'cancelled') AND job.status IN ('failed', 'aborted')"
     + _LIMIT
 )
+REMOVE_RECORDS: LiteralString = """
+DELETE FROM nightjar_records WHERE key IN (
+    SELECT key FROM nightjar_records WHERE expires_at < %(now)s ORDER BY expires_at LIMIT %(batch)s) RETURNING key
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +188,22 @@ async def remove_old(
     """
     removed = 0
     for statement, days in ((REMOVE_DONE, done_days), (REMOVE_FAILED, failed_days)):
-        before = time() - days * DAY
-        while True:
-            rows = await connector.execute_query_all_async(statement, before=before, batch=BATCH)
-            removed += len(rows)
-            if len(rows) < BATCH:
-                break
+        removed += await _remove(connector, statement, before=time() - days * DAY)
     return removed
+
+
+async def remove_old_records(connector: BaseAsyncConnector, now: float | None = None) -> int:
+    """Delete the records whose lifetime is over at a moment, in seconds since 1970; return how many."""
+    return await _remove(connector, REMOVE_RECORDS, now=time() if now is None else now)
+
+
+async def _remove(connector: BaseAsyncConnector, statement: LiteralString, **values: float) -> int:
+    removed = 0
+    while True:
+        rows = await connector.execute_query_all_async(statement, batch=BATCH, **values)
+        removed += len(rows)
+        if len(rows) < BATCH:
+            return removed
 
 
 def _requeued(rows: list[dict[str, object]]) -> list[Requeued]:

@@ -30,7 +30,8 @@ INSERT INTO procrastinate_events (job_id, type, at) SELECT id, {deferred}, {now}
 INSERT INTO procrastinate_events (job_id, type, at) SELECT id, {ended}, {now} FROM procrastinate_jobs
  WHERE status = 'succeeded';
 INSERT INTO nightjar_notes (job_id, at, outcome, text) SELECT id, 0, 'routed', '{empty}' FROM procrastinate_jobs;
-INSERT INTO nightjar_records (key, value, at) SELECT 'head:2#' || n, '{empty}', 0 FROM {numbers};
+INSERT INTO nightjar_records (key, value, version, at, expires_at)
+SELECT 'head:2:' || n, '{empty}', 1, 0, {later} + n FROM {numbers};
 """
 ON_SQLITE = {
     "args": "json_object('guid', 'old-' || n, 'event', 'push', 'body', '{}', 'received_at', 1.0, 'handler', 'h',"
@@ -42,6 +43,7 @@ ON_SQLITE = {
     "deferred": "'deferred'",
     "ended": "'succeeded'",
     "now": "unixepoch()",
+    "later": "unixepoch() + 86400.0",
     "empty": "{}",
 }
 ON_POSTGRES = {
@@ -54,6 +56,7 @@ ON_POSTGRES = {
     "deferred": "'deferred'::procrastinate_job_event_type",
     "ended": "'succeeded'::procrastinate_job_event_type",
     "now": "now()",
+    "later": "date_part('epoch', now()) + 86400.0",
 }
 
 TABLES = ("procrastinate_jobs", "procrastinate_events", "nightjar_notes", "nightjar_records")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import os
 import signal
 import socket
@@ -255,20 +254,3 @@ def test_a_file_is_served_by_one_process(sqlite_url: str) -> None:
 def test_a_server_is_shared(postgres_url: str) -> None:
     with Database(postgres_url).sole(), Database(postgres_url).sole():
         pass
-
-
-async def test_a_database_of_the_first_version_is_brought_up_to_date(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    database = Database(database_url)
-    with monkeypatch.context() as first:
-        for module in ("sqlite", "postgres"):
-            known = importlib.import_module(f"bot.engine.{module}_schema").VERSIONS
-            first.setattr(f"bot.engine.{module}.VERSIONS", known[:1])
-        await database.open()
-        assert await database.connector.execute_query_all_async(VERSION) == [{"version": 1}]
-        await database.close()
-    await database.open()
-    assert await database.connector.execute_query_all_async("SELECT number FROM nightjar_writes") == []
-    assert await database.connector.execute_query_all_async(VERSION) == [{"version": len(VERSIONS)}]
-    await database.close()

@@ -18,7 +18,7 @@ from bot.engine.journal import DERIVED
 from bot.engine.outage import release_waiting
 from bot.engine.records import Records
 from bot.engine.service import Engine
-from bot.engine.upkeep import LONG_WAIT, go_first, let_old_go_first
+from bot.engine.upkeep import LONG_WAIT, go_first, let_old_go_first, remove_old_records
 from tests.engine.filled import (
     EXPLAINING,
     Traced,
@@ -27,6 +27,7 @@ from tests.engine.filled import (
     postgres_scans,
 )
 from tests.engine.running import LOCK, running, settled
+from tests.engine.test_records import NOTE, Note
 from tests.engine.toy import World, body, writes
 from tests.postgres import PostgresServer, running_server
 
@@ -72,8 +73,11 @@ async def what_handlers_and_requests_cause(connector: BaseAsyncConnector) -> Non
     await go_first(connector, LOCK)
     await let_old_go_first(connector, time.time() + 10 * LONG_WAIT)
     records = Records(connector)
-    await records.put("head:1#7", {"sha": "0" * 40})
-    assert await records.exchange("head:1#7", await records.get("head:1#7"), {})
+    await records.put(NOTE.of(1, 7), Note("0" * 40))
+    assert await records.change(NOTE.of(1, 7), lambda _: Note("1" * 40))
+    assert await records.under(NOTE, 1) == {"7": Note("1" * 40)}
+    await records.remove(NOTE.of(1, 7))
+    assert await remove_old_records(connector) == 0
     await Budget(connector).book("42", Pace(80, 500, 5, 1.0), 5.0)
 
 

@@ -37,7 +37,7 @@ def test_what_the_two_would_read_differently_is_refused(wrong: str) -> None:
 async def test_insert_select_update_and_delete(database: Database) -> None:
     run = database.connector.execute_query_all_async
     put = (
-        "INSERT INTO nightjar_records (key, value, at) VALUES (%(key)s, %(value)s, %(at)s)"
+        "INSERT INTO nightjar_records (key, value, version, at) VALUES (%(key)s, %(value)s, 1, %(at)s)"
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value RETURNING key, value, at"
     )
     assert await run(put, key="a", value="1", at=1.5) == [{"key": "a", "value": "1", "at": 1.5}]
@@ -85,7 +85,7 @@ async def test_any_text_is_stored_unharmed(database: Database) -> None:
     run = database.connector.execute_query_all_async
     for key in ("nul \x00", "lone \ud800", "noncharacter \ufdd0", "emoji \U0001f600", "\\u0000"):
         await database.connector.execute_query_async(
-            "INSERT INTO nightjar_records (key, value, at) VALUES (%(key)s, %(key)s, 0)", key=key
+            "INSERT INTO nightjar_records (key, value, version, at) VALUES (%(key)s, %(key)s, 1, 0)", key=key
         )
         assert await run("SELECT key, value FROM nightjar_records WHERE key = %(key)s", key=key) == [
             {"key": key, "value": key}

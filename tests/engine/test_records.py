@@ -1,40 +1,133 @@
-"""What handlers remember."""
+"""What the bot remembers between deliveries."""
 
 from __future__ import annotations
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import LiteralString
+
+import pytest
+
 from bot.engine.database import Database
-from bot.engine.records import Records
+from bot.engine.records import BAD_PREFIX, NewerRecord, Record, Records, StoredValue, UnreadableRecord
+from bot.engine.upkeep import BATCH, remove_old_records
+
+DAY = 86400.0
 
 
-async def test_what_was_put_is_read_back_and_replaced(database: Database) -> None:
-    records = Records(database.connector)
-    assert await records.get("head:1#7") is None
-    await records.put("head:1#7", {"sha": "a" * 40, "nothing": None, "list": [1, 2.5, True]})
-    assert await records.get("head:1#7") == {"sha": "a" * 40, "nothing": None, "list": [1, 2.5, True]}
-    await records.put("head:1#7", {"sha": "b" * 40})
-    assert await records.get("head:1#7") == {"sha": "b" * 40}
-    assert await records.get("head:1#70") is None
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What the records of these tests hold."""
+
+    text: str
+    numbers: tuple[float | None, ...] = ()
+
+
+NOTE = Record("note", 2, Note, "what a test stores", days=3)
+FOREVER = Record("for-ever", 1, Note, "what stays", days=None)
+
+WRITE: LiteralString = """
+INSERT INTO nightjar_records (key, value, version, at) VALUES (%(key)s, %(value)s, %(version)s, 0)
+"""
+
+
+async def test_what_was_put_is_read_back_replaced_and_removed(database: Database) -> None:
+    records, key = Records(database.connector), NOTE.of(1, 7)
+    assert await records.get(key) is None
+    await records.put(key, Note("first", (None, 1, 2.5)))
+    assert await records.get(key) == Note("first", (None, 1, 2.5))
+    await records.put(key, Note("second"))
+    assert await records.get(key) == Note("second")
+    assert await records.get(NOTE.of(1, 70)) is None
+    await records.remove(key)
+    assert await records.get(key) is None
 
 
 async def test_text_that_databases_dislike_comes_back_unharmed(database: Database) -> None:
     records = Records(database.connector)
-    value = {"title": "nul \x00, half a pair \ud83d, quote ' \" \\ and 🌙"}
-    await records.put("odd \x00 key", value)
-    assert await records.get("odd \x00 key") == value
+    note = Note("nul \x00, half a pair \ud83d, quote ' \" \\ and 🌙")
+    await records.put(NOTE.of("odd \x00 key"), note)
+    assert await records.get(NOTE.of("odd \x00 key")) == note
+    assert await records.change(NOTE.of("odd \x00 key"), lambda _: Note("other"))
+    assert await records.get(NOTE.of("odd \x00 key")) == Note("other")
 
 
-async def test_what_changed_since_it_was_read_is_not_replaced(database: Database) -> None:
+async def test_a_plan_stores_a_value_as_put_does(database: Database) -> None:
     records = Records(database.connector)
-    assert await records.exchange("merge:1#7", None, {"by": "hubot 🌙 \x00"})
-    assert not await records.exchange("merge:1#7", None, {"by": "octocat"})
-    assert not await records.exchange("merge:1#7", {"by": "octocat"}, {})
-    assert await records.get("merge:1#7") == {"by": "hubot 🌙 \x00"}
-    assert await records.exchange("merge:1#7", {"by": "hubot 🌙 \x00"}, {})
-    assert await records.get("merge:1#7") == {}
+    await records.write(StoredValue.of(NOTE.of(1), Note("planned")))
+    assert await records.get(NOTE.of(1)) == Note("planned")
+    assert await records.stored("note:1") == {"text": "planned", "numbers": []}
+
+
+async def test_what_changed_since_it_was_read_is_not_replaced(database: Database, database_url: str) -> None:
+    records, key = Records(database.connector), NOTE.of(1, 7)
+    assert await records.change(key, lambda known: Note("first") if known is None else None)
+    assert await records.change(key, lambda known: Note("second") if known is None else None)
+    assert await records.get(key) == Note("first")
+
+    async def write_elsewhere() -> None:
+        other = Database(database_url)
+        await other.open()
+        await Records(other.connector).put(key, Note("elsewhere"))
+        await other.close()
+
+    def change(known: Note | None) -> Note:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(asyncio.run, write_elsewhere()).result()
+        return Note("third")
+
+    assert not await records.change(key, change)
+    assert await records.get(key) == Note("elsewhere")
 
 
 async def test_records_are_found_by_how_their_keys_begin(database: Database) -> None:
     records = Records(database.connector)
-    for key in ("merge:1#7", "merge:1#70", "merge:10#7", "MERGE:1#7", "merge:1%7", "head:merge:1#7"):
-        await records.put(key, {"key": key})
-    assert await records.starting_with("merge:1#") == {key: {"key": key} for key in ("merge:1#7", "merge:1#70")}
+    for key in (
+        "note:1:7",
+        "note:1:70",
+        "note:10:7",
+        "NOTE:1:7",
+        "note:1;7",
+        "note-1:7",
+        "head:note:1:7",
+        "note:1:é:z",
+    ):
+        await database.connector.execute_query_async(WRITE, key=key, value=f'{{"text":"{key}"}}', version=2)
+    under = {"7": Note("note:1:7"), "70": Note("note:1:70"), "é:z": Note("note:1:é:z")}
+    assert await records.under(NOTE, 1) == under
+    assert len(await records.under(NOTE)) == 5
+
+
+async def test_a_record_of_a_newer_version_is_a_named_error(database: Database) -> None:
+    await database.connector.execute_query_async(WRITE, key="note:1", value="{}", version=3)
+    with pytest.raises(NewerRecord, match="the record note:1 has version 3 of note, this release knows 2"):
+        await Records(database.connector).get(NOTE.of(1))
+
+
+async def test_a_record_of_another_shape_is_a_named_error(database: Database) -> None:
+    await database.connector.execute_query_async(WRITE, key="note:1", value='{"numbers":["secret"]}', version=2)
+    with pytest.raises(UnreadableRecord, match="the record note:1 is not a note: text: missing") as caught:
+        await Records(database.connector).get(NOTE.of(1))
+    assert "secret" not in str(caught.value)
+
+
+async def test_records_end_after_their_lifetime(database: Database) -> None:
+    records = Records(database.connector)
+    await records.put(FOREVER.of(1), Note("stays"))
+    for number in range(BATCH + 1):
+        await records.put(NOTE.of(number), Note("ends"))
+    (row,) = await database.connector.execute_query_all_async(
+        "SELECT at FROM nightjar_records WHERE key = %(key)s", key=NOTE.of(BATCH).name
+    )
+    at = float(str(row["at"]))
+    assert await remove_old_records(database.connector, at + 2.9 * DAY) == 0
+    assert await remove_old_records(database.connector, at + 3.1 * DAY) == BATCH + 1
+    assert await records.get(FOREVER.of(1)) == Note("stays")
+    assert await remove_old_records(database.connector, at + 3650 * DAY) == 0
+
+
+def test_a_prefix_has_no_colon() -> None:
+    with pytest.raises(ValueError, match=r"prefix 'a:b'") as caught:
+        Record("a:b", 1, Note, "", None)
+    assert str(caught.value) == BAD_PREFIX.format(prefix="a:b")

@@ -231,8 +231,8 @@ class Counting(Records):
         super().__init__(records._connector)
         self.read: Counter[str] = Counter()
 
-    async def get(self, key: str) -> dict[str, Any] | None:
-        self.read[key] += 1
+    async def get(self, key: Any) -> Any:
+        self.read[str(key)] += 1
         return await super().get(key)
 
 
