@@ -18,21 +18,21 @@ from procrastinate.exceptions import ConnectorException
 
 from bot.engine.backup import COMPANIONS, back_up, restore
 from bot.engine.database import Database, DatabaseError
-from bot.engine.records import Records
+from bot.engine.records import Records, StoredValue
 from tests.running import ROOT, environment
 
 PADDING = "x" * 2000
 KILLED_WHILE_OPEN = """
 import asyncio, os, signal, sys
 from bot.engine.database import Database
-from bot.engine.records import Records
+from bot.engine.records import Records, StoredValue
 
 async def main() -> None:
     database = Database(sys.argv[1])
     await database.open()
     records = Records(database.connector)
     for number in range(200):
-        await records.put(f"{sys.argv[2]}:{number}", {"padding": "y" * 2000})
+        await records.write(StoredValue(f"{sys.argv[2]}:{number}", {"padding": "y" * 2000}, 1, None))
     os.kill(os.getpid(), signal.SIGKILL)
 
 asyncio.run(main())
@@ -43,16 +43,16 @@ async def _keep(url: str, name: str, count: int) -> None:
     database = Database(url)
     await database.open()
     for number in range(count):
-        await Records(database.connector).put(f"{name}:{number}", {"padding": PADDING})
+        await Records(database.connector).write(StoredValue(f"{name}:{number}", {"padding": PADDING}, 1, None))
     await database.close()
 
 
 async def _kept(url: str) -> set[str]:
     database = Database(url)
     await database.open()
-    found = await Records(database.connector).starting_with("")
+    found = await database.connector.execute_query_all_async("SELECT key FROM nightjar_records")
     await database.close()
-    return {key.partition(":")[0] for key in found}
+    return {str(row["key"]).partition(":")[0] for row in found}
 
 
 async def _crash(url: str, name: str) -> None:
