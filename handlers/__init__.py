@@ -1,21 +1,49 @@
-"""The features, each a file or a folder; `bot/` takes all of them from here.
+"""The features, each a file or a folder. `bot.app.features` joins them; below it, nothing in `bot` knows a feature.
 
-They are joined in `handlers.features` once somebody asks for them: whoever imports one module of one feature, such as a
-process that reads a report, needs none of the others.
+They are loaded once somebody asks for `FEATURES`: a process that imports one module of one feature, such as one that
+reads a report, needs none of the others.
 """
 
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from handlers.features import COMMANDS, ROUTER
+    from bot.feature import Feature
 
-__all__ = ["COMMANDS", "ROUTER"]
+    FEATURES: tuple[Feature, ...]
+
+__all__ = ["FEATURES"]
+
+MODULES = (
+    "handlers.slow_tests",
+    "handlers.rerun.feature",
+    "handlers.cc_reviewers.feature",
+    "handlers.hardware.feature",
+    "handlers.branches.feature",
+    "handlers.main_failures.feature",
+    "handlers.repository_file.feature",
+    "handlers.merge.feature",
+    "handlers.merge_group",
+    "handlers.team_tags.feature",
+    "handlers.welcome",
+    "handlers.lint",
+    "handlers.ci_decisions.feature",
+    "handlers.docs_link",
+    "handlers.ci_tests.feature",
+    "handlers.stale_reviews.feature",
+    "handlers.docker_update.feature",
+)
+"""The modules that declare a `FEATURE`. The handlers of a delivery run in this order."""
 
 
 def __getattr__(name: str) -> Any:
-    """Return one of `__all__`."""
-    if name not in __all__:
+    """Return `FEATURES`."""
+    if name != "FEATURES":
         raise AttributeError(name)
-    from handlers import features
+    return _features()
 
-    return getattr(features, name)
+
+@cache
+def _features() -> "tuple[Feature, ...]":
+    return tuple(import_module(module).FEATURE for module in MODULES)

@@ -17,6 +17,7 @@ from bot.core.payload import Payload
 from bot.core.urls import linkable
 from bot.effects.section_state import moment, seconds_since_1970, short
 from bot.effects.sections import SubmitSection
+from bot.feature import Feature
 from bot.github.pull_heads import confirmed_head, pulls_with_head
 from bot.plan.handler import NOTHING, Context, Plan, Router
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from bot.core.events import Delivery
 
 NAME = "docs-link"
-FEATURE = "docs"
+KEY = "docs"
 SUCCESS = "success"
 
 BUILT = "**Docs:** [built for commit {sha}]({url}), {at}."
@@ -79,7 +80,7 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     return config.docs is not None and _tells_of_docs(config.docs, delivery.payload)
 
 
-@router.on("status", name=NAME, feature=FEATURE, on_failure=tell_of_failure, accepts=accepts)
+@router.on("status", name=NAME, feature=KEY, on_failure=tell_of_failure, accepts=accepts)
 async def show(context: Context) -> Plan:
     """Link the docs that a status tells of, for the pull requests whose head they are of."""
     config, status = context.config.docs, context.delivery.payload
@@ -110,3 +111,6 @@ async def _numbers(context: Context) -> list[int]:
     if build is not None:
         return [build.number]
     return await pulls_with_head(context.records, context.repository.id, status.string("sha"))
+
+
+FEATURE = Feature(name="docs_link", config=(KEY,), router=router, sections=(NAME,))

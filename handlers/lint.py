@@ -17,6 +17,7 @@ from bot.core.events import PullRequest
 from bot.core.run_in_thread import run_in_thread
 from bot.core.titles import folded, tags_of
 from bot.effects.checks import PutCheckRun, check_key
+from bot.feature import Feature
 from bot.github.check_runs import NEUTRAL, SUCCESS, Block, CheckContent, joined
 from bot.github.markdown import code, truncate
 from bot.github.mentions import mentioned, parse_ccs
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from bot.config import RepositoryConfig
     from bot.core.events import Delivery
 
-NAME, AGAIN_NAME, FEATURE = "lint", "lint-again", "lint"
+NAME, AGAIN_NAME, KEY = "lint", "lint-again", "lint"
 CHECK = "nightjar/lint"
 """The check run's name."""
 MOST_SHOWN = 50
@@ -117,7 +118,7 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     "pull_request",
     *("opened", "reopened", "edited", "synchronize"),
     name=NAME,
-    feature=FEATURE,
+    feature=KEY,
     accepts=accepts,
 )
 async def look(context: Context) -> Plan:
@@ -137,8 +138,8 @@ def _is_asked_for(delivery: Delivery, config: RepositoryConfig) -> bool:
     return delivery.event == "check_suite" or delivery.payload.text("check_run", "name") == CHECK
 
 
-@router.on("check_run", "rerequested", name=AGAIN_NAME, feature=FEATURE, accepts=_is_asked_for)
-@router.on("check_suite", "rerequested", name=AGAIN_NAME, feature=FEATURE, accepts=_is_asked_for)
+@router.on("check_run", "rerequested", name=AGAIN_NAME, feature=KEY, accepts=_is_asked_for)
+@router.on("check_suite", "rerequested", name=AGAIN_NAME, feature=KEY, accepts=_is_asked_for)
 async def look_again(context: Context) -> Plan:
     """Look once more, for somebody asked for it or for all checks of the commit."""
     as_of, asked = time.time(), context.delivery.payload.at(context.delivery.event)
@@ -179,3 +180,6 @@ async def _known_tags(context: Context) -> tuple[Collection[str] | None, Known]:
 def _shown(words: Collection[str]) -> str:
     shown = [code(truncate(word, LONGEST_SHOWN)) for word in list(words)[:MOST_SHOWN]]
     return ", ".join(shown) + (", …" if len(words) > MOST_SHOWN else "")
+
+
+FEATURE = Feature(name="lint", config=(KEY,), router=router)

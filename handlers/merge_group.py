@@ -12,6 +12,7 @@ import time
 from bot.config.types import matches
 from bot.effects.checks import PutCheckRun
 from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
+from bot.feature import Feature
 from bot.github.check_runs import SUCCESS, CheckContent
 from bot.github.markdown import truncate
 from bot.plan.handler import NOTHING, Context, Plan, Router
@@ -62,3 +63,6 @@ def _group(context: Context) -> tuple[str, str]:
     """Return the group's commit, and the branch that GitHub made for it."""
     group = context.delivery.payload.at(EVENT)
     return group.string("head_sha"), group.string("head_ref").removeprefix(BRANCH_PREFIX)
+
+
+FEATURE = Feature(name="merge_group", router=router)

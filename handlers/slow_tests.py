@@ -18,6 +18,7 @@ from bot.core.events import PullRequestEvent
 from bot.core.payload import Payload
 from bot.effects.remember import Remember
 from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
+from bot.feature import Feature
 from bot.github.markdown import code, truncate
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from bot.config import SlowTests
 
 NAME = "slow-tests"
-FEATURE = "slow_tests"
+KEY = "slow_tests"
 SUCCESS = "success"  # never anything else: the status informs and must not block a merge
 BRANCH_PREFIX = "refs/heads/"
 
@@ -37,14 +38,14 @@ RUN_SLOW = CommandSpec(
     name="run slow tests",
     summary="Run the slow tests for this pull request, on this push and on later ones.",
     example="run slow tests",
-    feature=FEATURE,
+    feature=KEY,
     synonyms=("run slow test", "run slow", "run the slow tests", "slow tests", "slow test", "slow"),
 )
 SKIP_SLOW = CommandSpec(
     name="skip slow tests",
     summary="Stop running the slow tests for this pull request.",
     example="skip slow tests",
-    feature=FEATURE,
+    feature=KEY,
     synonyms=("skip slow test", "skip slow", "skip the slow tests"),
     own_words=False,
 )
@@ -127,7 +128,7 @@ def status(config: SlowTests, sha: str, verdict: Verdict) -> SetStatus:
     return SetStatus(sha, config.status, SUCCESS, truncate(verdict.reason, DESCRIPTION_LIMIT))
 
 
-@router.on("pull_request", "opened", "reopened", "synchronize", name=NAME, feature=FEATURE)
+@router.on("pull_request", "opened", "reopened", "synchronize", name=NAME, feature=KEY)
 async def show_on_head(context: Context) -> Plan:
     """Show on a new head whether slow tests run for its pull request."""
     config, event = context.config.slow_tests, PullRequestEvent.of(context.delivery.payload)
@@ -141,7 +142,7 @@ async def show_on_head(context: Context) -> Plan:
     return Plan((shown,), why=verdict.reason)
 
 
-@router.on("push", name="slow-tests-branches", feature=FEATURE)
+@router.on("push", name="slow-tests-branches", feature=KEY)
 async def show_on_branch(context: Context) -> Plan:
     """Show on a branch that always runs everything that it does, for a CI that builds branches reads statuses too."""
     config, payload = context.config.slow_tests, context.delivery.payload
@@ -228,3 +229,6 @@ COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = (
     (RUN_SLOW, run_slow_tests),
     (SKIP_SLOW, skip_slow_tests),
 )
+
+
+FEATURE = Feature(name="slow_tests", config=(KEY,), router=router, commands=COMMANDS)

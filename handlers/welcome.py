@@ -11,6 +11,7 @@ from bot.commands.dialogue import help_url
 from bot.core.events import PullRequest
 from bot.core.payload import Payload
 from bot.effects.comments import UpsertSection
+from bot.feature import Feature
 from bot.github.markdown import code, escape
 from bot.plan.handler import NOTHING, Context, Plan, Router
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from bot.config import RepositoryConfig
     from bot.core.events import Delivery
 
-NAME, FEATURE = "welcome", "welcome"
+NAME, KEY = "welcome", "welcome"
 FIRST_TIME = frozenset({"FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR"})
 """How GitHub calls those who have not contributed before, to anything or to this repository
 (https://docs.github.com/en/graphql/reference/enums#commentauthorassociation)."""
@@ -52,7 +53,7 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     return pull.text("author_association") in MAY_BE_FIRST and not PullRequest.of(pull).author.is_bot
 
 
-@router.on("pull_request", "opened", name=NAME, feature=FEATURE, accepts=accepts)
+@router.on("pull_request", "opened", name=NAME, feature=KEY, accepts=accepts)
 async def welcome(context: Context) -> Plan:
     """Greet whoever opened it, at the top of the sticky comment; drafts too."""
     config = context.config
@@ -70,3 +71,6 @@ async def _is_first(context: Context, number: int) -> bool:
     owner, _, name = context.repository.full_name.partition("/")
     data = Payload(await context.github.graphql(QUERY, owner=owner, name=name, number=number), "graphql")
     return data.text("repository", "pullRequest", "authorAssociation") in FIRST_TIME
+
+
+FEATURE = Feature(name="welcome", config=(KEY,), router=router)

@@ -7,13 +7,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bot.app.features import REGISTRY
 from bot.app.registration import registration_text
-from bot.commands.grammar import Registry
 from bot.commands.texts import commands_table
 from bot.config import docs as config_docs
 from bot.core.docs import replace_block
 from bot.results import guide
-from handlers import COMMANDS
 from scripts.limits import limits_table
 
 ROOT = Path(__file__).parents[1]
@@ -23,7 +22,7 @@ SECURITY = Path("docs/security.md")
 
 def documents(root: Path = ROOT) -> dict[Path, str]:
     """Return what every generated file should hold, by its path below the root of the checkout."""
-    table = commands_table(Registry(spec for spec, _ in COMMANDS))
+    table = commands_table(REGISTRY)
     readme = replace_block((root / README).read_text(encoding="utf-8"), "commands", table)
     readme = replace_block(readme, "features", config_docs.features_table())
     readme = replace_block(readme, "registration", registration_text())

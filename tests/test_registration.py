@@ -1,16 +1,12 @@
 from urllib.parse import parse_qsl, urlsplit
 
+from bot.app.features import full_router
 from bot.app.processor import INSTALLATION_EVENTS
 from bot.app.registration import EVENTS, PERMISSIONS, registration_text, registration_url
-from bot.commands.dialogue import Dialogue
-from bot.github.permissions import Permissions
-from bot.plan.handler import joined
-from handlers import COMMANDS, ROUTER
 
 
 def test_the_app_hears_of_what_the_handlers_want_and_of_nothing_else() -> None:
-    router = joined([Dialogue(COMMANDS, Permissions()).router, ROUTER])
-    wanted = {event for handler in router.handlers for event, _ in handler.wants}
+    wanted = {event for handler in full_router().handlers for event, _ in handler.wants}
     # Events of our own have a dot in their names, and GitHub is not asked for them.
     # GitHub sends those of installations to every App.
     noted = {event for event in INSTALLATION_EVENTS if not event.startswith("installation")}

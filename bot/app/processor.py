@@ -19,7 +19,7 @@ from bot.github.errors import RateLimited
 from bot.github.pull_heads import note_head
 from bot.github.ranks import Rank, ranked
 from bot.github.repositories import Repositories
-from bot.plan.codec import decode, encode
+from bot.plan.codec import Codec
 from bot.plan.effect import Announce, Effect, EffectContext
 from bot.plan.failure_text import failure_text
 from bot.plan.handler import Context, Handler, Plan, Router
@@ -60,6 +60,7 @@ class Pipeline:
     results: ResultsService
     http: aiohttp.ClientSession
     router: Router
+    codec: Codec
     announce: Announce
     repositories: Repositories
 
@@ -112,19 +113,19 @@ class Pipeline:
         if found.feature and found.feature not in context.config.features:
             # Since the delivery was routed.
             return PlannedEffects(why=SWITCHED_OFF)
-        return _as_data(await found.plan(context))
+        return self._as_data(await found.plan(context))
 
     async def plan_failure(self, delivery: Delivery, handler: str, intent: str, told: str) -> PlannedEffects:
         """Let a handler that failed for good tell people so, where it has somebody to tell."""
         on_failure = self._handler(handler).on_failure
         if on_failure is None:
             return PlannedEffects()
-        return _as_data(await on_failure(await self._context(delivery, intent), told))
+        return self._as_data(await on_failure(await self._context(delivery, intent), told))
 
     async def apply(self, job: EffectJob) -> AppliedEffect:
         """Apply one effect."""
         rank = Rank(job.effect.get(RANK, Rank.EVENT))
-        effect = decode({key: value for key, value in job.effect.items() if key != RANK})
+        effect = self.codec.decode({key: value for key, value in job.effect.items() if key != RANK})
         repository = await self.repositories.current(job.repository)
         place = await self._place_of(repository)
         context = EffectContext(
@@ -149,7 +150,9 @@ class Pipeline:
                 raise
             # To wait would hold up everybody's commands on this pull request.
             return AppliedEffect(NOT_WORTH_WAITING, changed=False)
-        return AppliedEffect(applied.text, applied.changed, then=tuple(_effect_as_data(e, rank) for e in applied.then))
+        return AppliedEffect(
+            applied.text, applied.changed, then=tuple(self._effect_as_data(e, rank) for e in applied.then)
+        )
 
     def told(self, error: Exception, guid: str) -> str:
         """Put a failure into words that may be shown to people."""
@@ -189,22 +192,20 @@ class Pipeline:
             installation = await self.app.installation_for(repository.full_name)
         return Place(installation, repository.id)
 
+    def _as_data(self, plan: Plan) -> PlannedEffects:
+        return PlannedEffects(
+            effects=tuple(self._effect_as_data(effect, plan.rank) for effect in plan.effects),
+            why=plan.why,
+            closing=self._effect_as_data(plan.closing, plan.rank) if plan.closing else None,
+        )
+
+    def _effect_as_data(self, effect: Effect, rank: Rank) -> PlannedEffect:
+        data = self.codec.encode(effect)
+        return PlannedEffect(target=effect.target, effect=data if rank is Rank.EVENT else {**data, RANK: int(rank)})
+
 
 def _concerned(handler: Handler, delivery: Delivery, config: RepositoryConfig) -> bool:
     try:
         return handler.accepts is None or handler.accepts(delivery, config)
     except PayloadError:
         return True  # its plan will miss the same, and say so without keeping anybody else from theirs
-
-
-def _as_data(plan: Plan) -> PlannedEffects:
-    return PlannedEffects(
-        effects=tuple(_effect_as_data(effect, plan.rank) for effect in plan.effects),
-        why=plan.why,
-        closing=_effect_as_data(plan.closing, plan.rank) if plan.closing else None,
-    )
-
-
-def _effect_as_data(effect: Effect, rank: Rank) -> PlannedEffect:
-    data = encode(effect)
-    return PlannedEffect(target=effect.target, effect=data if rank is Rank.EVENT else {**data, RANK: int(rank)})

@@ -19,9 +19,9 @@ from procrastinate.exceptions import ConnectorException
 from sqlalchemy.exc import OperationalError
 
 from bot.app.doctor.doctor import Doctor, HealthWatch
+from bot.app.features import CODEC, REGISTRY, full_router
 from bot.app.processor import Pipeline
 from bot.app.redelivery import CRON, Redelivery
-from bot.commands.dialogue import Dialogue
 from bot.commands.grammar import Registry
 from bot.commands.texts import help_text
 from bot.config import Config
@@ -41,18 +41,15 @@ from bot.engine.tokens import API, TokenStore
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.limits import Allowance
-from bot.github.permissions import Permissions
 from bot.github.repositories import Repositories
 from bot.github.visibility import Visibility
 from bot.news.channels import check_channels
-from bot.plan.handler import joined
 from bot.timers.timers import MINUTELY, Timers, TimerState, timer_states
 from bot.web.access import ApiAccess
 from bot.web.app import Parts, create_app, create_metrics_app, create_runner
 from bot.web.bodies import Bodies
 from bot.web.connections import Connections, Door, connections_allowed
 from bot.web.webhook import MAX_BODY
-from handlers import COMMANDS, ROUTER
 from handlers.branches.last_good import LastGoods
 from handlers.branches.record import NIGHTLY, TrackingRecord
 from handlers.ci_decisions.commit_service import CommitDecisions
@@ -120,9 +117,7 @@ async def open_bot(
     app.yaml asks for, or `StartError` for a key that the GitHub client cannot use.
     """
     check_channels(config, settings)
-    # What people ask in a text comes first: what it changes is then known to the handlers of the same delivery.
-    dialogue = Dialogue(COMMANDS, Permissions())
-    router = joined([dialogue.router, ROUTER])
+    router = full_router()
     metrics = Metrics(VERSION, {event for handler in router.handlers for event, _ in handler.wants})
     async with (
         Engine(settings.database_url.get_secret_value(), observer=metrics, pace=pace) as engine,
@@ -158,6 +153,7 @@ async def open_bot(
                     results=results.service,
                     http=session,
                     router=router,
+                    codec=CODEC,
                     announce=engine.accept,
                     repositories=repositories,
                 )
@@ -172,8 +168,7 @@ async def open_bot(
                 engine.every("repository-files", HALF_HOURLY, files.sweep, at_start=True)
             watch = HealthWatch(Doctor(config, settings, github, session, results.aws, repositories))
             threads = ThreadProbe()
-            registry = dialogue.registry
-            yield Bot(config, settings, metrics, engine, github, missed, results, timers, registry, watch, threads, now)
+            yield Bot(config, settings, metrics, engine, github, missed, results, timers, REGISTRY, watch, threads, now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from handlers.ci_tests import sections as reports
 from handlers.ci_tests.runtimes_text import describe_runtimes
 
 NAME = "runtime"
-FEATURE = "runtime"
+KEY = "runtime"
 TROUBLE = "**Runtime of tests:** how long they take at {sha} could not be found out: {why}"
 
 router = Router()
-reports.ask_when_tested(router, NAME, FEATURE, lambda config: config.runtime)
+reports.ask_when_tested(router, NAME, KEY, lambda config: config.runtime)
 
 
 async def tell_of_failure(context: Context, told: str) -> Plan:
@@ -26,7 +26,7 @@ async def tell_of_failure(context: Context, told: str) -> Plan:
     return reports.trouble(context, NAME, TROUBLE, told, why="how long tests take could not be found out")
 
 
-@router.on(SECTION_DUE, NAME, name=NAME, feature=FEATURE, on_failure=tell_of_failure)
+@router.on(SECTION_DUE, NAME, name=NAME, feature=KEY, on_failure=tell_of_failure)
 async def show(context: Context) -> Plan:
     """Say what takes longer or shorter at a head; with nothing to say, take the section away."""
     config, due = context.config.runtime, Due.of(context.delivery.payload)

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from bot.config.ci_tests import SkippedTests
 
 NAME = "skipped-tests"
-FEATURE = "skipped_tests"
+KEY = "skipped_tests"
 
 NO_FILE, NO_PLAIN_FILE, TOO_LARGE = "it is not there", "it is no file", "it has more than 1 MB"
 TROUBLE = "**Skipped tests:** what is skipped at {sha} could not be found out: {why}"
 
 router = Router()
-reports.ask_when_tested(router, NAME, FEATURE, lambda config: config.skipped_tests)
+reports.ask_when_tested(router, NAME, KEY, lambda config: config.skipped_tests)
 
 
 async def tell_of_failure(context: Context, told: str) -> Plan:
@@ -35,7 +35,7 @@ async def tell_of_failure(context: Context, told: str) -> Plan:
     return reports.trouble(context, NAME, TROUBLE, told, why="what is skipped could not be found out")
 
 
-@router.on(SECTION_DUE, NAME, name=NAME, feature=FEATURE, on_failure=tell_of_failure)
+@router.on(SECTION_DUE, NAME, name=NAME, feature=KEY, on_failure=tell_of_failure)
 async def show(context: Context) -> Plan:
     """Say what is skipped at a head, if it is the head still."""
     config, due = context.config.skipped_tests, Due.of(context.delivery.payload)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bot.core.events import Delivery
 
 NAME, ALL_NAME = "hardware-results", "hardware-results-all"
-FEATURE = "results"
+KEY = "results"
 CHECK_RUN, CHECK_SUITE = "check_run", "check_suite"
 MOST_IGNORED = 2_000
 """Tests that are kept as ignored for one pull request and target."""
@@ -83,7 +83,7 @@ class Asked:
     again: bool = False
 
 
-@router.on(CHECK_SUITE, "rerequested", name=ALL_NAME, feature=FEATURE)
+@router.on(CHECK_SUITE, "rerequested", name=ALL_NAME, feature=KEY)
 async def show_all(context: Context) -> Plan:
     """Have every check of ours on a commit computed again, for somebody asked for all of them at once.
 
@@ -100,8 +100,8 @@ async def show_all(context: Context) -> Plan:
     )
 
 
-@router.on(CHECK_DUE, name=NAME, feature=FEATURE)
-@router.on(CHECK_RUN, *ASKED_OF_US, name=NAME, feature=FEATURE)
+@router.on(CHECK_DUE, name=NAME, feature=KEY)
+@router.on(CHECK_RUN, *ASKED_OF_US, name=NAME, feature=KEY)
 async def show(context: Context) -> Plan:
     """Say on a commit what is known of it on a target."""
     as_of = time.time()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bot.plan.effect import Effect
 
 NAME = "main-failures"
-FEATURE = "main_failures"
+KEY = "main_failures"
 MOST_COMMITS = 10
 """Commits whose statuses and checks are read in one look: two requests each, and more where there are many."""
 MOST_BRANCHES = 10
@@ -99,9 +99,9 @@ def _accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     return config.main_failures is not None and hint_of(delivery, config.main_failures) is not None
 
 
-@router.on("status", name=f"{NAME}-hints", feature=FEATURE, accepts=_accepts)
-@router.on("check_run", "completed", name=f"{NAME}-hints", feature=FEATURE, accepts=_accepts)
-@router.on("workflow_run", "completed", name=f"{NAME}-hints", feature=FEATURE, accepts=_accepts)
+@router.on("status", name=f"{NAME}-hints", feature=KEY, accepts=_accepts)
+@router.on("check_run", "completed", name=f"{NAME}-hints", feature=KEY, accepts=_accepts)
+@router.on("workflow_run", "completed", name=f"{NAME}-hints", feature=KEY, accepts=_accepts)
 async def take_hint(context: Context) -> Plan:
     """Ask for a look where a hint differs from what is known; GitHub is asked nothing."""
     watched = _watched(context)
@@ -120,7 +120,7 @@ def _differs(hint: Hint, known: Known) -> bool:
     return hint.failed != (hint.name in known.failing)
 
 
-@router.on(TIMER_DUE, NAME, name=NAME, feature=FEATURE)
+@router.on(TIMER_DUE, NAME, name=NAME, feature=KEY)
 async def sweep(context: Context) -> Plan:
     """Ask for a look at every branch, for what no event has told of.
 
@@ -146,7 +146,7 @@ def _asking(asked: list[RequestScan]) -> Plan:
     return Plan(tuple(asked), why=ASKED.format(branches=branches) if asked else NOTHING_TO_ASK)
 
 
-@router.on(LOOK_DUE, name=f"{NAME}-look", feature=FEATURE)
+@router.on(LOOK_DUE, name=f"{NAME}-look", feature=KEY)
 async def look_at_branch(context: Context) -> Plan:
     """Read how the newest commits of a branch stand, and tell what has changed since the last look."""
     watched = _watched(context)

@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from bot.plan.handler import Context
     from handlers.merge.readiness import MergeState, Reason
 
-FEATURE = "merge"
+KEY = "merge"
 
 MERGE = CommandSpec(
     name="merge",
     summary="Merge this pull request now, if nothing is in the way.",
     example="merge",
-    feature=FEATURE,
+    feature=KEY,
     allowed=("write",),
     synonyms=("merge this", "merge this pr", "merge it", "merge now"),
 )
@@ -50,7 +50,7 @@ WHEN_GREEN = CommandSpec(
     name="merge when green",
     summary="Merge this pull request as soon as what is required is green and somebody has approved it.",
     example="merge when green",
-    feature=FEATURE,
+    feature=KEY,
     allowed=("write",),
     synonyms=(
         "merge when ready",
@@ -66,7 +66,7 @@ CANCEL = CommandSpec(
     name="cancel",
     summary="Call off the merge that was asked for with `merge when green`, or take it out of the merge queue.",
     example="cancel",
-    feature=FEATURE,
+    feature=KEY,
     # Who asked may write, or the merge will not be; and no author has to see merged what they have just found wrong.
     allowed=("author", "write"),
     synonyms=("cancel merge", "cancel the merge", "stop", "stop merge", "stop the merge"),
@@ -77,7 +77,7 @@ UPDATE = CommandSpec(
     name="update",
     summary="Merge the base branch into this pull request, as *Update branch* does.",
     example="update",
-    feature=FEATURE,
+    feature=KEY,
     allowed=("write",),
     synonyms=("update branch", "update the branch", "update this", "update this pr", "update it"),
 )

@@ -29,7 +29,7 @@ from bot.github.refs import is_update_of
 from bot.github.signals import GREEN_CONCLUSIONS
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.timers.timers import TIMER_DUE
-from handlers.merge.commands import FEATURE, remedies
+from handlers.merge.commands import KEY, remedies
 from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, MergePull, merge_target
 from handlers.merge.pending import REFRESH_DUE, PendingMerge, numbers_in, pending_key, waiting, watch_key
 from handlers.merge.pending_effects import EndPendingMerge, RequestRefresh, StorePendingMerge
@@ -129,8 +129,8 @@ def is_a_hint(delivery: Delivery, config: RepositoryConfig) -> bool:
     return green or config.merge.label is not None
 
 
-@router.on("status", name=f"{NAME}-hints", feature=FEATURE, accepts=is_a_hint)
-@router.on("check_run", "created", "completed", name=f"{NAME}-hints", feature=FEATURE, accepts=is_a_hint)
+@router.on("status", name=f"{NAME}-hints", feature=KEY, accepts=is_a_hint)
+@router.on("check_run", "created", "completed", name=f"{NAME}-hints", feature=KEY, accepts=is_a_hint)
 async def take_hint(context: Context) -> Plan:
     """Ask for a look at the pull requests for which somebody waits for this commit; GitHub is asked nothing."""
     payload = context.delivery.payload
@@ -153,7 +153,7 @@ async def _is_wanted(context: Context, number: int, sha: str) -> bool:
     return is_head and _config(context).label is not None
 
 
-@router.on(TIMER_DUE, TIMER, name=TIMER, feature=FEATURE)
+@router.on(TIMER_DUE, TIMER, name=TIMER, feature=KEY)
 async def sweep(context: Context) -> Plan:
     """Ask for a look at every pull request for which a merge waits, in case that an event was lost, or came too early.
 
@@ -187,11 +187,11 @@ def may_matter(delivery: Delivery, config: RepositoryConfig) -> bool:
     *("synchronize", "closed", "reopened", "edited", "labeled", "unlabeled", "ready_for_review", "converted_to_draft"),
     "dequeued",
     name=NAME,
-    feature=FEATURE,
+    feature=KEY,
     accepts=may_matter,
 )
-@router.on("pull_request_review", "submitted", "dismissed", name=NAME, feature=FEATURE, accepts=may_matter)
-@router.on(REFRESH_DUE, name=NAME, feature=FEATURE, accepts=may_matter)
+@router.on("pull_request_review", "submitted", "dismissed", name=NAME, feature=KEY, accepts=may_matter)
+@router.on(REFRESH_DUE, name=NAME, feature=KEY, accepts=may_matter)
 async def follow(context: Context) -> Plan:
     """Say what becomes of the merge that waits and of the label; GitHub is asked only where that is not known so."""
     payload, action, label = context.delivery.payload, context.delivery.action, _config(context).label

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
 
 NAME, LIST_NAME = "team-tags", "team-list"
-FEATURE = "teams"
+KEY = "teams"
 READ_AGAIN_SECONDS = 24 * 3600.0
 """After which a list is read again although no event has told of a change: webhooks get lost."""
 
@@ -85,10 +85,10 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     "pull_request",
     *("opened", "reopened", "edited", "labeled", "ready_for_review"),
     name=NAME,
-    feature=FEATURE,
+    feature=KEY,
     accepts=accepts,
 )
-@router.on("issues", "opened", "reopened", "edited", "labeled", name=NAME, feature=FEATURE, accepts=accepts)
+@router.on("issues", "opened", "reopened", "edited", "labeled", name=NAME, feature=KEY, accepts=accepts)
 async def mention(context: Context) -> Plan:
     """Mention whoever follows what was opened and has not heard of it.
 
@@ -121,8 +121,8 @@ def _written(delivery: Delivery) -> Payload:
     return delivery.payload.at("comment" if delivery.event == "issue_comment" else "issue")
 
 
-@router.on("issues", "opened", "edited", name=LIST_NAME, feature=FEATURE, accepts=tells_of_list)
-@router.on("issue_comment", "created", "edited", "deleted", name=LIST_NAME, feature=FEATURE, accepts=tells_of_list)
+@router.on("issues", "opened", "edited", name=LIST_NAME, feature=KEY, accepts=tells_of_list)
+@router.on("issue_comment", "created", "edited", "deleted", name=LIST_NAME, feature=KEY, accepts=tells_of_list)
 async def read_again(context: Context) -> Plan:
     """Read the list again, for it has changed; say which lines of what was written cannot be read."""
     config, written = context.config.teams, _written(context.delivery)

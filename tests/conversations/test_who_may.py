@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers import COMMANDS
+from bot.app.features import COMMANDS
 from tests.conversations.town import CONFIG, Town, town
 
 ONLY = (

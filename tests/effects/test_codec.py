@@ -7,6 +7,7 @@ from typing import get_type_hints
 
 import pytest
 
+from bot.app.features import ALL_FEATURES, CODEC
 from bot.ci.rerun_actions import ApproveRun, RerunJob, RerunWorkflow
 from bot.ci.rerun_jenkins import JenkinsBuild
 from bot.ci.restarts import Origin
@@ -28,7 +29,6 @@ from bot.github.check_runs import Action, Annotation, CheckContent
 from bot.news.effects import PostMessage, PostNews
 from bot.news.message import Item as NewsItem
 from bot.news.message import News
-from bot.plan.codec import KINDS, decode, encode
 from bot.plan.effect import Effect
 from handlers.branches.decide import Lag, Step
 from handlers.branches.last_good_effects import ConcludeLastGood
@@ -105,20 +105,21 @@ EFFECTS: list[Effect] = [
 
 @pytest.mark.parametrize("effect", EFFECTS, ids=lambda effect: type(effect).__name__)
 def test_an_effect_is_the_same_after_it_was_stored(effect: Effect) -> None:
-    stored = json.loads(json.dumps(encode(effect)))
-    assert decode(stored) == effect
-    assert decode(stored).target == effect.target
+    stored = json.loads(json.dumps(CODEC.encode(effect)))
+    assert CODEC.decode(stored) == effect
+    assert CODEC.decode(stored).target == effect.target
 
 
 def test_every_kind_is_tried_here() -> None:
-    assert {type(effect).__name__ for effect in EFFECTS} == set(KINDS)
+    assert {type(effect).__name__ for effect in EFFECTS} == CODEC.kinds
 
 
 def test_no_effect_has_a_field_of_a_name_that_its_data_needs_for_itself() -> None:
     reserved = {"kind", "rank"}
-    assert [name for name, kind in KINDS.items() if reserved & set(get_type_hints(kind.__init__))] == []
+    kinds = [kind for feature in ALL_FEATURES for kind in feature.effects]
+    assert [kind for kind in kinds if reserved & set(get_type_hints(kind.__init__))] == []
 
 
 def test_what_another_version_stored_is_refused_by_its_name() -> None:
     with pytest.raises(ValueError, match="knows no effect MergeEverything; one of ApproveRun, "):
-        decode({"kind": "MergeEverything", "number": 7})
+        CODEC.decode({"kind": "MergeEverything", "number": 7})

@@ -15,8 +15,8 @@ from typing import Any
 
 import aiohttp
 
+from bot.app.features import CODEC, full_router
 from bot.app.processor import Pipeline
-from bot.commands.dialogue import Dialogue
 from bot.config import parse_config
 from bot.config.environment import Settings
 from bot.core.errors import TryAgain
@@ -27,12 +27,8 @@ from bot.engine.records import Records
 from bot.engine.service import Engine
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
-from bot.github.permissions import Permissions
 from bot.github.repositories import Repositories
-from bot.plan.codec import encode
 from bot.plan.effect import Effect, Sibling
-from bot.plan.handler import joined
-from handlers import COMMANDS, ROUTER
 from handlers.hardware.wiring import open_results
 from sandbox.apps import DEFAULT_PERMISSIONS
 from sandbox.github import GitHubSandbox
@@ -84,7 +80,7 @@ class World:
     async def apply_alone(self, effect: Effect) -> AppliedEffect:
         """Apply an effect that no delivery led to; what goes wrong comes out."""
         repository = Repository(self.repository.id, FULL_NAME, None)
-        job = EffectJob("guid", "handler", "intent", repository, effect.target, encode(effect), _no_siblings)
+        job = EffectJob("guid", "handler", "intent", repository, effect.target, CODEC.encode(effect), _no_siblings)
         return await self.pipeline.apply(job)
 
     async def say(self, pull: PullRequest, text: str, by: str = "octocat") -> str:
@@ -180,10 +176,18 @@ async def a_world(
 
         database = f"sqlite:///{folder / 'nightjar.db'}"
         async with Engine(database) as engine, open_results(config, database, engine, reading) as results:
-            router = joined([Dialogue(COMMANDS, Permissions()).router, ROUTER])
             known = Repositories(config, engine.records)
             pipeline = Pipeline(
-                config, settings, bot, engine.records, results.service, session, router, engine.accept, known
+                config,
+                settings,
+                bot,
+                engine.records,
+                results.service,
+                session,
+                full_router(),
+                CODEC,
+                engine.accept,
+                known,
             )
             world = World(github, jenkins, repository, pipeline, engine.records)
             await world.happen()

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bot.app.features import CODEC
 from bot.config import Config, parse_config
 from bot.core.events import Delivery
 from bot.core.payload import Payload
-from bot.plan.codec import decode
 from bot.results.deliveries import CHECK_DUE
 from bot.results.ingest.collect import collect
 from bot.results.model import Case, RunKey, Status
@@ -72,7 +72,7 @@ class Labs:
         planned = await self.world.pipeline.plan(delivery, NAME, "check:1")
         self.why = planned.why
         for effect in planned.effects:
-            await self.world.apply_alone(decode(effect.effect))
+            await self.world.apply_alone(CODEC.decode(effect.effect))
 
     async def checked(self, sha: str, *failed: str, **values: Any) -> CheckRun:
         """Store a run, let its check come due, and return it."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from bot.app.features import CODEC
 from bot.effects.checks import RequestCheckRun
 from bot.github.pages import PER_PAGE
-from bot.plan.codec import decode
 from bot.results.compare.baseline import MOST_COMMITS
 from handlers.hardware.check_runs import ALL_NAME
 from tests.handlers.driver import FULL_NAME
@@ -199,7 +199,7 @@ async def test_all_checks_of_our_own_suite_are_asked_for_again_each_by_itself(
     repository.check_suite(ours if app == "ours" else github.actions_app, sha).rerequest("hubot")
     waiting = [told for told in github.webhooks.held if told.body.get("action") == "rerequested"]
     effects = [effect for told in waiting for effect in await labs.world.planned(told, ALL_NAME)]
-    assert [decode(effect.effect) for effect in effects] == [
+    assert [CODEC.decode(effect.effect) for effect in effects] == [
         RequestCheckRun(ABOUT.lab, target, sha) for target in sorted(asked)
     ]
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from gidgethub import BadRequest
 
+from bot.app.features import CODEC
 from bot.app.processor import NO_CONCERN
 from bot.config.alarms import MainFailures
 from bot.core.errors import PayloadError
@@ -18,7 +19,6 @@ from bot.effects.issues import EnsureIssue
 from bot.effects.remember import Remember
 from bot.github.refs import Commit
 from bot.news.effects import PostMessage
-from bot.plan.codec import decode
 from bot.timers.timers import TIMER_DUE
 from handlers.main_failures.decide import Change, Failure, Known, Recovery
 from handlers.main_failures.effects import LOOK_DUE, RequestScan, is_scan_pending
@@ -180,7 +180,7 @@ async def sweep_and_look(world: World, guid: str) -> list[str]:
     """Let a sweep ask for looks and make those that are no longer watched for; return which branches they are of."""
     about = {"id": world.repository.id, "full_name": FULL_NAME}
     swept = Delivery(guid, TIMER_DUE, Payload({"action": NAME, "repository": about, "timer": {"at": 7200}}), 7200.0)
-    effects = [decode(planned.effect) for planned in (await world.pipeline.plan(swept, NAME, guid)).effects]
+    effects = [CODEC.decode(planned.effect) for planned in (await world.pipeline.plan(swept, NAME, guid)).effects]
     asked = [effect.branch for effect in effects if isinstance(effect, RequestScan)]
     for effect in effects:
         if isinstance(effect, Remember):
@@ -189,7 +189,7 @@ async def sweep_and_look(world: World, guid: str) -> list[str]:
         body = {"action": "", "repository": about, "look": {"branch": branch, "at": 7200}}
         look = Delivery(f"{guid}:{branch}", LOOK_DUE, Payload(body), 7200.0)
         for planned in (await world.pipeline.plan(look, f"{NAME}-look", look.guid)).effects:
-            await world.apply_alone(decode(planned.effect))
+            await world.apply_alone(CODEC.decode(planned.effect))
     return asked
 
 

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
+from bot.app.features import CODEC, SECTIONS
 from bot.core.errors import TryAgain
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
+from bot.effects.section_handlers import NAME, SHOW_NAME
 from bot.effects.section_state import OUT_OF_DATE, Told, announce_text
 from bot.effects.sections import MarkOutOfDate, ShowSection
 from bot.github import sticky
-from bot.plan.codec import decode
-from handlers.sections import NAME, SECTIONS, SHOW_NAME
 from sandbox import PullRequest
 from tests.handlers.driver import FULL_NAME, World
 
@@ -251,5 +251,5 @@ async def test_a_text_that_was_handed_over_is_written(world: World, pull: PullRe
     delivery = Delivery(wish.guid, wish.event, Payload(json.loads(wish.body)), 0.0)
     assert (await world.pipeline.handlers_for(delivery)).handlers == (SHOW_NAME,)
     (effect,) = (await world.pipeline.plan(delivery, SHOW_NAME, wish.guid)).effects
-    await world.apply_alone(decode(effect.effect))
+    await world.apply_alone(CODEC.decode(effect.effect))
     assert sections(pull) == {DOCS: "Built."}

@@ -170,7 +170,7 @@ def test_a_base_without_a_page_is_named_without_a_link() -> None:
 @pytest.mark.parametrize("feature", [skipped_tests, runtime])
 @pytest.mark.parametrize(("name", "expected"), [("CI", True), ("Docs", False), ("ci", False)])
 def test_a_run_of_another_workflow_gets_no_job(feature: Any, name: str, expected: bool) -> None:
-    keys = f"{feature.FEATURE}: {{workflow: CI, artifacts: ['*']}}"
+    keys = f"{feature.KEY}: {{workflow: CI, artifacts: ['*']}}"
     found = parse_config(f"repositories: {{octocat/compiler: {{{keys}}}}}".encode(), "app.yaml")
     told = Delivery("guid", "workflow_run", Payload({"workflow_run": {"name": name}}), 0.0)
     handler = next(each for each in feature.router.handlers if each.name == f"{feature.NAME}-run")

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from bot.plan.codec import KINDS
+from bot.app.features import CODEC
 from tests.bucket import World
 from tests.robustness.conversation import Rerun, SlowTests
 from tests.robustness.crashes import Crash, Point, Undisturbed, spread
@@ -52,7 +52,7 @@ def test_the_conversations_take_every_kind_of_effect(undisturbed: Undisturbed, u
     """A new effect has to be brought into a conversation: then kills hit it as well."""
     elsewhere = IN_CHANNELS | IN_ALARMS | IN_MERGES | IN_LAST_GOOD | IN_SECTIONS | IN_TEAMS | IN_TIMERS
     taken = undisturbed.kinds | undisturbed_nights.kinds | elsewhere
-    assert taken == KINDS.keys() - WITHIN_OTHERS
+    assert taken == CODEC.kinds - WITHIN_OTHERS
 
 
 async def killed_and_started_again(

@@ -1,0 +1,38 @@
+"""A push outdates what the sticky comment tells of the head before it: each such section says so until it tells anew.
+
+The predecessor left the links and lists of an older commit standing without a word.
+"""
+
+from __future__ import annotations
+
+from bot.core.events import PullRequestEvent
+from bot.effects.section_state import SECTION_TEXT, Shown, Told, shown_key
+from bot.effects.sections import MarkOutOfDate, ShowSection
+from bot.plan.handler import Context, Plan, Router
+
+NAME, SHOW_NAME = "sections-out-of-date", "sections"
+
+
+def section_router(sections: tuple[str, ...]) -> Router:
+    """Return the handlers of the sections of the sticky comment that show something about a head."""
+    router = Router()
+
+    @router.on(SECTION_TEXT, name=SHOW_NAME)
+    async def show(context: Context) -> Plan:
+        """Write a section's text that was handed over."""
+        told = Told.of(context.delivery.payload)
+        effect = ShowSection(told.section, told.number, told.sha, told.text, told.as_of)
+        return Plan((effect,), why=f"{told.section} of {told.sha} is known")
+
+    # Always on: a section may outlive the key in app.yaml that it comes from.
+    @router.on("pull_request", "synchronize", name=NAME)
+    async def mark(context: Context) -> Plan:
+        """Mark the sections of another commit; where our records know of none, nothing is to be done."""
+        pull = PullRequestEvent.of(context.delivery.payload).pull
+        keys = [shown_key(context.repository.id, pull.number, section) for section in sections]
+        known = [Shown.read(await context.records.get(key)) for key in keys]
+        if not any(shown is not None and shown.head != shown.mark(pull.head_sha) for shown in known):
+            return Plan(why="no section of the sticky comment tells of another commit")
+        return Plan((MarkOutOfDate(pull.number, sections),), why=f"the head of #{pull.number} has moved")
+
+    return router

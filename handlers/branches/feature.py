@@ -1,0 +1,16 @@
+"""Everything of the branches that the bot moves: the nightly and the last good one."""
+
+from __future__ import annotations
+
+from bot.feature import Feature
+from bot.plan.handler import joined
+from handlers.branches import last_good, nightly
+from handlers.branches.last_good_effects import ConcludeLastGood
+from handlers.branches.nightly_effects import ConcludeNightly, MarkNightly, PublishNightly
+
+FEATURE = Feature(
+    name="branches",
+    config=("nightly", "last_good"),
+    router=joined([nightly.router, last_good.router]),
+    effects=(ConcludeLastGood, ConcludeNightly, MarkNightly, PublishNightly),
+)

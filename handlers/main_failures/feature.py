@@ -1,0 +1,14 @@
+"""Everything of alarms on branches."""
+
+from __future__ import annotations
+
+from bot.feature import Feature
+from handlers.main_failures import handler
+from handlers.main_failures.effects import RequestScan
+
+FEATURE = Feature(
+    name="main_failures",
+    config=("main_failures",),
+    router=handler.router,
+    effects=(RequestScan,),
+)

@@ -1,0 +1,18 @@
+"""Everything of `@ci merge`."""
+
+from __future__ import annotations
+
+from bot.feature import Feature
+from bot.plan.handler import joined
+from handlers.merge import commands, waiting
+from handlers.merge.effects import LeaveQueue, MergePull
+from handlers.merge.pending_effects import EndPendingMerge, RequestRefresh, StorePendingMerge
+from handlers.merge.update_effects import UpdateBranch
+
+FEATURE = Feature(
+    name="merge",
+    config=("merge",),
+    router=joined([commands.router, waiting.router]),
+    commands=commands.COMMANDS,
+    effects=(EndPendingMerge, LeaveQueue, MergePull, RequestRefresh, StorePendingMerge, UpdateBranch),
+)

@@ -1,0 +1,13 @@
+"""Everything of `@ci rerun`."""
+
+from __future__ import annotations
+
+from bot.feature import Feature
+from handlers.rerun import commands
+
+FEATURE = Feature(
+    name="rerun",
+    config=("rerun",),
+    router=commands.router,
+    commands=commands.COMMANDS,
+)

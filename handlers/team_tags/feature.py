@@ -1,0 +1,14 @@
+"""Everything of the teams that follow a topic."""
+
+from __future__ import annotations
+
+from bot.feature import Feature
+from handlers.team_tags import handler
+from handlers.team_tags.effects import MentionSubscribers, StoreTeamList
+
+FEATURE = Feature(
+    name="team_tags",
+    config=("teams",),
+    router=handler.router,
+    effects=(MentionSubscribers, StoreTeamList),
+)
