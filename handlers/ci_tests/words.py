@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from bot.core.urls import linkable
 from bot.effects.section_state import moment, short
 from bot.github.markdown import code
-from bot.results.report.tables import MORE, middle_cut
+from bot.results.report.tables import middle_cut
+from bot.results.report.texts import MORE
 from handlers.ci_tests.outcomes import Base, Outcomes
 
 MOST_ROWS = 50

@@ -24,7 +24,7 @@ from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.results.compare.baseline import compared_suites
 from bot.results.deliveries import CHECK_DUE, due_of
 from bot.results.model import TargetKey
-from bot.results.report import sentences as words
+from bot.results.report import sentences
 from bot.results.report.check_run import IGNORE, report
 from bot.results.report.findings import Findings, Ignored
 from bot.results.state import TargetState
@@ -142,10 +142,10 @@ def decide(findings: Findings, asked: Asked, key: str, as_of: float, *, may: boo
 def _ignore(findings: Findings, press: Press, key: str, *, may: bool) -> tuple[Findings, list[Effect]]:
     login = code(press.by.login)
     if not may:
-        return replace(findings, notice=NEEDS_WRITE.format(login=login, pull=words.pull_request(findings))), []
+        return replace(findings, notice=NEEDS_WRITE.format(login=login, pull=sentences.pull_request(findings))), []
     if not key or not findings.new_failures:
         return replace(findings, notice=NOTHING_TO_IGNORE.format(login=login)), []
-    if press.shown != (words.title(findings), findings.external_id):
+    if press.shown != (sentences.title(findings), findings.external_id):
         return replace(findings, notice=CHANGED.format(login=login)), []
     before = findings.ignored.tests if findings.ignored else frozenset()
     tests = before | {(failure.suite, failure.test) for failure in findings.new_failures}

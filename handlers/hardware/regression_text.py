@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from bot.github.markdown import code
 from bot.news.message import Item, News
 from bot.results.compare.diff import MASS_TESTS
-from bot.results.report.check_run import CONTACTS, MOST_CONTACTS
+from bot.results.report.check_run import MOST_CONTACTS
 from bot.results.report.findings import Findings
-from bot.results.report.sentences import counted
 from bot.results.report.tables import middle_cut
+from bot.results.report.texts import CONTACTS, counted
 from handlers.hardware.regression_state import COMMIT_PAGE, Changes, Regression
 
 MOST_ITEMS = 10

@@ -7,7 +7,7 @@ import textwrap
 import time
 from collections.abc import Iterator
 
-from bot.results.report.sentences import ADVISORY
+from bot.results.report.texts import ADVISORY
 from sandbox.checks import CheckRun
 from sandbox.github import GitHubSandbox
 from sandbox.page.check import address

@@ -83,7 +83,7 @@ class Nights:
         self.on.narrator.look()
         await self._upload(f"{LAB} tests #{pull.number}", pull.head_sha, "night-1", only="te", number=pull.number)
         self.on.narrator.aside(WAITS_AGAIN)
-        await self.on.promise("a broken lab is told as the lab's", self._says(sha, "says nothing about the code"))
+        await self.on.promise("a broken lab is told as the lab's", self._says(sha, "Lab setup problem"))
         broken = self._checks(sha)[-1]
         await self.on.promise("and annotates nothing", lambda: broken.annotations == [])
         await self._ignored(pull)

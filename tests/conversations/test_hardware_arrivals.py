@@ -12,7 +12,7 @@ from tests.bucket import World
 from tests.conversations.lab import LabTown, junit, lab_town
 
 FIRST = "First run, nothing to compare with"
-GIVEN_UP = "It is waited for no longer"
+GIVEN_UP = "The deadline has passed"
 GOOD = {"test_add": "passed", "test_mul": "passed"}
 BAD = {"test_add": "passed", "test_mul": "AssertionError: 3 != 4"}
 

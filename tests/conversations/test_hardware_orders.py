@@ -275,9 +275,9 @@ TITLES = {
     f"{CHECK} at {FIRST_NIGHT}": "First run, nothing to compare with, 1 failing · 15 passed, 1 skipped",
     f"{CHECK} at {SECOND_NIGHT}": "1 new failure, 1 newly flaky, 1 still failing · 14 passed, 1 skipped",
     f"hardware/{LAB}/adreno at {SECOND_NIGHT}": "First run, nothing to compare with · 1 passed",
-    f"{CHECK} at {HEAD}": "1 new failure, 13 gone, 1 still failing · 0 passed",
+    f"{CHECK} at {HEAD}": "1 new failure, 13 removed, 1 still failing · 0 passed",
     f"{CHECK} at {THIRD_NIGHT}": (
-        "Incomplete: 1 unusable run of contrib · 1 failure confirmed, 1 fixed, 14 gone, 1 still failing · 2 passed"
+        "Incomplete: 1 unusable run of contrib · 1 failure confirmed, 1 fixed, 14 removed, 1 still failing · 2 passed"
     ),
 }
 

@@ -14,7 +14,7 @@ from tests.bucket import World
 from tests.conversations.lab import CHECK, TEST_FILE, LabTown, junit, lab_town
 
 FIRST = "First run, nothing to compare with"
-GIVEN_UP = "It is waited for no longer"
+GIVEN_UP = "The deadline has passed"
 GOOD = {"test_add": "passed", "test_mul": "passed"}
 BAD = {"test_add": "passed", "test_mul": "AssertionError: 3 != 4"}
 
@@ -60,8 +60,8 @@ async def test_a_suite_that_vanished_is_told_and_is_no_green(place: LabTown) -> 
     place.upload(second, {"a.xml": junit(**GOOD)}, suite="arith")
     await place.settle()
     run = place.check(second)
-    assert (run.conclusion, run.title) == ("neutral", "Incomplete: relax has not come · Nothing changed · 2 passed")
-    assert "`relax`: no run of it has come" in str(run.summary)
+    assert (run.conclusion, run.title) == ("neutral", "Incomplete: relax is missing · Nothing changed · 2 passed")
+    assert "Missing: `relax` (reported by the previous nightly run)" in str(run.summary)
     await place.look(later=7 * 3600)
     assert GIVEN_UP in str(place.check(second).summary)
     place.upload(third, {"a.xml": junit(**GOOD)}, suite="arith")
@@ -261,6 +261,6 @@ async def test_a_comparison_that_costs_too_much_is_told_in_the_check(place: LabT
     check = place.check(night)
     assert check.conclusion == "neutral"
     assert str(check.title).startswith(
-        "The lab's run says nothing about the code: it could not be compared: comparing one suite may"
+        "Lab setup problem, no usable results: it could not be compared: comparing one suite may"
     )
     assert await place.town.failures() == []

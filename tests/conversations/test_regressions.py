@@ -89,7 +89,7 @@ async def test_a_regression_is_told_when_it_is_confirmed_and_when_it_ends(nights
         f"- {FILE}::test_b: operators, {since}",
         f"- {FILE}::test_a: relax, {since}",
         "What began to fail is confirmed: it failed in two runs in a row, after one in which it ended well.",
-        "Questions about this lab: @example-lab-ci (not mentioned here, so nobody was notified).",
+        "Questions about this lab: @example-lab-ci (not notified).",
     ]
     page = f"{nights.place.town.github.url}/{REPOSITORY}"
     (message,) = nights.channels.discord.messages
@@ -123,7 +123,7 @@ async def test_many_failures_at_once_are_told_as_one(nights: Nights) -> None:
         f"❌ 30 tests fail at once on {WHERE} at night {second[:7]} (details)",
         f"- operators: 30 tests fail at once, since {second[:7]}: one cause is likelier than many, and none of them is "
         "confirmed (details)",
-        "Questions about this lab: @example-lab-ci (not mentioned here, so nobody was notified).",
+        "Questions about this lab: @example-lab-ci (not notified).",
     ]
     assert "confirmed" not in (nights.issue.body or "")
     assert f"/compare/{first}...{second}" in (nights.issue.body or "")
@@ -137,7 +137,7 @@ async def test_of_a_lab_that_is_broken_people_are_not_told(nights: Nights) -> No
     await nights.night(tests=20)
     for _ in range(2):
         sha = await nights.night(*everything, tests=20)
-    assert "says nothing about the code" in str(nights.place.check(sha).title)
+    assert "Lab setup problem" in str(nights.place.check(sha).title)
     assert (nights.told, nights.issues) == ([], [])
 
 

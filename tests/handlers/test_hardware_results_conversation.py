@@ -90,7 +90,7 @@ async def test_each_suite_has_its_own_baseline(labs: Labs) -> None:
     labs.upload(now, suite="codegen")
     check = await labs.checked(now, MATMUL)
     assert check.title == "1 new failure, 1 fixed · 5 passed"
-    assert "the table names it" in (check.summary or "")
+    assert "; see the table." in (check.summary or "")
 
 
 async def test_an_incomplete_run_is_shown_as_such_and_nothing_is_compared_with_it(labs: Labs) -> None:

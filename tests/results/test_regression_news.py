@@ -46,7 +46,7 @@ def test_a_message_says_what_where_and_since_when_and_whom_to_ask() -> None:
     assert (news.more, news.good) == (0, False)
     assert news.notes == (
         "What began to fail is confirmed: it failed in two runs in a row, after one in which it ended well.",
-        "Questions about this lab: @example-lab-ci (not mentioned here, so nobody was notified).",
+        "Questions about this lab: @example-lab-ci (not notified).",
     )
 
 
@@ -104,7 +104,7 @@ def test_the_issue_lists_what_fails_since_when() -> None:
         "  - `tests/test_many.py::test_2`\n"
         "  - and 117 more\n\n"
         "I comment here when more begin to fail and when some end well again, and close this issue when all do.\n\n"
-        "Questions about this lab: `@example-lab-ci` (not mentioned here, so nobody was notified)."
+        "Questions about this lab: `@example-lab-ci` (not notified)."
     )
 
 

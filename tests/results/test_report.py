@@ -12,6 +12,7 @@ from bot.results.ingest.identity import Resolver
 from bot.results.model import Case, Detail, Seen, Status, Trouble
 from bot.results.report.check_run import report
 from bot.results.report.findings import Baseline, Compared, Findings, Ignored
+from bot.results.report.texts import ADVISORY
 from bot.results.state import RunState, SuiteState
 from tests.results.reported import BASE, SHA, a_run, a_suite, compared, findings, many
 
@@ -67,7 +68,7 @@ def one_broken_suite() -> Findings:
         ),
         (
             findings((a_suite(), compared(gone=3, newly_skipped=2, new=1200, precluded=7))),
-            "2 newly skipped, 3 gone, 7 did not run, 1,200 new tests · 576 passed, 1,267 skipped",
+            "2 newly skipped, 3 removed, 7 did not run, 1,200 new tests · 576 passed, 1,267 skipped",
             "success",
         ),
         (
@@ -90,10 +91,10 @@ def one_broken_suite() -> Findings:
         (incomplete(), "Incomplete: 3 of 4 shards of operators · 1 fixed · 576 passed, 1,267 skipped", "neutral"),
         (without_baseline(0), "First run, nothing to compare with · 576 passed", "success"),
         (without_baseline(3), "First run, nothing to compare with, 3 failing · 576 passed", "neutral"),
-        (broken_lab(), f"The lab's run says nothing about the code: {SAYS_NOTHING}", "neutral"),
+        (broken_lab(), f"Lab setup problem, no usable results: {SAYS_NOTHING}", "neutral"),
         (
             one_broken_suite(),
-            "2 new failures · codegen says nothing about the code · 576 passed, 1,267 skipped",
+            "2 new failures · no usable results from codegen · 576 passed, 1,267 skipped",
             "neutral",
         ),
         (
@@ -113,53 +114,51 @@ def test_the_title_says_what_changed_and_the_conclusion_is_never_failure(
     known: Findings, title: str, conclusion: str
 ) -> None:
     content = report(known)
-    assert (content.title, content.conclusion) == (title or "Nothing has come that could be counted", conclusion)
+    assert (content.title, content.conclusion) == (title or "No usable results", conclusion)
 
 
 @pytest.mark.parametrize(
     ("known", "why"),
     [
-        (both(), "**Neutral**, because 2 tests fail here and did not at the commit that was compared with."),
-        (findings((a_suite(), compared())), "**Success**, because nothing fails."),
+        (both(), "**Neutral**: 2 new failures. Neutral means: please take a look."),
+        (findings((a_suite(), compared())), "**Success**: no test fails."),
         (
             findings((a_suite(), compared(still_failing=1))),
-            "**Success**, because nothing fails that did not fail before.",
+            "**Success**: no new failures.",
         ),
-        (incomplete(), "**Neutral**, because not everything has come that is expected."),
+        (incomplete(), "**Neutral**: the results are incomplete."),
         (
             findings((skipping(5), compared(baseline=None))),
-            "**Neutral**, because nothing was tested: 5 tests were skipped.",
+            "**Neutral**: all 5 tests were skipped.",
         ),
-        (broken_lab(), "**Neutral**, because the results of `operators` say nothing about the code."),
+        (broken_lab(), "**Neutral**: no usable results from `operators`."),
         (
             without_baseline(1),
-            "**Neutral**, because 1 test fails, and there are no earlier results that would tell whether that is new.",
+            "**Neutral**: 1 test fails, with no earlier run to compare with.",
         ),
         (
             one_broken_suite(),
-            "**Neutral**, because 2 tests fail here and did not at the commit that was compared with; "
-            "and because the results of `codegen` say nothing about the code.",
+            "**Neutral**: 2 new failures; no usable results from `codegen`.",
         ),
         (
             findings((a_suite(BOTH), compared(TILE)), ignored=IGNORED, pull_request=42),
-            "**Success**, because 1 new failure was ignored for `#42` by `hubot`, "
-            "and nothing else fails that did not fail before.",
+            "**Success**: 1 new failure was ignored for `#42` by `hubot`; no other new failures.",
         ),
     ],
 )
 def test_the_summary_says_why_in_one_sentence(known: Findings, why: str) -> None:
     summary = report(known).summary
-    assert summary.startswith(why)
-    assert "This check is advisory" in summary
+    assert f"\n\n{why}" in f"\n\n{summary}"
+    assert summary.endswith(ADVISORY)
 
 
 def test_what_it_is_compared_with_is_named_by_sha_and_link() -> None:
     link = f"[`bbbbbbbbbb`]({BASE.url})"
-    assert f"Compared with {link}: the nearest earlier commit" in report(both()).summary
+    assert f"Compared with {link}, the nearest earlier commit" in report(both()).summary
     two = findings((a_suite(), compared()), (a_suite(name="codegen"), compared(baseline=None)))
     summary = report(two).summary
-    assert f"Compared with {link}: " in summary
-    assert "There are none of `codegen`." in summary
+    assert f"Compared with {link}, " in summary
+    assert "There are no earlier results of `codegen`." in summary
     assert f"| {link} |" in summary
     assert "| nothing earlier |" in summary
 
@@ -175,15 +174,15 @@ def test_suites_with_several_baselines_have_them_in_the_table() -> None:
 def test_what_fails_with_nothing_to_compare_with_is_listed_apart() -> None:
     content = report(without_baseline(3))
     assert "There are no earlier complete results to compare with" in content.summary
-    assert "### Failing, with nothing earlier to compare with: 3" in content.text
+    assert "### Failing, with no earlier run to compare with: 3" in content.summary
     assert "New failures" not in content.summary
 
 
 def test_a_text_that_only_repeats_the_message_is_shown_once() -> None:
     tests = {"a": Detail(message="worker died", text="worker died\n"), "b": Detail(message="x", text="trace\nx")}
     text = report(findings((a_suite(tests), compared(*tests)))).text
-    assert "What `b` said:\n\n```text\ntrace\nx\n```" in text
-    assert "What `a` said" not in text
+    assert "Output of `b`:\n\n```text\ntrace\nx\n```" in text
+    assert "Output of `a`" not in text
 
 
 def test_tables_have_ten_rows_and_then_say_how_many_more() -> None:
@@ -202,7 +201,7 @@ def test_what_still_fails_is_listed_with_what_this_run_confirms_first() -> None:
     assert rows[1] == f"| `{STILL[0]}` |  |  |"
     assert "### Still failing: 24" in text
     assert "| and 14 more |" in text
-    assert "confirmed by a second run in a row" in text
+    assert "A failure is confirmed when two runs in a row see it" in text
 
 
 def test_what_still_fails_is_listed_without_a_word_of_confirming_where_nothing_is_confirmed() -> None:
@@ -270,19 +269,19 @@ def test_what_is_missing_waiting_or_broken_is_named_with_since_when() -> None:
         broken=(a_run("night-1", reason="te.xml has another hash"),),
     )
     summary = report(findings((suite, compared()))).summary
-    assert "- `operators`: shards 2, 3 of 4 have not come. The first run was announced on 2026-11-20" in summary
-    assert "the run `night-2b` waits for its files since 2026-11-20 05:26 UTC: te.xml is missing" in summary
-    assert "the run `night-1`, announced on 2026-11-20 05:26 UTC, cannot be used: te.xml has another hash" in summary
+    assert "- `operators`: shards 2, 3 of 4 are missing. The first run arrived on 2026-11-20" in summary
+    assert "run `night-2b` has been waiting for its files since 2026-11-20 05:26 UTC: te.xml is missing" in summary
+    assert "run `night-1`, which arrived on 2026-11-20 05:26 UTC, is unusable: te.xml has another hash" in summary
     assert report(findings((suite, compared()))).title.startswith(
-        "Incomplete: 2 of 4 shards of operators and 2 more · "
+        "Incomplete: 2 of 4 shards of operators, 2 more problems · "
     )
 
 
 def test_what_is_waited_for_no_longer_is_told_so() -> None:
     over = findings((a_suite(shard_total=2, missing_shards=(2,)), compared()), over=True)
-    assert "shard 2 of 2 has not come." in report(over).summary
-    assert "It is waited for no longer; what is uploaded later still counts." in report(over).summary
-    assert "no longer" not in report(findings((a_suite(), compared()), over=True)).summary
+    assert "shard 2 of 2 is missing." in report(over).summary
+    assert "The deadline has passed. Results that arrive later still count." in report(over).summary
+    assert "deadline" not in report(findings((a_suite(), compared()), over=True)).summary
 
 
 def test_a_suite_of_which_nothing_has_come_yet_is_no_broken_one() -> None:
@@ -290,28 +289,28 @@ def test_a_suite_of_which_nothing_has_come_yet_is_no_broken_one() -> None:
     content = report(findings((waiting, compared(infra="no test ran", counts=Counts()))))
     assert content.title == "Incomplete: 1 run of codegen without all files"
     assert "no test ran" not in content.summary
-    assert "| has not come |" in content.summary
+    assert "| not arrived |" in content.summary
 
 
 def test_a_run_that_came_and_cannot_be_used_is_told_so() -> None:
     broken = a_suite(name="codegen", seen={}, broken=(a_run("night-2c", "codegen", reason="a.xml ends too early"),))
     content = report(findings((broken, compared(infra="no test ran", counts=Counts()))))
     assert content.title == "Incomplete: 1 unusable run of codegen"
-    assert "`night-2c`, announced on 2026-11-20 05:26 UTC, cannot be used: a.xml ends too early" in content.summary
-    assert "| has come and cannot be used |" in content.summary
+    assert "`night-2c`, which arrived on 2026-11-20 05:26 UTC, is unusable: a.xml ends too early" in content.summary
+    assert "| unusable |" in content.summary
 
 
 def test_a_broken_lab_is_told_before_what_it_did_not_send() -> None:
     known = findings((a_suite(), compared(infra=SAYS_NOTHING)), missing_suites=("arith", "relax"))
     assert report(known).title == (
-        f"The lab's run says nothing about the code: {SAYS_NOTHING} · Incomplete: arith and 1 more have not come"
+        f"Lab setup problem, no usable results: {SAYS_NOTHING} · Incomplete: arith and 1 more suite are missing"
     )
 
 
 def test_a_run_that_does_not_count_is_marked_among_the_others() -> None:
     good, bad = a_run("night-2b"), replace(a_run("night-2a"), state=RunState.INCOMPLETE, reason="a.xml is a web page")
     text = report(findings((a_suite(runs=[bad, good]), compared()))).text
-    assert "| `night-2a`, cannot be used |" in text
+    assert "| `night-2a`, unusable |" in text
     assert "| `night-2b` |" in text
 
 
@@ -320,12 +319,15 @@ def test_what_a_lab_says_of_its_runs_is_shown_as_what_it_says() -> None:
         started_at="2026-11-20T05:10:00Z", environment={"device": "Pixel 9"}, log_url="https://logs.example.org/7"
     )
     text = report(findings((a_suite(runs=[run]), compared()))).text
-    assert "What the lab says of its runs; nobody has checked it." in text
+    assert "What the lab reports about its runs (not verified):" in text
     assert "| `2026-11-20T05:10:00Z` |  | `device=Pixel 9` | `https://logs.example.org/7` |" in text
 
 
 def test_contacts_are_shown_and_not_mentioned() -> None:
-    assert "Questions about this lab: `@example-lab-ci`" in report(both(contacts=("@example-lab-ci",))).summary
+    assert (
+        "Questions about this lab: `@example-lab-ci` (not notified)."
+        in report(both(contacts=("@example-lab-ci",))).summary
+    )
 
 
 @pytest.mark.parametrize(
@@ -354,7 +356,7 @@ def test_what_is_ignored_is_told_among_the_details_and_who_ignored_it_is_named()
 
 def test_a_mass_of_failures_is_told_as_one() -> None:
     known = findings((a_suite(BOTH), compared(*BOTH, mass=True)))
-    assert "So much failed at once in `operators` that one cause is likelier" in report(known).summary
+    assert "Many tests of `operators` failed at once, probably with one cause." in report(known).summary
 
 
 def test_the_external_id_is_the_newest_run() -> None:
@@ -384,5 +386,42 @@ def test_the_largest_report_stays_within_what_github_takes_and_says_what_was_cut
 
 def test_where_renamed_tests_were_not_searched_for_that_is_said() -> None:
     told = report(findings((a_suite(), compared(unsearched=True)))).text
-    assert "`operators`: renamed tests were not searched for, as that would take more than 40,000,000 steps." in told
-    assert "not searched" not in report(findings((a_suite(), compared()))).text
+    assert (
+        "`operators`: the search for renamed tests was skipped because it would take more than 40,000,000 steps."
+        in told
+    )
+    assert "renamed" not in report(findings((a_suite(), compared()))).text
+
+
+def test_the_title_counts_missing_suites_as_one_problem() -> None:
+    waiting = a_suite(waiting=(a_run("night-2b"),), broken=(a_run("night-1"), a_run("night-0")))
+    known = findings((waiting, compared()), missing_suites=("arith", "relax", "target", "tirx-transform"))
+    assert report(known).title.startswith("Incomplete: arith and 3 more suites are missing, 2 more problems · ")
+    assert report(findings(missing_suites=("arith",))).title == "Incomplete: arith is missing"
+
+
+def test_missing_suites_are_named_in_one_sentence() -> None:
+    summary = report(findings((a_suite(), compared()), missing_suites=("arith", "relax", "target"))).summary
+    assert (
+        "- Missing: `arith`, `relax`, `target` (reported by the previous nightly run). If the lab no longer" in summary
+    )
+    assert summary.count("previous nightly run") == 1
+
+
+def test_the_counts_have_no_column_of_zeros_and_no_numbers_for_a_suite_that_has_not_arrived() -> None:
+    none = a_suite(name="relax", seen={}, waiting=(a_run("night-2b", "relax"),))
+    known = findings((a_suite(), compared()), (none, compared(baseline=None, counts=Counts())))
+    rows = [line for line in report(known).summary.splitlines() if line.startswith("|")]
+    assert rows[0] == "| suite | passed | skipped | compared with |"
+    assert rows[2:] == [
+        f"| `operators` | 576 | 1,267 | [`bbbbbbbbbb`]({BASE.url}) |",
+        "| `relax` |  |  | not arrived |",
+    ]
+
+
+def test_the_summary_shows_what_fails_before_the_reason_and_ends_with_what_every_check_says() -> None:
+    summary = report(both()).summary
+    places = [summary.index(text) for text in ("### New failures: 2", "**Neutral**: ", "Compared with", "| suite |")]
+    assert summary.startswith("### New failures: 2\n\n| test |")
+    assert places == sorted(places)
+    assert summary.endswith(ADVISORY)

@@ -50,7 +50,7 @@ def test_an_annotation_stands_at_its_line_or_at_the_top_of_its_file_and_says_so(
 ) -> None:
     (found,) = annotations_of(one(detail))
     assert found.line == (line or 1)
-    assert ("the report tells no line" in found.message) == (line is None)
+    assert ("the report does not name a line" in found.message) == (line is None)
 
 
 def test_a_path_that_does_not_exist_at_the_commit_is_not_annotated() -> None:
@@ -73,7 +73,7 @@ def test_it_says_which_test_what_happened_and_what_it_said() -> None:
     detail = Detail(Trouble.CRASH, "worker 'gw0' crashed\nmore", f"first\x1b[31m\u202e\r\n{'x' * 7000}\nlast", PATH, 3)
     (found,) = annotations_of(one(detail))
     assert found.title == "New failure on example-lab/hexagon-v73"
-    assert found.message == f"{TEST}\nthe process died: worker 'gw0' crashed"
+    assert found.message == f"{TEST}\ncrashed: worker 'gw0' crashed"
     assert found.details == "…last"
 
 

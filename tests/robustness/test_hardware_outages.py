@@ -126,7 +126,7 @@ async def test_a_run_whose_last_look_fails_is_looked_at_again_until_it_is_at_an_
         s3.faults.clear()
         await place.look(later=HOUR)
         await place.settle()
-        assert "cannot be used: " in str(place.check(sha).summary)
+        assert "is unusable: " in str(place.check(sha).summary)
 
 
 async def test_a_queue_that_is_away_is_heard_again_and_the_listing_finds_what_it_lost(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from bot.core.patterns import SPACE, Pattern, escape
 from bot.github.check_runs import MOST_ANNOTATIONS, TITLE_LIMIT, Annotation, shortened
 from bot.github.markdown import lines_of, plain
+from bot.results.report import texts
 from bot.results.report.findings import Failure, Findings
-from bot.results.report.sentences import ending, happened
+from bot.results.report.sentences import happened
 
-TITLE = "New failure on {lab}/{target}"
 MESSAGE_BYTES = 2_000
 DETAILS_CHARACTERS = 6_000
 """Of the end of a failure's text: at most 24 kB for one annotation, and 1.3 MB in one request with fifty of them."""
@@ -18,14 +18,13 @@ LAST_LINE = 1_000_000
 """No file has more; GitHub refuses the whole check run for a line that it cannot store."""
 TOP = 1
 """Where a failure is annotated whose file alone is known: JUnit in pytest's form of today tells no lines."""
-UNKNOWN_LINE = "in this file; the report tells no line of it"
 FOREIGN = ("site-packages/", "dist-packages/")
 
 
 def annotations_of(findings: Findings) -> tuple[Annotation, ...]:
     """Return the annotations of at most fifty new failures, those first that tell most about the code."""
     about = findings.state.about
-    title = shortened(plain(TITLE.format(lab=about.lab, target=about.target)), TITLE_LIMIT)
+    title = shortened(plain(texts.ANNOTATION_TITLE.format(lab=about.lab, target=about.target)), TITLE_LIMIT)
     found = []
     for failure in findings.new_failures[:MOST_LOOKED_AT]:
         # None where the path does not exist at the commit: no annotation is better than a wrong one.
@@ -68,9 +67,9 @@ def _last_frame(text: str, path: str) -> int | None:
 
 def _message(failure: Failure, line: int | None) -> str:
     said = f": {failure.message}" if failure.message else ""
-    where = "" if line is not None else f" ({UNKNOWN_LINE})"
+    where = "" if line is not None else f" ({texts.UNKNOWN_LINE})"
     return shortened(f"{plain(failure.test)}{where}\n{happened(failure)}{plain(said)}", MESSAGE_BYTES)
 
 
 def _details(failure: Failure) -> str:
-    return lines_of(ending(failure.detail.text.strip(), DETAILS_CHARACTERS))
+    return lines_of(texts.output_end(failure.detail.text.strip(), DETAILS_CHARACTERS))

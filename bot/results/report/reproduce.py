@@ -8,11 +8,10 @@ from bot.config.results import PLACEHOLDERS
 from bot.core.patterns import Pattern
 from bot.github.markdown import fenced, lines_of
 from bot.results.ingest.identity import is_shortened
+from bot.results.report import texts
 from bot.results.report.findings import Failure, Findings
 
 MOST_COMMANDS = 10
-HEADING = "### How to reproduce"
-ONLY_FIRST = "The first {shown} of {total:,} new failures."
 
 _PLACEHOLDER = Pattern(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 
@@ -27,8 +26,8 @@ def reproduce(findings: Findings) -> str:
     state = findings.state
     commands = dict.fromkeys(command(findings.reproduce, f, state.about.target, state.sha) for f in failures)
     total = len(findings.new_failures)
-    first = ONLY_FIRST.format(shown=len(failures), total=total) if total > len(failures) else ""
-    return "\n\n".join(filter(None, (HEADING, first, fenced("\n".join(commands)))))
+    first = texts.REPRODUCE_FIRST.format(shown=len(failures), total=total) if total > len(failures) else ""
+    return "\n\n".join(filter(None, (texts.REPRODUCE, first, fenced("\n".join(commands)))))
 
 
 def command(template: str, failure: Failure, target: str, sha: str) -> str:

@@ -1,13 +1,16 @@
-"""The tables of a report: at most ten rows each, then how many more there are; text from labs stands in code alone."""
+"""The tables of a check run: at most ten rows each, then how many more there are; text from labs is always code."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields
 from itertools import islice
 
 from bot.core.docs import table
 from bot.github.markdown import code
+from bot.results.compare.diff import Counts
 from bot.results.compare.renames import MAX_STEPS
+from bot.results.report import texts
 from bot.results.report.findings import Baseline, Compared, Failure, Findings
 from bot.results.report.sentences import happened
 from bot.results.state import Run, RunState, SuiteState
@@ -15,31 +18,17 @@ from bot.results.state import Run, RunState, SuiteState
 MOST_ROWS = 10
 SHOWN_ID, SHOWN_MESSAGE, SHOWN_CLAIM = 240, 160, 200
 """Characters of a cell."""
-MORE = "and {count:,} more"
-FIRST_RUN = "nothing earlier"
-NOT_COME = "has not come"
-UNUSABLE = "has come and cannot be used"
-NOT_COUNTED = {RunState.WAITING: ", waits for its files", RunState.INCOMPLETE: ", cannot be used"}
-NOT_CODE = "says nothing about the code"
-
-CLAIMS = "What the lab says of its runs; nobody has checked it."
-CONFIRMED = "by this run"
-CONFIRM = (
-    "A failure is confirmed by a second run in a row that sees it, none of them with a mass of failures, after a run "
-    "in which the test ended well."
-)
+NOT_COUNTED = {RunState.WAITING: texts.WAITS, RunState.INCOMPLETE: texts.CANNOT_BE_USED}
 MOST_UNSEARCHED = 10
-UNSEARCHED = (
-    "{suites}: renamed tests were not searched for, as that would take more than {most:,} steps. "
-    "A renamed test counts as one that is gone and one that is new."
-)
-RENAMED = "Taken for renamed, with their history: {count:,}, as {before}, now {now}."
+
+PASSED, STILL = "passed", "still failing"
+COUNTED = (*(field.name for field in fields(Counts)), STILL)
 
 _Rows = Iterable[Sequence[str]]
 
 
 def middle_cut(text: str, limit: int) -> str:
-    """Return at most `limit` characters: of a long test ID both ends tell something, file and parameters."""
+    """Return at most `limit` characters. Of a long test ID both ends matter: the file and the parameters."""
     if len(text) <= limit:
         return text
     head = limit // 2
@@ -52,38 +41,44 @@ def commit_link(baseline: Baseline) -> str:
 
 
 def counts(findings: Findings) -> str:
-    """Return how the tests of each suite ended, beside what that was compared with."""
-    header = ("suite", "passed", "failed", "errored", "skipped", "xfailed", "xpassed", "flaky")
-    rows = [_counts_row(suite, told) for suite, told in findings.suites]
-    return table((*header, "still failing", "compared with"), rows) if rows else ""
+    """Return how the tests of each suite ended, beside what that was compared with; columns of zeros are left out."""
+    suites = [(suite, told, _numbers(told)) for suite, told in findings.suites]
+    kinds = [kind for kind in COUNTED if kind == PASSED or any(numbers[kind] for _, _, numbers in suites)]
+    rows = [
+        (code(suite.suite), *(_number(suite, numbers[kind]) for kind in kinds), _beside(suite, told))
+        for suite, told, numbers in suites
+    ]
+    return table(("suite", *kinds, "compared with"), rows) if rows else ""
 
 
-def _counts_row(suite: SuiteState, told: Compared) -> Sequence[str]:
-    c, comparison = told.comparison.counts, told.comparison
-    numbers = (c.passed, c.failed, c.errored, c.skipped, c.xfailed, c.xpassed, c.flaky)
+def _numbers(told: Compared) -> dict[str, int]:
+    comparison = told.comparison
     known = comparison.has_baseline and not comparison.infra
-    still = f"{len(comparison.still_failing):,}" if known else ""
-    return (code(suite.suite), *(f"{number:,}" for number in numbers), still, _beside(suite, told))
+    return asdict(comparison.counts) | {STILL: len(comparison.still_failing) if known else 0}
+
+
+def _number(suite: SuiteState, number: int) -> str:
+    return f"{number:,}" if suite.seen else ""
 
 
 def _beside(suite: SuiteState, told: Compared) -> str:
     if not (suite.seen or suite.complete):
-        return UNUSABLE if suite.broken else NOT_COME
+        return texts.NOT_USABLE if suite.broken else texts.NOT_ARRIVED
     if told.comparison.infra:
-        return NOT_CODE
-    return commit_link(told.baseline) if told.baseline else FIRST_RUN
+        return texts.NOT_USABLE
+    return commit_link(told.baseline) if told.baseline else texts.FIRST_RUN
 
 
 def new_failures(findings: Findings) -> str:
     """Return the new failures, those that tell most about the code first."""
-    return _failures(findings, "New failures", findings.new_failures)
+    return _failures(findings, texts.NEW_FAILURES, findings.new_failures)
 
 
 def ignored(findings: Findings) -> str:
     """Return the new failures that somebody chose to ignore, so that others see what that was."""
     tests = findings.ignored.tests if findings.ignored else frozenset()
     failures = [failure for failure in findings.all_new_failures if (failure.suite, failure.test) in tests]
-    return _failures(findings, "Ignored", failures)
+    return _failures(findings, texts.IGNORED_FAILURES, failures)
 
 
 def _failures(findings: Findings, name: str, failures: Sequence[Failure]) -> str:
@@ -95,7 +90,7 @@ def unjudged(findings: Findings) -> str:
     """Return the failing tests of suites that there is nothing to compare with."""
     alone = [(suite, told) for suite, told in findings.telling if not told.comparison.has_baseline]
     tests = [(suite, test) for suite, told in alone for test in told.comparison.failing]
-    return _tests(findings, "Failing, with nothing earlier to compare with", tests, message=True)
+    return _tests(findings, texts.FAILING, tests, message=True)
 
 
 def changed(findings: Findings, name: str, attribute: str, *, message: bool = False) -> str:
@@ -121,13 +116,13 @@ def still_failing(findings: Findings) -> str:
     """Return the tests that failed before already, those first that are confirmed by this run."""
     tests = [(told, suite, test) for suite, told in findings.telling for test in told.comparison.still_failing]
     if not any(told.confirmed for told, _, _ in tests):
-        return changed(findings, "Still failing", "still_failing", message=True)
+        return changed(findings, texts.STILL_FAILING, "still_failing", message=True)
     tests.sort(key=lambda known: known[2] not in known[0].confirmed)
     rows = (
-        _row(findings, suite.suite, test, CONFIRMED if test in told.confirmed else "", _said(suite, test))
+        _row(findings, suite.suite, test, texts.CONFIRMED if test in told.confirmed else "", _said(suite, test))
         for told, suite, test in tests[:MOST_ROWS]
     )
-    return f"{_titled(findings, 'Still failing', ('confirmed', 'message'), rows, len(tests))}\n\n{CONFIRM}"
+    return f"{_titled(findings, texts.STILL_FAILING, ('confirmed', 'message'), rows, len(tests))}\n\n{texts.CONFIRM}"
 
 
 def renamed(findings: Findings) -> str:
@@ -137,11 +132,10 @@ def renamed(findings: Findings) -> str:
     lines = []
     if pairs:
         before, now = (_code(name, SHOWN_ID) for name in pairs[0])
-        lines.append(RENAMED.format(count=len(pairs), before=before, now=now))
+        renamed_text = texts.RENAMED_ONE if len(pairs) == 1 else texts.RENAMED
+        lines.append(renamed_text.format(count=len(pairs), before=before, now=now))
     if unsearched:
-        shown, more = unsearched[:MOST_UNSEARCHED], len(unsearched) - MOST_UNSEARCHED
-        suites = ", ".join([*shown, *([MORE.format(count=more)] if more > 0 else [])])
-        lines.append(UNSEARCHED.format(suites=suites, most=MAX_STEPS))
+        lines.append(texts.UNSEARCHED.format(suites=texts.listed(unsearched, MOST_UNSEARCHED), most=MAX_STEPS))
     return "\n\n".join(lines)
 
 
@@ -150,7 +144,7 @@ def runs(findings: Findings) -> str:
     told = [run for suite, _ in findings.suites for run in suite.runs]
     header = ("run", "suite", "attempt", "shard", "from", "to", "environment", "log")
     rows: _Rows = (_run_row(run) for run in told[:MOST_ROWS])
-    return f"{CLAIMS}\n\n{table(header, _with_more(header, rows, len(told)))}" if told else ""
+    return f"{texts.CLAIMS}\n\n{table(header, _with_more(header, rows, len(told)))}" if told else ""
 
 
 def _run_row(run: Run) -> Sequence[str]:
@@ -178,7 +172,7 @@ def _titled(findings: Findings, name: str, columns: Sequence[str], rows: _Rows, 
 
 def _with_more(header: Sequence[str], rows: _Rows, total: int) -> list[Sequence[str]]:
     more = total - MOST_ROWS
-    last = [(MORE.format(count=more), *[""] * (len(header) - 1))] if more > 0 else []
+    last = [(texts.MORE.format(count=more), *[""] * (len(header) - 1))] if more > 0 else []
     return [*rows, *last]
 
 

@@ -1,0 +1,169 @@
+"""Every sentence of a hardware check run. Text from labs goes in through `code`, `escape` or `plain`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from bot.results.model import Trouble
+
+ADVISORY = (
+    "This check is advisory: it ends as `success` or `neutral`, never as `failure`, so that it cannot block a merge."
+)
+NEUTRAL_MEANS = "Neutral means: please take a look."
+NEUTRAL_BECAUSE = "**Neutral**: {reasons}. " + NEUTRAL_MEANS
+SUCCESS_BECAUSE = "**Success**: {reason}."
+
+HAPPENED = {
+    Trouble.COLLECTION: "not collected",
+    Trouble.CRASH: "crashed",
+    Trouble.INTERNAL: "test runner failed",
+    Trouble.SETUP: "error in setup",
+    Trouble.TEARDOWN: "error in teardown",
+    Trouble.TIMEOUT: "timed out",
+    Trouble.QUANTIZE: "failed to quantize",
+    Trouble.LOWER: "failed to lower",
+    Trouble.LOAD: "failed to load",
+    Trouble.RUN: "failed to run",
+    Trouble.OUTPUT: "wrong output",
+}
+FAILED, ERRORED = "failed", "errored"
+
+# Titles
+TITLE_INCOMPLETE = "Incomplete: {what}"
+TITLE_UNUSABLE = "Lab setup problem, no usable results: {why}"
+TITLE_SUITE_UNUSABLE = "no usable results from {suite}"
+TITLE_FIRST = "First run, nothing to compare with"
+TITLE_NOTHING = "No usable results"
+TITLE_UNTESTED = "Nothing was tested: {skipped:,} skipped"
+TITLE_SAME = "Nothing changed"
+TITLE_IGNORED = "{failures} ignored by {login}"
+TITLE_CONFIRMED = "{failures} confirmed"
+TITLE_MISSING = "{suite} is missing"
+TITLE_MISSING_SUITES = "{suite} and {more} are missing"
+TITLE_SHARDS = "{have:,} of {total:,} shards of {suite}"
+TITLE_WAITING = "{runs} of {suite} without all files"
+TITLE_BROKEN = "{runs} of {suite}"
+UNUSABLE_RUN = "unusable run"
+
+# Why the check run is neutral or a success
+INCOMPLETE = "the results are incomplete"
+UNUSABLE = "no usable results from {suites}"
+UNJUDGED = "{tests}, with no earlier run to compare with"
+UNTESTED = "all {tests} skipped"
+NOTHING_CAME = "no usable results"
+NO_NEW_FAILURES = "no new failures"
+NO_FAILURES = "no test fails"
+ALL_IGNORED = "{failures} ignored for {pull} by {login}; no other new failures"
+
+# What is missing or unusable
+UNUSABLE_WHY = "No usable results from {suite}: {why}"
+MISSING = "Missing: {suites} (reported by the previous nightly run)."
+MISSING_FOR_GOOD = "If the lab no longer runs {them}, the next nightly run does not expect {them}."
+MISSING_SHARDS = "{suite}: {shards} of {total:,} {are} missing."
+FIRST_RUN_AT = "The first run arrived on {since}."
+WAITING = "{suite}: run {run} has been waiting for its files since {since}: {reason}"
+BROKEN = "{suite}: run {run}, which arrived on {since}, is unusable: {reason}"
+NO_REASON = "no reason is known"
+OVER = "The deadline has passed. Results that arrive later still count."
+
+# What the run is compared with
+COMPARED = (
+    "Compared with {commit}, the nearest earlier commit with complete results of this lab for the same target and "
+    "suite."
+)
+COMPARED_BUT = "There are no earlier results of {suites}."
+COMPARED_EACH = (
+    "Each suite is compared with the nearest earlier commit with complete results of this lab for the same target and "
+    "suite; see the table."
+)
+COMPARED_NONE = "There are no earlier complete results to compare with, so no test is reported as new or fixed."
+MASS = (
+    "Many tests of {suites} failed at once, probably with one cause. Look at the first failures, and check the lab "
+    "before the change."
+)
+IGNORED = "{failures} ignored for {pull} by {login} at {sha}. Later new failures are shown."
+CONTACTS = "Questions about this lab: {contacts} (not notified)."
+
+# Headings
+NEW_FAILURES = "New failures"
+FAILING = "Failing, with no earlier run to compare with"
+IGNORED_FAILURES = "Ignored"
+STILL_FAILING = "Still failing"
+FIXED = "Fixed"
+NEWLY_SKIPPED = "Newly skipped"
+FLAKY = "Flaky: failed, then passed"
+REMOVED = "Removed"
+PRECLUDED = "Did not run because the file or the whole run ended early"
+REPRODUCE = "### How to reproduce"
+REPRODUCE_FIRST = "The first {shown} of {total:,} new failures."
+OUTPUT_OF = "Output of {test}:"
+
+# Tables
+FIRST_RUN = "nothing earlier"
+NOT_ARRIVED = "not arrived"
+NOT_USABLE = "unusable"
+WAITS, CANNOT_BE_USED = ", waiting for its files", ", unusable"
+CLAIMS = "What the lab reports about its runs (not verified):"
+CONFIRMED = "by this run"
+CONFIRM = (
+    "A failure is confirmed when two runs in a row see it after a run in which the test passed. Runs with many new "
+    "failures at once do not count."
+)
+RENAMED = "{count:,} tests were renamed and keep their history: {before} is now {now}."
+RENAMED_ONE = "1 test was renamed and keeps its history: {before} is now {now}."
+UNSEARCHED = (
+    "{suites}: the search for renamed tests was skipped because it would take more than {most:,} steps. A renamed "
+    "test counts as one removed and one new test."
+)
+MORE = "and {count:,} more"
+
+# Annotations and buttons
+ANNOTATION_TITLE = "New failure on {lab}/{target}"
+UNKNOWN_LINE = "the report does not name a line of this file"
+RECHECK_LABEL, RECHECK_DESCRIPTION = "Re-check", "Compute this check once more"
+IGNORE_LABEL, IGNORE_DESCRIPTION = "Ignore for this PR", "Count these new failures as known"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return `1 new failure` or `1,267 new failures`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def listed(items: Sequence[str], most: int) -> str:
+    """Join at most `most` items by commas, then say how many more there are."""
+    more = len(items) - most
+    return ", ".join(items[:most]) + (f" {MORE.format(count=more)}" if more > 0 else "")
+
+
+def since(seconds: float) -> str:
+    """Write a moment, given in seconds since 1970."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def output_end(text: str, limit: int) -> str:
+    """Return at most `limit` characters from the end of a text, where a failure says what went wrong."""
+    if len(text) <= limit:
+        return text
+    _, _, lines = text[1 - limit :].partition("\n")
+    return f"…{lines or text[1 - limit :]}"
+
+
+def missing_suites_title(suites: Sequence[str]) -> str:
+    """Name the missing suites in a title: the first one, and how many more."""
+    more = len(suites) - 1
+    if not more:
+        return TITLE_MISSING.format(suite=suites[0])
+    return TITLE_MISSING_SUITES.format(suite=suites[0], more=counted(more, "more suite"))
+
+
+def missing_suites(suites: Sequence[str]) -> str:
+    """Say once which suites the previous nightly run had and this one lacks, and what a lab that dropped them does."""
+    them = "it" if len(suites) == 1 else "them"
+    return f"{MISSING.format(suites=listed(suites, 10))} {MISSING_FOR_GOOD.format(them=them)}"
+
+
+def missing_shards(suite: str, numbers: Sequence[int], total: int) -> str:
+    """Say which shards of a suite are missing."""
+    shards = f"shard{'s' if len(numbers) > 1 else ''} {listed([str(number) for number in numbers], 20)}"
+    return MISSING_SHARDS.format(suite=suite, shards=shards, total=total, are="are" if len(numbers) > 1 else "is")
