@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import structlog
+from pydantic import TypeAdapter
 
 from bot.ci.jenkins_builds import JenkinsBuilds
 from bot.config.in_force import config_in_force
 from bot.config.shared import SWITCHES
-from bot.core.errors import PayloadError, UserError
+from bot.core.errors import PayloadError, UnknownHandler, UserError
 from bot.core.events import Delivery, Repository
 from bot.core.web_json import Reader
-from bot.engine.processor import AppliedEffect, EffectJob, PlannedEffect, PlannedEffects, Routing
+from bot.engine.processor import AppliedEffect, ConcludeJob, EffectJob, PlannedEffect, PlannedEffects, Routing
 from bot.github.access import Place
 from bot.github.errors import RateLimited
 from bot.github.pull_heads import note_head
@@ -22,10 +23,13 @@ from bot.github.repositories import Repositories
 from bot.plan.codec import Codec
 from bot.plan.effect import Announce, Effect, EffectContext
 from bot.plan.failure_text import failure_text
-from bot.plan.handler import Context, Handler, Plan, Router
+from bot.plan.handler import ConcludeStage, Context, Handler, Plan, Router
+from bot.plan.outcome import EffectOutcome, Outcomes
 from handlers.merge.pending import note_refresh
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import aiohttp
 
     from bot.config import Config, RepositoryConfig
@@ -36,6 +40,9 @@ if TYPE_CHECKING:
 
 RANK = "rank"
 """Where an effect's data has the rank of its plan, if that is not the usual one."""
+BASIS = "basis"
+"""Where a conclude job has the plan's `conclude_with`."""
+NO_CONCLUDE_STAGE = "a plan of {handler} has something to conclude with, but the handler has no conclude stage"
 NOT_WORTH_WAITING = "left out: GitHub's limits leave nothing for people who may not run what they ask for"
 NOBODY = "no handler wants {event}"
 NO_REPOSITORY = "it concerns no repository"
@@ -113,19 +120,32 @@ class Pipeline:
         if found.feature and found.feature not in context.config.features:
             # Since the delivery was routed.
             return PlannedEffects(why=SWITCHED_OFF)
-        return self._as_data(await found.plan(context))
+        return self._as_data(await found.plan(context), found)
 
     async def plan_failure(self, delivery: Delivery, handler: str, intent: str, told: str) -> PlannedEffects:
         """Let a handler that failed for good tell people so, where it has somebody to tell."""
-        on_failure = self._handler(handler).on_failure
-        if on_failure is None:
+        found = next((one for one in self.router.handlers if one.name == handler), None)
+        if found is None or found.on_failure is None:
             return PlannedEffects()
-        return self._as_data(await on_failure(await self._context(delivery, intent), told))
+        return self._as_data(await found.on_failure(await self._context(delivery, intent), told), found)
+
+    async def conclude(self, delivery: Delivery, job: ConcludeJob) -> PlannedEffects:
+        """Let a handler decide what follows from how the effects of its plan ended."""
+        found = self._handler(job.handler)
+        stage, rank = _conclude_stage(found), Rank(job.conclude_with[RANK])
+        basis = TypeAdapter(stage.basis).validate_python(job.conclude_with[BASIS])
+        ended = tuple(
+            EffectOutcome(self._decoded(one.effect), one.state, one.text, one.value, one.simulated) for one in job.ended
+        )
+        context = await self._context(delivery, job.intent)
+        with ranked(rank):
+            plan = await stage.decide(context, basis, Outcomes(ended, job.again))
+        return self._as_data(replace(plan, rank=rank), found)
 
     async def apply(self, job: EffectJob) -> AppliedEffect:
         """Apply one effect."""
         rank = Rank(job.effect.get(RANK, Rank.EVENT))
-        effect = self.codec.decode({key: value for key, value in job.effect.items() if key != RANK})
+        effect = self._decoded(job.effect)
         repository = await self.repositories.current(job.repository)
         place = await self._place_of(repository)
         context = EffectContext(
@@ -150,16 +170,18 @@ class Pipeline:
                 raise
             # To wait would hold up everybody's commands on this pull request.
             return AppliedEffect(NOT_WORTH_WAITING, changed=False)
-        return AppliedEffect(
-            applied.text, applied.changed, then=tuple(self._effect_as_data(e, rank) for e in applied.then)
-        )
+        then = tuple(self._effect_as_data(e, rank) for e in applied.then)
+        return AppliedEffect(applied.text, applied.changed, _as_json(applied.value), then)
 
     def told(self, error: Exception, guid: str) -> str:
         """Put a failure into words that may be shown to people."""
         return failure_text(error, guid)
 
     def _handler(self, name: str) -> Handler:
-        return next(handler for handler in self.router.handlers if handler.name == name)
+        for handler in self.router.handlers:
+            if handler.name == name:
+                return handler
+        raise UnknownHandler(name)
 
     async def _config_of(self, repository: Repository) -> RepositoryConfig:
         name = await self.repositories.name_of(repository)
@@ -192,11 +214,15 @@ class Pipeline:
             installation = await self.app.installation_for(repository.full_name)
         return Place(installation, repository.id)
 
-    def _as_data(self, plan: Plan) -> PlannedEffects:
+    def _decoded(self, stored: Mapping[str, Any]) -> Effect:
+        return self.codec.decode({key: value for key, value in stored.items() if key != RANK})
+
+    def _as_data(self, plan: Plan, handler: Handler) -> PlannedEffects:
         return PlannedEffects(
             effects=tuple(self._effect_as_data(effect, plan.rank) for effect in plan.effects),
             why=plan.why,
             closing=self._effect_as_data(plan.closing, plan.rank) if plan.closing else None,
+            conclude_with=_conclude_with(plan, handler),
         )
 
     def _effect_as_data(self, effect: Effect, rank: Rank) -> PlannedEffect:
@@ -209,3 +235,20 @@ def _concerned(handler: Handler, delivery: Delivery, config: RepositoryConfig) -
         return handler.accepts is None or handler.accepts(delivery, config)
     except PayloadError:
         return True  # its plan will miss the same, and say so without keeping anybody else from theirs
+
+
+def _conclude_stage(handler: Handler) -> ConcludeStage[Any]:
+    if handler.conclude is None:
+        raise ValueError(NO_CONCLUDE_STAGE.format(handler=handler.name))
+    return handler.conclude
+
+
+def _conclude_with(plan: Plan, handler: Handler) -> dict[str, Any] | None:
+    if plan.conclude_with is None:
+        return None
+    basis = TypeAdapter(_conclude_stage(handler).basis).dump_python(plan.conclude_with, mode="json")
+    return {BASIS: basis, RANK: int(plan.rank)}
+
+
+def _as_json(value: object) -> Any:
+    return None if value is None else TypeAdapter(type(value)).dump_python(value, mode="json")

@@ -20,7 +20,7 @@ from bot.config.environment import Settings
 from bot.config.types import seconds
 from bot.core.terminal import printable, table
 from bot.engine.database import Database
-from bot.engine.journal import DONE, FAILED, DeliveryRecord, JobState
+from bot.engine.journal import DONE, FAILED, DeliveryRecord, JobState, Stage
 from bot.engine.notes import REFUSED
 from bot.engine.replay import known
 
@@ -176,7 +176,7 @@ def told(record: DeliveryRecord) -> Iterator[str]:
     event = f"{record.event}.{record.action}" if record.action else record.event
     yield _line(f"{record.guid} {event}", record.job)
     for plan in record.plans:
-        yield "  " + _line(f"answer of {plan.handler}" if plan.answer else plan.handler, plan.job)
+        yield "  " + _line(plan.handler if plan.stage is Stage.PLAN else f"{plan.stage} of {plan.handler}", plan.job)
         for effect in plan.effects:
             yield "    " + _line(f"{effect.kind} {effect.target}", effect.job)
 

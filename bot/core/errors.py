@@ -7,6 +7,9 @@ log, and the person sees only the delivery's id. Independently of that, an error
 
 from collections.abc import Iterable
 
+NO_HANDLER = "this version has no handler {name!r}; replay the delivery with a version that has it, or leave it"
+NO_EFFECT = "this version has no effect {kind!r}; replay the delivery with a version that has it, or leave it"
+
 
 class UserError(Exception):
     """Tell the person, in words that name what to do next. Final: it is never tried again."""
@@ -22,6 +25,24 @@ class Refusal(Exception):
 
 class RefusedToPerson(Refusal, UserError):
     """Refuse what a person asked for: they may not, the rules forbid it, or something is in the way."""
+
+
+class UnknownName(Exception):
+    """A stored job names something that this version of the program does not have. Final; a replay may work later."""
+
+
+class UnknownHandler(UnknownName):
+    """A job is of a handler that this version does not have."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(NO_HANDLER.format(name=name))
+
+
+class UnknownEffect(UnknownName):
+    """A job is of a kind of effect that this version does not have."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(NO_EFFECT.format(kind=kind))
 
 
 class PayloadError(Exception):

@@ -55,7 +55,7 @@ class Metrics:
         self._oldest = gauge("nightjar_oldest_waiting_seconds", "Age of the oldest delivery that waits.")
 
         self._plans = counter(
-            "nightjar_handler_runs", "Plans: planned, refused, retrying, failed.", ["handler", "outcome"]
+            "nightjar_handler_runs", "Plans: planned, concluded, refused, retrying, failed.", ["handler", "outcome"]
         )
         self._plan_seconds = timing("nightjar_handler_seconds", "Time a handler took to plan.", ["handler"])
         self._effects = counter(
@@ -121,7 +121,7 @@ class Metrics:
         self._delivery_seconds.observe(seconds)
 
     def handler(self, name: str, outcome: str, seconds: float) -> None:
-        """Count that a handler ran for `seconds`: planned, refused, retrying or failed."""
+        """Count that a handler ran for `seconds`: planned, concluded, refused, retrying or failed."""
         self._plans.labels(name, outcome).inc()
         self._plan_seconds.labels(name).observe(seconds)
 

@@ -43,6 +43,8 @@ class Outcome:
     outcome: str
     text: str
     about: Mapping[str, Any] = field(default_factory=dict)
+    value: Any = None
+    """What an effect returned for the conclude stage, as JSON."""
 
 
 async def _no_answer(_: str) -> None:
@@ -92,7 +94,7 @@ class Attempt:
                 if outcome is None:
                     return
                 raise outcome from error
-            note = Note(outcome=done.outcome, text=done.text, tries=tries, about=done.about)
+            note = Note(outcome=done.outcome, text=done.text, tries=tries, about=done.about, value=done.value)
             await write_note(connector, job_id, note)
             if tries.away_since:
                 await release_waiting(connector)
@@ -132,7 +134,14 @@ class Attempt:
         if seconds is None:
             await self.answer(told)
         shown = AWAY if seconds is not None and isinstance(error, Away) else outcome
-        note = Note(outcome=shown, text=describe(error), told=told, tries=after, writes=self.writes.state)
+        note = Note(
+            outcome=shown,
+            text=describe(error),
+            told=told,
+            tries=after,
+            writes=self.writes.state,
+            is_user_error=isinstance(error, UserError),
+        )
         await write_note(connector, id_of(self.job), note)
         if tries.away_since and not after.away_since:
             await release_waiting(connector)

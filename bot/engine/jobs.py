@@ -14,7 +14,7 @@ from bot.core.events import Repository
 from bot.engine.once import NewJob
 from bot.engine.processor import PlannedEffect, PlannedEffects
 
-DELIVER, REPLAY, HANDLE, EFFECT = "deliver", "replay", "handle", "effect"
+DELIVER, REPLAY, HANDLE, EFFECT, CONCLUDE = "deliver", "replay", "handle", "effect", "conclude"
 TICK, TIMER = "tick", "timer"
 
 DELIVERY_PRIORITY, URGENT_PRIORITY = 0, 1
@@ -23,6 +23,7 @@ an earlier delivery of the same lock still has to do. The latter do not starve: 
 HANDLE_PRIORITY, HANDLE_RETRY_PRIORITY = 8, 2
 EFFECT_PRIORITY, EFFECT_RETRY_PRIORITY = 10, 6
 CLOSING_PRIORITY, CLOSING_RETRY_PRIORITY = 7, 4
+CONCLUDE_PRIORITY, CONCLUDE_RETRY_PRIORITY = 7, 4
 
 LONGEST_KEY = 500
 """Characters; an entry of PostgreSQL's index holds 2704 bytes at most."""
@@ -125,20 +126,54 @@ def plan_job(origin: Origin) -> NewJob:
 
 def effect_jobs(origin: Origin, plan: int, repository: Repository, planned: PlannedEffects) -> list[NewJob]:
     """Describe the jobs of the effects that job `plan` came to, the closing one last."""
-    jobs = [_effect_job(origin, plan, repository, effect, closing=False) for effect in planned.effects]
+    jobs = [_effect_job(origin, plan, repository, effect) for effect in planned.effects]
     if planned.closing is not None:
         jobs.append(_effect_job(origin, plan, repository, planned.closing, closing=True))
+    if planned.conclude_with is not None:
+        jobs.append(_conclude_job(origin, plan, planned.conclude_with))
     return jobs
 
 
-def _effect_job(origin: Origin, plan: int, repository: Repository, effect: PlannedEffect, *, closing: bool) -> NewJob:
+def conclusion_jobs(
+    origin: Origin, conclusion: int, number: int, repository: Repository, planned: PlannedEffects
+) -> list[NewJob]:
+    """Describe the jobs of the effects that the job `conclusion` planned when it ran for the `number`-th time.
+
+    A replay concludes anew: its effects are other jobs than those of the conclusion before.
+    """
+    if planned.conclude_with is not None:
+        raise ValueError(f"{origin.handler}: a conclusion has no conclude stage of its own")
+    prefix = ("effect-of-conclusion", number)
+    return [_effect_job(origin, conclusion, repository, effect, prefix, number) for effect in planned.effects]
+
+
+def _conclude_job(origin: Origin, plan: int, conclude_with: Mapping[str, Any]) -> NewJob:
+    return NewJob(
+        key=key_of(f"conclude{origin.of_what}", origin.handler, origin.intent),
+        task=CONCLUDE,
+        args={**origin.args, "plan_job": plan, "conclude_with": dict(conclude_with), "conclusion": 1},
+        lock=origin.lock,
+        priority=CONCLUDE_PRIORITY,
+    )
+
+
+def _effect_job(
+    origin: Origin,
+    plan: int,
+    repository: Repository,
+    effect: PlannedEffect,
+    prefix: tuple[str | int, ...] = (),
+    conclusion: int = 0,
+    *,
+    closing: bool = False,
+) -> NewJob:
     named: JSONDict = {
         "id": repository.id,
         "full_name": repository.full_name,
         "installation_id": repository.installation_id,
     }
     return NewJob(
-        key=key_of(f"effect{origin.of_what}", origin.intent, origin.handler, effect.target),
+        key=key_of(*(prefix or (f"effect{origin.of_what}",)), origin.intent, origin.handler, effect.target),
         task=EFFECT,
         args={
             **origin.args,
@@ -147,6 +182,7 @@ def _effect_job(origin: Origin, plan: int, repository: Repository, effect: Plann
             "target": effect.target,
             "effect": dict(effect.effect),
             "closing": closing,
+            "conclusion": conclusion,
         },
         lock=origin.lock,
         priority=CLOSING_PRIORITY if closing else EFFECT_PRIORITY,

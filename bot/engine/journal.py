@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import Any, LiteralString
 
 from procrastinate.connector import BaseAsyncConnector
 
-from bot.engine.jobs import DELIVER, EFFECT, HANDLE, REPLAY, key_of
+from bot.engine.jobs import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, key_of
 from bot.engine.notes import IGNORED, REFUSED, Note
 from bot.engine.once import IS_ONCE, ONCE
 
@@ -81,15 +82,25 @@ class EffectRecord:
     effect: Mapping[str, Any]
 
 
+class Stage(StrEnum):
+    """Which decision of a handler a plan is."""
+
+    PLAN = "plan"
+    ANSWER = "answer"
+    """It tells people of a failure of the real plan."""
+    CONCLUSION = "conclusion"
+    """What follows from how the effects of the plan ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
-    """What one handler made of a delivery; `answer` says that it tells people of a failure of the real plan."""
+    """What one handler decided about a delivery."""
 
     job: JobState
     handler: str
     intent: str
     replay: int
-    answer: bool
+    stage: Stage
     effects: tuple[EffectRecord, ...]
 
 
@@ -208,7 +219,7 @@ def _plans(derived: Sequence[Mapping[str, Any]]) -> Iterable[PlanRecord]:
         if row["task_name"] == EFFECT:
             effects[row["args"]["plan_job"]].append(_effect(row))
     for row in derived:
-        if row["task_name"] == HANDLE:
+        if row["task_name"] in (HANDLE, CONCLUDE):
             args = row["args"]
             if args["told"] is not None and not effects[row["id"]] and row["status"] == "succeeded":
                 continue  # there was nobody to tell of the failure
@@ -217,9 +228,15 @@ def _plans(derived: Sequence[Mapping[str, Any]]) -> Iterable[PlanRecord]:
                 handler=args["handler"],
                 intent=args["intent"],
                 replay=args["replay"],
-                answer=args["told"] is not None,
+                stage=_stage(row["task_name"], args),
                 effects=tuple(effects[row["id"]]),
             )
+
+
+def _stage(task: str, args: Mapping[str, Any]) -> Stage:
+    if task == CONCLUDE:
+        return Stage.CONCLUSION
+    return Stage.PLAN if args["told"] is None else Stage.ANSWER
 
 
 def _effect(row: Mapping[str, Any]) -> EffectRecord:

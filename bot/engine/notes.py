@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, LiteralString, cast
 
 from procrastinate.connector import BaseAsyncConnector
+from procrastinate.types import JSONDict
 
 from bot.engine import text
 from bot.engine.retry import Tries
 
-ROUTED, IGNORED, PLANNED, APPLIED, UNCHANGED = "routed", "ignored", "planned", "applied", "unchanged"
+ROUTED, IGNORED, PLANNED, CONCLUDED = "routed", "ignored", "planned", "concluded"
+APPLIED, UNCHANGED = "applied", "unchanged"
 RETRYING, FAILED, REFUSED, REPLAYED = "retrying", "failed", "refused", "replayed"
 AWAY = "away"
 """The job waits for a service that gives no answer, and is tried at once when that answers again."""
@@ -44,6 +46,10 @@ class Note:
     about: Mapping[str, Any] = field(default_factory=dict)
     writes: Mapping[str, Any] = field(default_factory=dict)
     """What the job has sent that must not be sent twice: `bot.engine.writes.Writes.state`."""
+    value: Any = None
+    """What the effect returned for the conclude stage, as JSON."""
+    is_user_error: bool = False
+    """Whether it failed by a `UserError`: `told` then says what somebody has to do."""
 
     @classmethod
     def read(cls, outcome: str | None, stored: str | None) -> Note:
@@ -58,12 +64,15 @@ class Note:
             tries=Tries.read(value.get("tries", {})),
             about=value.get("about", {}),
             writes=value.get("writes", {}),
+            value=value.get("value"),
+            is_user_error=value.get("is_user_error", False),
         )
 
     def written(self) -> str:
         """Return the JSON text that is stored."""
         tries, about, writes = self.tries.asdict(), dict(self.about), dict(self.writes)
-        return text.dumps({"text": self.text, "told": self.told, "tries": tries, "about": about, "writes": writes})
+        note: JSONDict = {"text": self.text, "told": self.told, "tries": tries, "about": about, "writes": writes}
+        return text.dumps({**note, "value": self.value, "is_user_error": self.is_user_error})
 
 
 async def write_note(connector: BaseAsyncConnector, job_id: int, note: Note) -> None:

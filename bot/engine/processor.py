@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Protocol
 
 from bot.core.events import Delivery, Repository
@@ -41,6 +42,56 @@ class PlannedEffects:
     effects: tuple[PlannedEffect, ...] = ()
     why: str = ""
     closing: PlannedEffect | None = None
+    conclude_with: JsonObject | None = None
+    """What the conclude stage is given beside the outcomes; None: the plan has no conclude stage."""
+
+
+class EffectState(StrEnum):
+    """How an effect ended."""
+
+    APPLIED = "applied"
+    UNCHANGED = "unchanged"
+    """It was so already."""
+    REFUSED = "refused"
+    """A person asked for what they may not have, or what the rules forbid."""
+    STOPPED = "stopped"
+    """A `UserError`: somebody has to do something first, and the text says what."""
+    FAILED = "failed"
+    """Any other error."""
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it was not applied; the text of the effect says why, in words for people."""
+        return self not in (EffectState.APPLIED, EffectState.UNCHANGED)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedEffect:
+    """An effect of a plan that has ended: `value` is what it returned, as JSON.
+
+    `text` is for people if it failed, and for operators if not. `simulated`: a dry run assumes that it is applied.
+    """
+
+    target: str
+    effect: JsonObject
+    state: EffectState
+    text: str
+    value: Any = None
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConcludeJob:
+    """A plan whose effects have all ended, so that its handler decides what follows.
+
+    `again`: an earlier conclusion, or the answer to a failed plan, may have been shown to people already.
+    """
+
+    handler: str
+    intent: str
+    conclude_with: JsonObject
+    ended: Sequence[EndedEffect]
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +116,8 @@ class AppliedEffect:
 
     text: str
     changed: bool = True
+    value: Any = None
+    """What the conclude stage reads of it, as JSON."""
     then: tuple[PlannedEffect, ...] = ()
     """Effects that follow from how this one went; they become jobs of the same plan."""
 
@@ -88,6 +141,10 @@ class Processor(Protocol):
         """Decide how people hear that planning has failed for good; `told` is what `told` said of the error."""
         ...
 
+    async def conclude(self, delivery: Delivery, job: ConcludeJob) -> PlannedEffects:
+        """Let a handler decide what follows from how the effects of its plan ended; nothing is written to GitHub."""
+        ...
+
     async def apply(self, job: EffectJob) -> AppliedEffect:
         """Apply one effect: look, then write. It may be called again after a crash at any point."""
         ...
@@ -105,7 +162,7 @@ class Observer(Protocol):
         ...
 
     def handler(self, name: str, outcome: str, seconds: float) -> None:
-        """Hear that a handler ran for `seconds`: planned, refused, retrying or failed."""
+        """Hear that a handler ran for `seconds`: planned, concluded, refused, retrying or failed."""
         ...
 
     def effect(self, kind: str, outcome: str, seconds: float) -> None:

@@ -9,8 +9,8 @@ from typing import Any, LiteralString
 from bot.core.errors import UserError
 from bot.core.events import Delivery, intent_key
 from bot.engine.jobs import replay_job
-from bot.engine.journal import FAILED, DeliveryRecord, Journal, PlanRecord
-from bot.engine.processor import PlannedEffect
+from bot.engine.journal import FAILED, DeliveryRecord, Journal, PlanRecord, Stage
+from bot.engine.processor import ConcludeJob, EffectState, EndedEffect, PlannedEffect, PlannedEffects, Processor
 from bot.engine.store import Store
 from bot.engine.tasks import Tasks
 
@@ -33,9 +33,14 @@ async def replay(store: Store, journal: Journal, guid: str) -> None:
     record = await known(journal, guid)
     failed = [job.job_id for job in record.jobs if job.state == FAILED]
     if failed:
-        superseded = _superseded(record)
+        conclusions = _conclusions_again(record)
+        superseded = _superseded(record, conclusions)
         await store.connector.execute_query_async(CANCEL, ids=superseded)
-        await store.begin_anew([job for job in [*failed, *_closing_again(record)] if job not in superseded])
+        again = [plan.job.job_id for plan in conclusions]
+        for job in again:
+            await store.conclude_anew(job)
+        jobs = dict.fromkeys([*failed, *_closing_again(record), *again])
+        await store.begin_anew([job for job in jobs if job not in superseded])
     elif record.settled:
         number = len(record.replays) + 1
         await store.defer([replay_job(guid, number, record.job.job_id, record.received_at, record.lock)])
@@ -67,19 +72,28 @@ async def known(journal: Journal, guid: str) -> DeliveryRecord:
     return record
 
 
-def _superseded(record: DeliveryRecord) -> list[int]:
+def _superseded(record: DeliveryRecord, conclusions: Sequence[PlanRecord]) -> list[int]:
     """Find the jobs that were to tell people of failures which are now given another chance."""
-    again = {plan.handler for plan in record.plans if not plan.answer and plan.job.state == FAILED}
-    answers = [plan for plan in record.plans if plan.answer and plan.handler in again]
-    jobs = [job for plan in answers for job in (plan.job, *(effect.job for effect in plan.effects))]
+    again = {plan.handler for plan in record.plans if plan.stage is Stage.PLAN and plan.job.state == FAILED}
+    answers = [plan for plan in record.plans if plan.stage is Stage.ANSWER and plan.handler in again]
+    effects = [effect.job for plan in (*answers, *conclusions) for effect in plan.effects]
+    jobs = [*(plan.job for plan in answers), *effects]
     return [job.job_id for job in jobs if job.state == FAILED or not job.settled]
+
+
+def _conclusions_again(record: DeliveryRecord) -> list[PlanRecord]:
+    """Find the conclusions from effects that are now given another chance."""
+    effects = [(plan.handler, effect) for plan in record.plans if plan.stage is Stage.PLAN for effect in plan.effects]
+    again = {handler for handler, effect in effects if effect.job.state == FAILED}
+    concluded = [plan for plan in record.plans if plan.stage is Stage.CONCLUSION and plan.handler in again]
+    return [plan for plan in concluded if plan.job.settled]
 
 
 def _closing_again(record: DeliveryRecord) -> list[int]:
     """Find the closing effects that have told of failures which are now given another chance."""
     by_handler: dict[tuple[str, bool], list[PlanRecord]] = {}
     for plan in record.plans:
-        by_handler.setdefault((plan.handler, plan.answer), []).append(plan)
+        by_handler.setdefault((plan.handler, plan.stage is Stage.ANSWER), []).append(plan)
     closing: list[int] = []
     for plans in by_handler.values():
         effects = [effect for plan in plans for effect in plan.effects]
@@ -106,12 +120,15 @@ async def planned_for(tasks: Tasks, delivery: Delivery) -> dict[str, Any]:
     for handler in routing.handlers:
         try:
             planned = await processor.plan(delivery, handler, intent)
+            concluded = await _concluded(processor, delivery, handler, intent, planned)
         except Exception as error:  # one handler's fault is part of the answer
             plans.append({"handler": handler, "error": PLANNING_FAILED.format(kind=type(error).__name__, error=error)})
         else:
             closing = _shown([planned.closing] if planned.closing else [])
             effects = _shown(planned.effects)
-            plans.append({"handler": handler, "why": planned.why, "effects": effects, "closing": closing})
+            shown = {"handler": handler, "why": planned.why, "effects": effects, "closing": closing}
+            conclusion = {"why": concluded.why, "effects": _shown(concluded.effects)} if concluded else None
+            plans.append({**shown, "conclusion": conclusion})
     return {
         "guid": delivery.guid,
         "event": delivery.event,
@@ -121,6 +138,16 @@ async def planned_for(tasks: Tasks, delivery: Delivery) -> dict[str, Any]:
         "ignored": routing.reason if not routing.handlers else "",
         "plans": plans,
     }
+
+
+async def _concluded(
+    processor: Processor, delivery: Delivery, handler: str, intent: str, planned: PlannedEffects
+) -> PlannedEffects | None:
+    """Return what a handler would conclude if every effect of its plan were applied; None without a conclude stage."""
+    if planned.conclude_with is None:
+        return None
+    ended = [EndedEffect(one.target, one.effect, EffectState.APPLIED, "", simulated=True) for one in planned.effects]
+    return await processor.conclude(delivery, ConcludeJob(handler, intent, planned.conclude_with, ended))
 
 
 def _shown(effects: Sequence[PlannedEffect]) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from procrastinate.jobs import Job
 from procrastinate.types import JSONDict
 from sqlalchemy import exc as database
 
-from bot.core.errors import Away, PayloadError, Refusal, StorageError, TryAgain, UserError
+from bot.core.errors import Away, PayloadError, Refusal, StorageError, TryAgain, UnknownName, UserError
 from bot.engine.writes import LookAgain
 from bot.github.errors import is_not_found, is_refusal
 
@@ -81,7 +81,7 @@ class LostTooOften(Exception):
         super().__init__(LOST.format(count=count))
 
 
-FINAL = (UserError, PayloadError, Refusal, LostTooOften)
+FINAL = (UserError, PayloadError, Refusal, UnknownName, LostTooOften)
 """Final at once, as GitHub's refusals are."""
 
 

@@ -22,11 +22,12 @@ from bot.core.events import Delivery
 from bot.engine.bulk import BulkProgress, replay_all
 from bot.engine.database import Database
 from bot.engine.guard import Guard
-from bot.engine.jobs import DELIVER, EFFECT, HANDLE, REPLAY, delivery_job
+from bot.engine.jobs import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, delivery_job
 from bot.engine.journal import DeliveryRecord, Journal
 from bot.engine.once import NewJob, defer_once
 from bot.engine.processor import (
     AppliedEffect,
+    ConcludeJob,
     EffectJob,
     NobodyWatches,
     Observer,
@@ -47,6 +48,7 @@ from bot.engine.worker import Pace, Supervisor
 __all__ = [
     "AppliedEffect",
     "Backlog",
+    "ConcludeJob",
     "EffectJob",
     "Engine",
     "Observer",
@@ -226,6 +228,7 @@ class Engine:
             (REPLAY, tasks.replay),
             (HANDLE, tasks.handle),
             (EFFECT, tasks.effect),
+            (CONCLUDE, tasks.conclude),
         ):
             self._app.task(name=name, retry=EngineRetry(), pass_context=True)(task)
         self._supervisor = Supervisor(self._app, self.database.connector, self._pace)

@@ -13,13 +13,17 @@ from bot.core.events import Delivery
 from bot.engine.jobs import (
     CLOSING_PRIORITY,
     CLOSING_RETRY_PRIORITY,
+    CONCLUDE,
+    CONCLUDE_PRIORITY,
     DELIVERY_PRIORITY,
+    EFFECT,
     EFFECT_PRIORITY,
     HANDLE_PRIORITY,
     Origin,
 )
-from bot.engine.notes import REFUSED, Note, forget_notes
+from bot.engine.notes import REFUSED, UNCHANGED, Note, forget_notes
 from bot.engine.once import FIND, ONCE, Deferred, NewJob, defer_once
+from bot.engine.processor import EffectState, EndedEffect
 from bot.plan.effect import Sibling
 
 ENDED = ("succeeded", "failed", "cancelled", "aborted")
@@ -34,8 +38,17 @@ SET_ARGS: LiteralString = "UPDATE procrastinate_jobs SET args = %(args)s WHERE i
 PLANNED: LiteralString = """
 SELECT id FROM procrastinate_jobs
  WHERE task_name <> 'deliver' AND (args ->> 'guid') = %(guid)s
-   AND task_name = 'effect' AND CAST(args ->> 'plan_job' AS bigint) = %(plan)s
+   AND CAST(args ->> 'plan_job' AS bigint) = %(plan)s
+   AND (task_name = 'conclude' OR CAST(args ->> 'conclusion' AS bigint) = %(conclusion)s)
  LIMIT 1
+"""
+# What one handler did about a delivery: the effects of its plan, and the answer to a plan that failed.
+OF_HANDLER: LiteralString = """
+SELECT job.task_name, job.status, job.args, note.outcome, note.text AS note
+  FROM procrastinate_jobs AS job LEFT JOIN nightjar_notes AS note ON note.job_id = job.id
+ WHERE job.task_name <> 'deliver' AND (job.args ->> 'guid') = %(guid)s
+   AND job.task_name IN ('handle', 'effect') AND job.args ->> 'handler' = %(handler)s
+ ORDER BY job.id
 """
 SIBLINGS: LiteralString = """
 SELECT job.id, job.status, job.args ->> 'target' AS target, note.outcome, note.text AS note
@@ -52,6 +65,7 @@ UPDATE procrastinate_jobs
    SET status = 'todo', attempts = 0, scheduled_at = NULL, priority = CASE
            WHEN task_name = 'effect' AND priority IN (%(closing)s, %(closing_retry)s) THEN %(closing)s
            WHEN task_name = 'effect' THEN %(effect)s
+           WHEN task_name = 'conclude' THEN %(conclude)s
            WHEN task_name = 'handle' THEN %(handle)s
            ELSE %(delivery)s END
  WHERE id = ANY(%(ids)s) AND status IN ('succeeded', 'failed', 'cancelled', 'aborted')
@@ -60,6 +74,7 @@ PRIORITIES = {
     "closing": CLOSING_PRIORITY,
     "closing_retry": CLOSING_RETRY_PRIORITY,
     "effect": EFFECT_PRIORITY,
+    "conclude": CONCLUDE_PRIORITY,
     "handle": HANDLE_PRIORITY,
     "delivery": DELIVERY_PRIORITY,
 }
@@ -76,9 +91,25 @@ class Store:
         rows = await self.connector.execute_query_all_async(ARGS, id=job_id)
         return cast("dict[str, Any]", rows[0]["args"]) if rows else None
 
-    async def is_planned(self, guid: str, plan: int) -> bool:
-        """Say whether the effects that job `plan` came to are stored already: all are, or none."""
-        return bool(await self.connector.execute_query_all_async(PLANNED, guid=guid, plan=plan))
+    async def is_planned(self, guid: str, plan: int, conclusion: int = 0) -> bool:
+        """Say whether what job `plan` came to is stored already: all of it is, or nothing.
+
+        `conclusion` is how often the job has concluded, 0 for the job of a plan.
+        """
+        values = {"guid": guid, "plan": plan, "conclusion": conclusion}
+        return bool(await self.connector.execute_query_all_async(PLANNED, **values))
+
+    async def ended(self, origin: Origin) -> tuple[list[EndedEffect], bool] | None:
+        """Return how the effects of a plan ended, in their order; None while one has not.
+
+        The second value says whether the handler has answered a failure of the plan before.
+        """
+        values = {"guid": origin.guid, "handler": origin.handler}
+        rows = await self.connector.execute_query_all_async(OF_HANDLER, **values)
+        of_plan = [row for row in rows if row["task_name"] == EFFECT and _is_of_plan(row["args"])]
+        if not all(row["status"] in ENDED for row in of_plan):
+            return None
+        return [_ended(row) for row in of_plan], any(row["args"]["told"] is not None for row in rows)
 
     async def siblings(self, origin: Origin, job_id: int) -> list[tuple[bool, Sibling]]:
         """Return the other effects of a plan, in their order, each with whether it has ended."""
@@ -100,6 +131,7 @@ class Store:
         keys = [ONCE + job.key for job in jobs]
         found = {row["queueing_lock"]: row for row in await self.connector.execute_query_all_async(FIND, keys=keys)}
         closing = [job for job in jobs if job.args.get("closing") and ONCE + job.key in found]
+        conclude = [job for job in jobs if job.task == CONCLUDE and ONCE + job.key in found]
         failed = [row["id"] for row in found.values() if row["status"] in ENDED_BADLY]
         if failed or len(found) < len(jobs):
             for job in closing:
@@ -107,6 +139,11 @@ class Store:
                 await self._plan_instead(last_word["id"], job)
                 if last_word["status"] == "succeeded":
                     failed.append(last_word["id"])
+            for job in conclude:
+                stored = found[ONCE + job.key]
+                await self.conclude_anew(stored["id"], job.args["conclude_with"])
+                if stored["status"] == "succeeded":
+                    failed.append(stored["id"])
         await self.begin_anew(failed)
         return await self.defer(jobs)
 
@@ -114,6 +151,13 @@ class Store:
         """Give an effect that is stored the content of another; all else stays, above all the plan that it is of."""
         args = await self.arguments(job_id) or job.args
         await self.connector.execute_query_async(SET_ARGS, id=job_id, args={**args, "effect": job.args["effect"]})
+
+    async def conclude_anew(self, job_id: int, conclude_with: object = None) -> None:
+        """Let a conclude job that begins anew plan effects of its own, by what is given or by what it has."""
+        args = await self.arguments(job_id) or {}
+        more = {"conclude_with": conclude_with} if conclude_with is not None else {}
+        args = {**args, **more, "conclusion": args["conclusion"] + 1}
+        await self.connector.execute_query_async(SET_ARGS, id=job_id, args=args)
 
     async def begin_anew(self, job_ids: Sequence[int]) -> None:
         """Return jobs that have ended to the queue, with all their tries before them."""
@@ -140,3 +184,22 @@ def _sibling(row: dict[str, Any]) -> Sibling:
     failed = row["status"] in ENDED_BADLY or note.outcome == REFUSED
     text = (note.told or UNKNOWN_END) if failed else note.text
     return Sibling(target=row["target"], failed=failed, text=text)
+
+
+def _is_of_plan(args: dict[str, Any]) -> bool:
+    return args["told"] is None and not args["conclusion"]
+
+
+def _ended(row: dict[str, Any]) -> EndedEffect:
+    note, args = Note.read(row["outcome"], row["note"]), row["args"]
+    state = _state(row["status"], note)
+    text = (note.told or UNKNOWN_END) if state.is_failure else note.text
+    return EndedEffect(args["target"], args["effect"], state, text, note.value)
+
+
+def _state(status: str, note: Note) -> EffectState:
+    if note.outcome == REFUSED:
+        return EffectState.REFUSED
+    if status in ENDED_BADLY:
+        return EffectState.STOPPED if note.is_user_error else EffectState.FAILED
+    return EffectState.UNCHANGED if note.outcome == UNCHANGED else EffectState.APPLIED

@@ -23,15 +23,17 @@ from bot.engine.attempt import Attempt, Outcome, id_of
 from bot.engine.guard import Guard
 from bot.engine.jobs import (
     CLOSING_RETRY_PRIORITY,
+    CONCLUDE_RETRY_PRIORITY,
     EFFECT_RETRY_PRIORITY,
     HANDLE_RETRY_PRIORITY,
     Origin,
+    conclusion_jobs,
     effect_jobs,
     plan_job,
     repository_of,
 )
 from bot.engine.once import NewJob
-from bot.engine.processor import AppliedEffect, EffectJob, Observer, PlannedEffects, Processor
+from bot.engine.processor import AppliedEffect, ConcludeJob, EffectJob, Observer, PlannedEffects, Processor
 from bot.engine.retry import Again
 from bot.engine.sent import apply_and_heal, writes_of
 from bot.engine.store import Store, subject_of
@@ -131,6 +133,23 @@ class Tasks:
             retry_priority=CLOSING_RETRY_PRIORITY if closing else EFFECT_RETRY_PRIORITY,
         ).run(self._store.connector)
 
+    async def conclude(self, context: JobContext, **args: Any) -> None:
+        """Let a handler decide what follows from how the effects of its plan ended, once all have."""
+        job, origin = context.job, Origin.read(args, context.job.lock)
+
+        async def work() -> Outcome:
+            return await self._conclude(job, origin, args)
+
+        await Attempt(
+            job=job,
+            work=work,
+            guard=self._guard,
+            watch=lambda outcome, seconds: self._observer.handler(origin.handler, outcome, seconds),
+            told=lambda error: self.processor.told(error, origin.guid),
+            labels={"delivery": origin.guid, "handler": origin.handler},
+            retry_priority=CONCLUDE_RETRY_PRIORITY,
+        ).run(self._store.connector)
+
     async def delivery(self, job_id: int) -> Delivery:
         """Read a delivery out of its job; raises `UserError` when it is no longer kept."""
         args = await self._store.arguments(job_id)
@@ -180,10 +199,28 @@ class Tasks:
             return Outcome(notes.PLANNED, PLANNED_BEFORE)
         delivery = await self.delivery(origin.delivery_job)
         planned = await self._plan(delivery, origin)
-        if planned.effects or planned.closing is not None:
+        if planned.effects or planned.closing is not None or planned.conclude_with is not None:
             repository = Repository.of(delivery.payload)
             await self._defer(origin, effect_jobs(origin, id_of(job), repository, planned))
         return Outcome(notes.PLANNED, planned.why)
+
+    async def _conclude(self, job: Job, origin: Origin, args: dict[str, Any]) -> Outcome:
+        number = int(args["conclusion"])
+        if job.attempts and await self._store.is_planned(origin.guid, id_of(job), number):
+            return Outcome(notes.CONCLUDED, PLANNED_BEFORE)
+        found = await self._store.ended(origin)
+        if found is None:
+            # Behind the effects' retries; until then it was before the retries of other handlers.
+            raise Again(0, CONCLUDE_RETRY_PRIORITY)
+        ended, answered = found
+        delivery = await self.delivery(origin.delivery_job)
+        planned = await self.processor.conclude(
+            delivery,
+            ConcludeJob(origin.handler, origin.intent, args["conclude_with"], ended, again=answered or number > 1),
+        )
+        repository = Repository.of(delivery.payload)
+        await self._store.defer(conclusion_jobs(origin, id_of(job), number, repository, planned))
+        return Outcome(notes.CONCLUDED, planned.why)
 
     async def _plan(self, delivery: Delivery, origin: Origin) -> PlannedEffects:
         if origin.told is not None:
@@ -220,4 +257,4 @@ class Tasks:
 
 
 def _outcome(applied: AppliedEffect) -> Outcome:
-    return Outcome(notes.APPLIED if applied.changed else notes.UNCHANGED, applied.text)
+    return Outcome(notes.APPLIED if applied.changed else notes.UNCHANGED, applied.text, value=applied.value)

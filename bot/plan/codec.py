@@ -7,11 +7,11 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter
 
+from bot.core.errors import UnknownEffect
 from bot.core.payload import Json
 from bot.plan.effect import Effect
 
 TWO_KINDS = "two kinds of effects are named {kind}"
-UNKNOWN_KIND = "this version knows no effect {kind}; one of {kinds} was expected"
 
 
 class Codec:
@@ -35,9 +35,9 @@ class Codec:
         return {"kind": kind, **self._adapters[kind].dump_python(effect, mode="json")}
 
     def decode(self, stored: Json) -> Effect:
-        """Return the effect that was stored. Raises `ValueError` for a kind that this version does not know."""
+        """Return the effect that was stored. Raises `UnknownEffect` for a kind that this version does not have."""
         fields = dict(stored)
         kind = cast("str", fields.pop("kind"))
         if kind not in self._adapters:
-            raise ValueError(UNKNOWN_KIND.format(kind=kind, kinds=", ".join(sorted(self.kinds))))
+            raise UnknownEffect(kind)
         return self._adapters[kind].validate_python(fields)

@@ -27,6 +27,8 @@ class Applied:
 
     text: str
     changed: bool = True
+    value: object = None
+    """What the handler's conclude stage reads: an enum or a frozen dataclass of plain JSON values."""
     then: tuple[Effect, ...] = ()
     """Effects that follow from how this one went, such as telling who could not be asked."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from bot.github.ranks import Rank
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bot.github.app import AppIdentity
     from bot.github.client import GitHub
     from bot.plan.effect import Effect
+    from bot.plan.outcome import Outcomes
     from handlers.hardware.service import ResultsService
 
 
@@ -50,11 +51,29 @@ class Plan:
     effects: tuple[Effect, ...] = ()
     why: str = ""
     closing: Effect | None = None
+    conclude_with: object = None
+    """What the handler's conclude stage is given once all effects have ended, well or badly: a frozen dataclass of
+    plain JSON values. None: nothing follows from how they end."""
     rank: Rank = Rank.EVENT
     """For whom the effects are applied, where GitHub's limits leave little."""
 
 
 NOTHING = Plan()
+
+B = TypeVar("B")
+
+
+@dataclass(frozen=True, slots=True)
+class ConcludeStage(Generic[B]):
+    """What a handler decides once the effects of its plan have ended: `decide` is given the plan's `conclude_with`.
+
+    It may read, as a plan function does. Its plan is stored, shown and applied like any other, and is the last one.
+    """
+
+    basis: type[B]
+    """The type of `conclude_with`."""
+    decide: Callable[[Context, B, Outcomes], Awaitable[Plan]]
+
 
 PlanFunction = Callable[[Context], Awaitable[Plan]]
 Accepts = Callable[["Delivery", "RepositoryConfig"], bool]
@@ -70,7 +89,10 @@ class FailurePlan(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """One feature's answer to some events: `plan` is called for the (event, action) pairs of `wants`."""
+    """One feature's answer to some events: `plan` is called for the (event, action) pairs of `wants`.
+
+    `name` is durable: queued jobs name their handler. A job of a name that no handler has any more fails.
+    """
 
     name: str
     wants: frozenset[tuple[str, str]]
@@ -80,6 +102,8 @@ class Handler:
     on_failure: FailurePlan | None = field(default=None)
     accepts: Accepts | None = field(default=None)
     """Tells from the payload alone whether a delivery is worth a plan: of some events GitHub sends hundreds an hour."""
+    conclude: ConcludeStage[Any] | None = field(default=None)
+    """What follows from how the effects ended, for plans that say so."""
 
 
 class Router:
@@ -96,12 +120,13 @@ class Router:
         feature: str = "",
         on_failure: FailurePlan | None = None,
         accepts: Accepts | None = None,
+        conclude: ConcludeStage[Any] | None = None,
     ) -> Callable[[PlanFunction], PlanFunction]:
         """Register a plan function for an event; without actions, for every delivery of it."""
         wants = frozenset((event, action) for action in actions or ("*",))
 
         def register(function: PlanFunction) -> PlanFunction:
-            self.add(Handler(name, wants, function, feature, on_failure, accepts))
+            self.add(Handler(name, wants, function, feature, on_failure, accepts, conclude))
             return function
 
         return register

@@ -13,6 +13,7 @@ from bot.ci.rerun_jenkins import JenkinsBuild
 from bot.ci.restarts import Origin
 from bot.commands.budget import Kind
 from bot.commands.effects import CountCommands
+from bot.core.errors import UnknownEffect
 from bot.core.events import Person
 from bot.effects.checks import PutCheckRun, RequestCheckRun
 from bot.effects.comments import Reply, UpsertSection
@@ -121,5 +122,5 @@ def test_no_effect_has_a_field_of_a_name_that_its_data_needs_for_itself() -> Non
 
 
 def test_what_another_version_stored_is_refused_by_its_name() -> None:
-    with pytest.raises(ValueError, match="knows no effect MergeEverything; one of ApproveRun, "):
+    with pytest.raises(UnknownEffect, match="this version has no effect 'MergeEverything'; replay the delivery with"):
         CODEC.decode({"kind": "MergeEverything", "number": 7})

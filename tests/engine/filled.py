@@ -35,7 +35,7 @@ SELECT 'head:2:' || n, '{empty}', 1, 0, {later} + n FROM {numbers};
 """
 ON_SQLITE = {
     "args": "json_object('guid', 'old-' || n, 'event', 'push', 'body', '{}', 'received_at', 1.0, 'handler', 'h',"
-    " 'plan_job', 1, 'target', 't', 'effect', json_object(), 'closing', json('false'))",
+    " 'plan_job', 1, 'target', 't', 'effect', json_object(), 'conclusion', 0)",
     "cast": "",
     "tomorrow": "CASE WHEN n % 10 = 0 AND task = 'deliver' THEN unixepoch() + 86400.0 END",
     "numbers": f"(WITH RECURSIVE counted(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < {JOBS // 3})"
@@ -49,7 +49,7 @@ ON_SQLITE = {
 ON_POSTGRES = {
     **ON_SQLITE,
     "args": "jsonb_build_object('guid', 'old-' || n, 'event', 'push', 'body', '{}', 'received_at', 1.0, 'handler', 'h',"
-    " 'plan_job', 1, 'target', 't', 'effect', jsonb_build_object(), 'closing', false)",
+    " 'plan_job', 1, 'target', 't', 'effect', jsonb_build_object(), 'conclusion', 0)",
     "cast": "::procrastinate_job_status",
     "tomorrow": "CASE WHEN n % 10 = 0 AND task = 'deliver' THEN now() + interval '1 day' END",
     "numbers": f"generate_series(1, {JOBS // 3}) AS n",

@@ -44,11 +44,11 @@ async def test_a_process_killed_around_a_write_loses_and_doubles_nothing(
 ) -> None:
     effects: list[dict[str, Any]] = [{"target": "x", "dies": moment}, {"target": "y"}]
     async with replica(database_url, place, QUICK) as first:
-        await first.send("g", LOCK, body({"a": {"effects": effects, "closing": True}}))
+        await first.send("g", LOCK, body({"a": {"effects": effects, "conclude": {}}}))
         assert await first.ended() == -9
     async with running(database_url, world) as engine:
         (record,) = await settled(engine, "g")
-    assert world.written == ["g a x", "g a y", "g a closing"]
+    assert world.written == ["g a x", "g a y", "g a end"]
     assert outcomes(record)["a x"] == ("applied" if moment == "before" else "unchanged")
     assert record.state == "done"
 
@@ -92,7 +92,7 @@ async def test_only_the_job_that_ends_processes_is_set_aside_and_those_beside_it
 
     All jobs are in progress at each crash, until the poison and each of the others have their turn alone.
     """
-    poison = {"effects": [{"target": "poison", "takes": 0.3, "dies": "midway", "deaths": 99}], "closing": True}
+    poison = {"effects": [{"target": "poison", "takes": 0.3, "dies": "midway", "deaths": 99}], "conclude": {}}
     innocent = {"effects": [{"target": "x", "takes": 0.6}]}
     guids = [f"innocent {n}" for n in range(INNOCENTS)]
     async with opened(database_url, world) as command:
@@ -143,7 +143,7 @@ async def test_a_storm_of_kills_loses_and_doubles_nothing(database_url: str, pla
         async with replica(database_url, place, QUICK) as it:
             for _ in range(LOAD):
                 guid = next(guids)
-                script = {"effects": [{"target": "x", "takes": 0.002}, {"target": "y"}], "closing": True}
+                script = {"effects": [{"target": "x", "takes": 0.002}, {"target": "y"}], "conclude": {}}
                 await it.send(guid, f"pr:1#{hash(guid) % 7}", body({"a": script, "b": writes("z")}))
             if kill < KILLS:
                 # In the thick of it: some are stored, some are done, the rest is under way.
@@ -162,4 +162,4 @@ async def test_a_storm_of_kills_loses_and_doubles_nothing(database_url: str, pla
     written = world.written
     assert twice(written) == []
     for guid in acknowledged:
-        assert {f"{guid} a x", f"{guid} a y", f"{guid} a closing", f"{guid} b z"} <= set(written)
+        assert {f"{guid} a x", f"{guid} a y", f"{guid} a end", f"{guid} b z"} <= set(written)

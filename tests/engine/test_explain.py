@@ -50,8 +50,8 @@ NO_TABLES = ("json_each", "CONSTANT ROW", "ROW VALUES CLAUSE", "(subquery", "CTE
 async def everything_that_a_delivery_causes(engine: Engine) -> None:
     """Accept, route, plan, apply, fail, retry, release, close, and replay; and once more, for a GUID that is known."""
     handlers = {
-        "slow-tests": writes("comment", "status", closing=True),
-        "rerun": {"effects": [{"target": "run", "errors": ["again:0.01"]}], "closing": True},
+        "slow-tests": writes("comment", "status", conclude={}),
+        "rerun": {"effects": [{"target": "run", "errors": ["again:0.01"]}], "conclude": {}},
         "merge": {"errors": ["user"], "answer": {"target": "answer"}},
     }
     text = body(handlers, pull_request={"number": 7, "head": {"sha": "0" * 40}})

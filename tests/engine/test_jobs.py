@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bot.core.events import Repository
-from bot.engine.jobs import LONGEST_KEY, Origin, delivery_job, effect_jobs, key_of, plan_job, replay_job
+from bot.engine.jobs import (
+    LONGEST_KEY,
+    Origin,
+    conclusion_jobs,
+    delivery_job,
+    effect_jobs,
+    key_of,
+    plan_job,
+    replay_job,
+)
 from bot.engine.processor import PlannedEffect, PlannedEffects
 
 ORIGIN = Origin("guid-1", "rerun", "issue_comment:created:5:2026", 3, 1.5, 0, "pr:1#7")
@@ -11,7 +22,7 @@ REPOSITORY = Repository(id=1, full_name="octocat/compiler", installation_id=None
 
 
 def effect_keys(origin: Origin) -> list[str]:
-    planned = PlannedEffects((PlannedEffect("status", {"kind": "SetStatus"}),), closing=PlannedEffect("end", {}))
+    planned = PlannedEffects((PlannedEffect("status", {"kind": "SetStatus"}),), conclude_with={})
     return [job.key for job in effect_jobs(origin, 4, REPOSITORY, planned)]
 
 
@@ -35,11 +46,18 @@ def test_what_tells_of_a_failure_is_not_taken_for_the_deed() -> None:
     assert not set(effect_keys(answer)) & set(effect_keys(ORIGIN))
 
 
-def test_fresh_effects_go_before_plans_and_closing_ones_after() -> None:
-    effect, closing = effect_jobs(
-        ORIGIN, 4, REPOSITORY, PlannedEffects((PlannedEffect("a", {}),), closing=PlannedEffect("b", {}))
-    )
-    assert effect.priority > plan_job(ORIGIN).priority > closing.priority > 0
+def test_fresh_effects_go_before_plans_and_conclusions_after() -> None:
+    planned = PlannedEffects((PlannedEffect("a", {}),), conclude_with={})
+    effect, conclude = effect_jobs(ORIGIN, 4, REPOSITORY, planned)
+    assert effect.priority > plan_job(ORIGIN).priority > conclude.priority > 0
+
+
+def test_each_conclusion_has_effects_of_its_own_and_no_conclusion() -> None:
+    planned = PlannedEffects((PlannedEffect("a", {}),))
+    first, second = (conclusion_jobs(ORIGIN, 5, number, REPOSITORY, planned)[0].key for number in (1, 2))
+    assert len({first, second, *(job.key for job in effect_jobs(ORIGIN, 4, REPOSITORY, planned))}) == 3
+    with pytest.raises(ValueError, match="rerun: a conclusion has no conclude stage"):
+        conclusion_jobs(ORIGIN, 5, 1, REPOSITORY, PlannedEffects(conclude_with={}))
 
 
 def test_a_very_long_key_is_shortened_and_still_its_own() -> None:

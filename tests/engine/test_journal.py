@@ -38,19 +38,21 @@ class CountingConnector:
 
 async def test_a_delivery_is_shown_with_what_it_is_about_and_what_came_of_it(database_url: str, world: World) -> None:
     effects = [{"target": "x", "text": "hello"}, {"target": "y", "always": "user:Not on Sundays."}]
-    payload = body({"a": {"effects": effects, "closing": True}}, issue={"number": 7})
+    payload = body({"a": {"effects": effects, "conclude": {}}}, issue={"number": 7})
     async with running(database_url, world) as engine:
         await engine.accept("g", EVENT, payload, LOCK)
         (record,) = await settled(engine, "g")
     assert (record.guid, record.event, record.action) == ("g", EVENT, "created")
     assert (record.repository, record.number, record.state) == ("octocat/compiler", 7, "failed")
-    (plan,) = record.plans
-    assert (plan.handler, plan.job.text) == ("a", "as the payload says")
-    shown = [(e.kind, e.target, e.closing, e.job.state, e.job.text, e.job.attempts) for e in plan.effects]
+    plan, conclusion = record.plans
+    assert (plan.handler, plan.stage, plan.job.text) == ("a", "plan", "as the payload says")
+    assert (conclusion.handler, conclusion.stage, conclusion.job.text) == ("a", "conclusion", "as they ended")
+    both = [*plan.effects, *conclusion.effects]
+    shown = [(e.kind, e.target, e.job.state, e.job.text, e.job.attempts) for e in both]
     assert shown == [
-        ("Write", "x", False, "done", "written", 1),
-        ("Write", "y", False, "failed", "Not on Sundays.", 1),
-        ("Close", "closing", True, "done", "written", 1),
+        ("Write", "x", "done", "written", 1),
+        ("Write", "y", "failed", "Not on Sundays.", 1),
+        ("Write", "end", "done", "written", 1),
     ]
     assert json.loads(json.dumps(record.as_json()))["plans"][0]["effects"][0]["effect"]["text"] == "hello"
 

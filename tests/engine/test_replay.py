@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.core.errors import UserError
-from bot.engine.journal import DeliveryRecord
+from bot.engine.journal import DeliveryRecord, Stage
 from tests.engine.running import LOCK, opened, outcomes, running, settled
 from tests.engine.toy import World, body, writes
 
@@ -37,12 +37,44 @@ async def test_a_failed_effect_is_tried_again_and_the_others_are_left_alone(data
 
 
 async def test_the_last_word_is_spoken_again_when_a_replay_went_better(database_url: str, world: World) -> None:
-    script = {"effects": [{"target": "x", "errors": ["user:Not yet."]}], "closing": True}
+    script = {"effects": [{"target": "x", "errors": ["user:Not yet."]}], "conclude": {}}
     async with running(database_url, world) as engine:
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
         await settled(engine, "g")
         await engine.replay("g")
-    assert world.texts == ["x=failed: Not yet.", "", "x=done: written"]
+        (conclusion,) = [plan for plan in (await settled(engine, "g"))[0].plans if plan.stage is Stage.CONCLUSION]
+    assert world.texts == ["x=stopped: Not yet.", "", "x=applied: written | again"]
+    assert [effect.target for effect in conclusion.effects] == ["end", "end"]
+
+
+async def test_what_a_conclusion_could_not_write_gives_way_to_the_next_one(database_url: str, world: World) -> None:
+    effects, end = [{"target": "x", "errors": ["user:Not yet."]}], {"errors": ["user:GitHub refused."]}
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": {"effects": effects, "conclude": {"effect": end}}}), LOCK)
+        (before,) = await settled(engine, "g")
+        record = await engine.replay("g")
+    assert [effect.job.state for plan in before.plans for effect in plan.effects] == ["failed", "failed"]
+    assert world.texts == ["", "x=applied: written | again"]
+    assert record.state == "done"
+
+
+async def test_what_a_conclusion_could_not_write_is_tried_again(database_url: str, world: World) -> None:
+    script = writes("x", conclude={"effect": {"errors": ["user:GitHub refused."]}})
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": script}), LOCK)
+        await settled(engine, "g")
+        record = await engine.replay("g")
+    assert world.texts == ["", "x=applied: written"]
+    assert record.state == "done"
+
+
+async def test_an_answer_before_the_plan_is_known_to_its_conclusion(database_url: str, world: World) -> None:
+    script = {**writes("x"), "errors": ["user:Not yet."], "answer": {}, "conclude": {}}
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": script}), LOCK)
+        await settled(engine, "g")
+        await engine.replay("g")
+    assert world.texts == ["Not yet.", "", "x=applied: written | again"]
 
 
 async def test_a_failed_plan_is_planned_again_and_does_the_real_thing(database_url: str, world: World) -> None:
@@ -88,7 +120,7 @@ async def test_a_replay_has_all_its_tries_again(sqlite_url: str, world: World) -
 
 async def test_a_delivery_that_went_well_is_delivered_again(database_url: str, world: World) -> None:
     async with running(database_url, world) as engine:
-        await engine.accept("g", EVENT, body({"a": writes("x"), "b": writes("y", closing=True)}), LOCK)
+        await engine.accept("g", EVENT, body({"a": writes("x"), "b": writes("y", conclude={})}), LOCK)
         await settled(engine, "g")
         for replays in (1, 2):
             record = await engine.replay("g")
@@ -96,7 +128,7 @@ async def test_a_delivery_that_went_well_is_delivered_again(database_url: str, w
             assert record.settled
     assert world.happenings.count("deliver g") == 3
     assert world.happenings.count("plan g a") == 3
-    assert world.written == ["g a x", "g b y", "g b closing"]
+    assert world.written == ["g a x", "g b y", "g b end"]
     assert len(await _all(database_url)) == 1
 
 
@@ -137,7 +169,7 @@ async def test_a_guid_that_is_not_known_is_said_so(database_url: str, world: Wor
 
 
 async def test_a_dry_run_shows_the_plans_and_changes_nothing(database_url: str, world: World) -> None:
-    handlers = {"a": writes("x", closing=True), "b": {"always": "user:Ask first."}}
+    handlers = {"a": writes("x", conclude={}), "b": {"always": "user:Ask first."}}
     async with opened(database_url, world) as engine:
         await engine.accept("g", EVENT, body(handlers), LOCK)
         before = await engine.journal.recent()
@@ -147,5 +179,6 @@ async def test_a_dry_run_shows_the_plans_and_changes_nothing(database_url: str, 
     assert (shown["guid"], shown["event"], shown["ignored"]) == ("g", EVENT, "")
     first, second = shown["plans"]
     assert first["effects"] == [{"target": "x", "kind": "Write"}]
-    assert first["closing"] == [{"target": "closing", "kind": "Close"}]
+    effect = {"target": "end", "kind": "Write", "text": "x=applied: "}
+    assert first["conclusion"] == {"why": "as they ended", "effects": [effect]}
     assert second == {"handler": "b", "error": "UserError: Ask first."}

@@ -88,7 +88,7 @@ async def test_two_replicas_share_the_work_and_keep_each_pull_request_in_order(
 async def test_a_replica_that_was_frozen_and_thaws_doubles_nothing(
     postgres_url: str, place: Path, world: World
 ) -> None:
-    frozen_in = {"effects": [{"target": "x", "takes": 0.3}, {"target": "y"}], "closing": True}
+    frozen_in = {"effects": [{"target": "x", "takes": 0.3}, {"target": "y"}], "conclude": {}}
     async with replica(postgres_url, place, QUICK) as frozen:
         await frozen.send("g1", LOCK, body({"a": frozen_in}))
         await until(lambda: world.passes("effect g1 a x"))
@@ -96,14 +96,14 @@ async def test_a_replica_that_was_frozen_and_thaws_doubles_nothing(
         async with replica(postgres_url, place, QUICK) as other, opened(postgres_url) as outside:
             await outside.accept("g2", EVENT, body({"a": writes("x")}), LOCK)
             await settled(outside, "g1", "g2")
-            assert world.written == ["g1 a x", "g1 a y", "g1 a closing", "g2 a x"]
+            assert world.written == ["g1 a x", "g1 a y", "g1 a end", "g2 a x"]
             frozen.thaw()
             assert await other.stop() == 0
             # It has to notice by itself that it was given up for dead, and works on.
             await outside.accept("g3", EVENT, body({"a": writes("x")}), LOCK)
             await settled(outside, "g3")
             (record,) = await settled(outside, "g1")
-    assert world.written == ["g1 a x", "g1 a y", "g1 a closing", "g2 a x", "g3 a x"]
+    assert world.written == ["g1 a x", "g1 a y", "g1 a end", "g2 a x", "g3 a x"]
     assert record.state == "done"
     assert len({pid for what, _, pid in world.moments("effect g1 a x")}) == 2
 
@@ -117,7 +117,7 @@ async def test_a_database_that_crashes_under_load_costs_nothing_that_was_acknowl
             async def load() -> None:
                 while True:
                     guid = f"g{next(numbers)}"
-                    script = {"effects": [{"target": "x", "takes": 0.01}, {"target": "y"}], "closing": True}
+                    script = {"effects": [{"target": "x", "takes": 0.01}, {"target": "y"}], "conclude": {}}
                     try:
                         await engine.accept(guid, EVENT, body({"a": script}), f"pr:1#{len(acknowledged) % 9}")
                     except StorageError:
@@ -138,7 +138,7 @@ async def test_a_database_that_crashes_under_load_costs_nothing_that_was_acknowl
     assert {record.state for record in records} == {"done"}
     written = world.written
     assert twice(written) == []
-    assert set(written) >= {f"{guid} a {target}" for guid in acknowledged for target in ("x", "y", "closing")}
+    assert set(written) >= {f"{guid} a {target}" for guid in acknowledged for target in ("x", "y", "end")}
 
 
 def more_than(acknowledged: list[str], count: int) -> bool:

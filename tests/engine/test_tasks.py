@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.engine.journal import Stage
 from tests.engine.running import LOCK, opened, outcomes, running, settled, texts, twice
 from tests.engine.toy import SORRY, World, body, writes
 from tests.waiting import until
@@ -90,10 +91,10 @@ async def test_a_failing_handler_stops_no_other_even_while_it_waits(database_url
             "waits": {**writes("late"), "errors": ["again:3600"]},
             "refuses": {"always": "user"},
             "lacks": {"always": "payload"},
-            "works": writes("x", closing=True),
+            "works": writes("x", conclude={}),
         }
         await engine.accept("g", EVENT, body(handlers), LOCK)
-        await until(lambda: world.written == ["g works x", "g works closing"])
+        await until(lambda: world.written == ["g works x", "g works end"])
         record = await engine.journal.delivery("g")
     assert record is not None
     plans = {plan.handler: plan.job for plan in record.plans}
@@ -110,10 +111,10 @@ async def test_a_failing_handler_stops_no_other_even_while_it_waits(database_url
 
 async def test_an_effect_that_waits_holds_up_no_other_handler(database_url: str, world: World) -> None:
     async with running(database_url, world) as engine:
-        slow = {"effects": [{"target": "slow", "errors": ["again:3600"]}, {"target": "other"}], "closing": True}
-        await engine.accept("g", EVENT, body({"a": slow, "b": writes("x", closing=True)}), LOCK)
-        await until(lambda: "g b closing" in world.written)
-    assert world.written == ["g a other", "g b x", "g b closing"]
+        slow = {"effects": [{"target": "slow", "errors": ["again:3600"]}, {"target": "other"}], "conclude": {}}
+        await engine.accept("g", EVENT, body({"a": slow, "b": writes("x", conclude={})}), LOCK)
+        await until(lambda: "g b end" in world.written)
+    assert world.written == ["g a other", "g b x", "g b end"]
 
 
 async def test_the_next_delivery_waits_for_the_retries_of_the_one_before(database_url: str, world: World) -> None:
@@ -159,7 +160,7 @@ async def test_whoever_asked_hears_of_a_plan_that_failed(database_url: str, worl
     assert world.texts == ["Ask somebody with triage.", SORRY.format(guid="broken")]
 
 
-async def test_the_closing_effect_sees_how_its_siblings_ended(database_url: str, world: World) -> None:
+async def test_a_conclusion_is_drawn_from_how_all_effects_ended(database_url: str, world: World) -> None:
     effects = [
         {"target": "late", "errors": ["again:0.2"]},
         {"target": "refused", "always": "user:Not you."},
@@ -167,15 +168,15 @@ async def test_the_closing_effect_sees_how_its_siblings_ended(database_url: str,
         {"target": "asks", "then": [{"target": "follows"}]},
     ]
     async with running(database_url, world) as engine:
-        await engine.accept("g", EVENT, body({"a": {"effects": effects, "closing": True}}), LOCK)
+        await engine.accept("g", EVENT, body({"a": {"effects": effects, "conclude": {}}}), LOCK)
         (record,) = await settled(engine, "g")
-    assert world.written == ["g a asks", "g a follows", "g a late", "g a closing"]
+    assert world.written == ["g a asks", "g a follows", "g a late", "g a end"]
     assert world.texts[-1].split(" | ") == [
-        "late=done: written",
-        "refused=failed: Not you.",
+        "late=applied: written",
+        "refused=stopped: Not you.",
         f"broken=failed: {SORRY.format(guid='g')}",
-        "asks=done: written",
-        "follows=done: written",
+        "asks=applied: written",
+        "follows=applied: written",
     ]
     assert outcomes(record)["a follows"] == "applied"
 
@@ -184,15 +185,35 @@ async def test_a_refusal_to_a_person_is_an_answer_and_no_failure(database_url: s
     """The person hears of it as of a failure; operators do not find it among what they have to look after."""
     effects = [{"target": "merge", "errors": ["refused:Squash merges are not allowed."]}, {"target": "eyes"}]
     async with running(database_url, world) as engine:
-        await engine.accept("g", EVENT, body({"a": {"effects": effects, "closing": True}}), LOCK)
+        await engine.accept("g", EVENT, body({"a": {"effects": effects, "conclude": {}}}), LOCK)
         (record,) = await settled(engine, "g")
         assert await engine.journal.recent(failed=True) == []
         (merge, *_) = record.plans[0].effects
         await engine.replay("g")
     assert (merge.job.state, merge.job.outcome, merge.job.attempts) == ("refused", "refused", 1)
     assert (record.state, record.reason) == ("refused", "Squash merges are not allowed.")
-    assert world.texts == ["", "merge=failed: Squash merges are not allowed. | eyes=done: written"]
+    assert world.texts == ["", "merge=refused: Squash merges are not allowed. | eyes=applied: written"]
     assert world.happenings.count("effect g a merge") == 1, "a person who was refused asks again; a replay does not"
+
+
+async def test_a_handler_that_this_version_lacks_ends_its_job_at_once(database_url: str, world: World) -> None:
+    async with running(database_url, world) as engine:
+        await engine.accept("g", EVENT, body({"a": {"always": "unknown:a"}}), LOCK)
+        (record,) = await settled(engine, "g")
+    (plan,) = [plan for plan in record.plans if plan.stage is Stage.PLAN]
+    assert (plan.job.state, plan.job.attempts) == ("failed", 1)
+    assert plan.job.text.startswith("UnknownHandler: this version has no handler 'a'; replay the delivery with a")
+
+
+async def test_a_conclusion_that_fails_is_kept_as_failed_and_replayed(database_url: str, world: World) -> None:
+    async with running(database_url, world) as engine:
+        script = writes("x", conclude={"errors": ["user:Not yet."]})
+        await engine.accept("g", EVENT, body({"a": script}), LOCK)
+        (before,) = await settled(engine, "g")
+        after = await engine.replay("g")
+    assert [(plan.stage, plan.job.state) for plan in before.plans] == [("plan", "done"), ("conclusion", "failed")]
+    assert after.state == "done"
+    assert world.written == ["g a x", "g a end"]
 
 
 async def test_a_plan_that_is_refused_is_answered(database_url: str, world: World) -> None:

@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bot.core.errors import PayloadError, RefusedToPerson, TryAgain, UserError
+from bot.core.errors import PayloadError, RefusedToPerson, TryAgain, UnknownHandler, UserError
 from bot.core.events import Delivery
-from bot.engine.service import AppliedEffect, EffectJob, PlannedEffect, PlannedEffects, Routing
+from bot.engine.service import AppliedEffect, ConcludeJob, EffectJob, PlannedEffect, PlannedEffects, Routing
 from tests.waiting import until
 
 REPOSITORY = {"id": 1, "full_name": "octocat/compiler"}
@@ -120,12 +120,20 @@ class Toy:
         effect = {"kind": "Answer", "text": told, **script["answer"]}
         return PlannedEffects((PlannedEffect(f"answer {delivery.guid}", effect),))
 
+    async def conclude(self, delivery: Delivery, job: ConcludeJob) -> PlannedEffects:
+        self.world.happened(f"conclude {delivery.guid} {job.handler}")
+        script = job.conclude_with
+        await self._go_through(f"conclude {delivery.guid} {job.handler}", script)
+        ended = [f"{one.target}={one.state}: {one.text}" for one in job.ended]
+        text = " | ".join([*ended, *(["again"] if job.again else [])])
+        effect = PlannedEffect("end", {"kind": "Write", **script.get("effect", {}), "text": text})
+        return PlannedEffects((effect,), "as they ended")
+
     async def apply(self, job: EffectJob) -> AppliedEffect:
         key = f"{job.guid} {job.handler} {job.target}"
         self.world.happened(f"effect {key}")
         await self._go_through(f"effect {key}", job.effect)
-        siblings = [f"{s.target}={'failed' if s.failed else 'done'}: {s.text}" for s in await job.siblings()]
-        text = " | ".join(siblings) if job.effect["kind"] == "Close" else str(job.effect.get("text", ""))
+        text = str(job.effect.get("text", ""))
         if self.world.says(key, text):
             return AppliedEffect("was there", changed=False)
         self.world.write(key, text)
@@ -157,17 +165,18 @@ class Toy:
 
 def planned(script: Mapping[str, Any]) -> PlannedEffects:
     effects = [PlannedEffect(e["target"], {"kind": "Write", **e}) for e in script.get("effects", [])]
-    closing = PlannedEffect("closing", {"kind": "Close"}) if script.get("closing") else None
-    return PlannedEffects(tuple(effects), "as the payload says", closing)
+    return PlannedEffects(tuple(effects), "as the payload says", conclude_with=script.get("conclude"))
 
 
 def error_of(name: str) -> Exception:
-    """Return the error that a script names: user, refused, payload, fault, again, or again:SECONDS."""
+    """Return the error that a script names: user, refused, unknown:NAME, payload, fault, again, or again:SECONDS."""
     match name.partition(":"):
         case "refused", _, text:
             return RefusedToPerson(text or "No, and this is why.")
         case "user", _, text:
             return UserError(text or "No, and this is why.")
+        case "unknown", _, name:
+            return UnknownHandler(name)
         case "payload", _, _:
             return PayloadError("pull_request.head.sha", "is missing where text was expected")
         case "again", _, "":

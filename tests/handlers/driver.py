@@ -19,10 +19,10 @@ from bot.app.features import CODEC, full_router
 from bot.app.processor import Pipeline
 from bot.config import parse_config
 from bot.config.environment import Settings
-from bot.core.errors import TryAgain
+from bot.core.errors import Refusal, TryAgain, UserError
 from bot.core.events import Delivery, Repository, intent_key
 from bot.core.payload import Payload
-from bot.engine.processor import AppliedEffect, EffectJob, PlannedEffect
+from bot.engine.processor import AppliedEffect, ConcludeJob, EffectJob, EffectState, EndedEffect, PlannedEffect
 from bot.engine.records import Records
 from bot.engine.service import Engine
 from bot.github.app import GitHubApp
@@ -104,14 +104,21 @@ class World:
             targets = [effect.target for effect in planned.effects]
             assert len(targets) == len(set(targets)), "the engine keeps one effect of each target"
             ended: list[Sibling] = []
+            outcomes: list[EndedEffect] = []
             for effect in planned.effects:
-                ended.append(await self._apply(delivery, handler, effect, ended))
+                outcomes.append(await self._apply(delivery, handler, effect, ended))
+                one = outcomes[-1]
+                ended.append(Sibling(one.target, failed=one.state.is_failure, text=one.text))
             if planned.closing:
                 await self._apply(delivery, handler, planned.closing, ended)
+            if planned.conclude_with is not None:
+                job = ConcludeJob(handler, intent_key(delivery), planned.conclude_with, outcomes)
+                for effect in (await self.pipeline.conclude(delivery, job)).effects:
+                    await self._apply(delivery, handler, effect, ended)
 
     async def _apply(
         self, delivery: Delivery, handler: str, effect: PlannedEffect, ended: Sequence[Sibling]
-    ) -> Sibling:
+    ) -> EndedEffect:
         async def siblings() -> Sequence[Sibling]:
             return ended
 
@@ -125,9 +132,16 @@ class World:
         except Exception as error:
             told = self.pipeline.told(error, delivery.guid)
             self.applied.append(f"failed: {told}")
-            return Sibling(effect.target, failed=True, text=told)
+            return EndedEffect(effect.target, effect.effect, _state_of(error), told)
         self.applied.append(applied.text)
-        return Sibling(effect.target, failed=False, text=applied.text)
+        state = EffectState.APPLIED if applied.changed else EffectState.UNCHANGED
+        return EndedEffect(effect.target, effect.effect, state, applied.text, applied.value)
+
+
+def _state_of(error: Exception) -> EffectState:
+    if isinstance(error, Refusal):
+        return EffectState.REFUSED
+    return EffectState.STOPPED if isinstance(error, UserError) else EffectState.FAILED
 
 
 async def _no_siblings() -> Sequence[Sibling]:

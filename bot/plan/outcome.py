@@ -1,0 +1,54 @@
+"""How the effects of a plan ended: what the conclude stage of a handler decides by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import TypeAdapter
+
+from bot.engine.processor import EffectState
+
+if TYPE_CHECKING:
+    from bot.plan.effect import Effect
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class EffectOutcome:
+    """How one effect ended; `text` is for people if it failed, and for operators if not."""
+
+    effect: Effect
+    state: EffectState
+    text: str
+    value: Any = None
+    """What it returned, as JSON; see `returned`."""
+    simulated: bool = False
+    """Whether this is a dry run, which assumes that the effect is applied."""
+
+    def returned(self, kind: type[T], simulated: T) -> T | None:
+        """Return the value that `Applied` had, None where it had none; in a dry run, `simulated`."""
+        if self.simulated:
+            return simulated
+        return None if self.value is None else TypeAdapter(kind).validate_python(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """How all effects of a plan ended, in their order.
+
+    `again`: an earlier conclusion, or the answer to a failed plan, may have been shown to people already.
+    """
+
+    ended: tuple[EffectOutcome, ...] = ()
+    again: bool = False
+
+    @property
+    def failures(self) -> list[EffectOutcome]:
+        """Those that were not applied; the text of each says why, in words for people."""
+        return [one for one in self.ended if one.state.is_failure]
+
+    def of(self, kind: type[Effect]) -> EffectOutcome | None:
+        """Return how the first effect of a kind ended, None where the plan had none."""
+        return next((one for one in self.ended if isinstance(one.effect, kind)), None)
