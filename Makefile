@@ -10,9 +10,9 @@ ARGS   ?=
 
 # Tests of the whole bot, and those that repeat the same lines very often: tracing them would make them almost twice as
 # slow. Coverage is measured with all the others, of what does no I/O: `[tool.coverage]` in pyproject.toml.
-UNTRACED := $(addprefix tests/,conversations doctor robustness sandbox untrusted web results/formats \
-              engine/test_crash.py engine/test_differential.py engine/test_replicas.py github/test_markdown.py \
-              results/test_any_order.py test_news_text.py test_serve.py test_text_work.py) $(wildcard tests/test_cli*.py)
+UNTRACED := $(addprefix tests/,app/doctor app/test_serve.py cli conversations core/untrusted robustness sandbox web \
+              results/formats engine/test_crash.py engine/test_differential.py engine/test_replicas.py \
+              github/test_markdown.py news/test_render.py results/test_any_order.py test_text_work.py)
 PYTEST   := $(BIN)/pytest -n 4 --dist loadgroup -m "not alone"
 
 .PHONY: demo test check types tests mutants bench lock docs clean

@@ -269,7 +269,7 @@ async def rerun(asked: Asked, command: Command) -> Answer:
         return Answer(say=moved, done=False)
     found = await asked.runs()
     mention = asked.context.app_config.mentions[0]
-    # In a thread: 20 names and thousands of jobs take a tenth of a second. Linear (tests/handlers/test_rerun.py).
+    # In a thread: 20 names and thousands of jobs take a tenth of a second. Linear: `tests/handlers/rerun`.
     decision = await asyncio.to_thread(decide, found.runs, command.choice or FAILED, command.names)
     told = await asyncio.to_thread(explain, found.runs, decision, pull.head_sha, mention)
     effects = tuple(found.rerun(p.run, failed_only=p.failed_only, part=p.part) for p in decision.picks)

@@ -13,8 +13,8 @@ import pytest
 from bot.github import sticky
 from sandbox import PullRequest
 from sandbox.workflows import WorkflowRun
-from tests.ci.test_artifacts import junit
 from tests.conversations.town import BOT, REPOSITORY, Town, town
+from tests.handlers.ci_tests.test_artifacts import junit
 
 CONFIG = f"""
 repositories:

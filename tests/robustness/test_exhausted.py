@@ -14,7 +14,7 @@ from bot.core.threads import MOST_THREADS, bound_threads
 from bot.core.untrusted.limits import Limits
 from bot.core.untrusted.queue import Owner
 from tests.conversations.town import Town, town
-from tests.untrusted import hostile
+from tests.core.untrusted import hostile
 from tests.waiting import until
 
 ENDLESS = Limits("reading one artifact", cpu=600, wall=600, memory=1 << 30)

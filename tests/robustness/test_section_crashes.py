@@ -8,7 +8,7 @@ from pathlib import Path
 from bot.effects.section_state import OUT_OF_DATE
 from bot.github import sticky
 from sandbox.conversation import Comment
-from tests.ci.test_artifacts import junit
+from tests.handlers.ci_tests.test_artifacts import junit
 from tests.robustness.conversation import Conversation
 from tests.robustness.crashes import Crash, Point
 from tests.robustness.place import BOT, place

@@ -1,4 +1,4 @@
-"""What operators' programs are told; that a running server is ready, `tests/test_serve.py` shows."""
+"""What operators' programs are told; that a running server is ready, `tests/app/test_serve.py` shows."""
 
 from __future__ import annotations
 

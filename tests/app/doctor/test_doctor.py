@@ -19,7 +19,7 @@ from sandbox import App, GitHubSandbox
 from sandbox.apps import Installation, new_private_key
 from sandbox.bucket import BucketServer
 from sandbox.jenkins import JenkinsSandbox
-from tests.doctor.listener import refusing
+from tests.app.doctor.listener import refusing
 from tests.running import Finished, run
 
 SECRET = "only-the-tests-know-this-secret"

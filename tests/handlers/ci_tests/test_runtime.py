@@ -11,7 +11,7 @@ from bot.results.model import Seen, Status
 from handlers.ci_tests.outcomes import Outcomes, Suite
 from handlers.ci_tests.runtimes_text import UNSEARCHED, Change, NewTest, changed, describe_runtimes, slow_new_tests
 from tests.gfm import Page, rendered
-from tests.handlers.ci_outcomes import OF_HEAD, WHEN, base, id_of, link, outcomes, suite, suite_of
+from tests.handlers.ci_tests.reported import OF_HEAD, WHEN, base, id_of, link, outcomes, suite, suite_of
 
 CONFIG = Runtime(lab="ci", target="linux")
 HEADING = f"**Runtime of tests** at {OF_HEAD} ({WHEN}):"

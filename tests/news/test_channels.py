@@ -9,7 +9,7 @@ from bot.config import parse_config
 from bot.config.environment import Settings
 from bot.core.errors import SettingsError
 from bot.news.channels import check_channels
-from tests.test_settings import GOOD
+from tests.config.test_environment import GOOD
 
 CONFIG = """
 repositories:

@@ -17,7 +17,7 @@ from handlers.ci_tests.outcomes import Base, Outcomes, Suite
 from handlers.ci_tests.skips import Required
 from handlers.ci_tests.skips_text import MOST_SUITES, describe_skips
 from tests.gfm import Page, rendered
-from tests.handlers.ci_outcomes import OF_HEAD, OLDER, WHEN, base, id_of, link, outcomes, suite, suite_of
+from tests.handlers.ci_tests.reported import OF_HEAD, OLDER, WHEN, base, id_of, link, outcomes, suite, suite_of
 
 PATH = "ci/required_tests.json"
 NOTHING = Required()

@@ -13,7 +13,7 @@ from bot.core.errors import PayloadError
 from bot.core.events import Delivery, PullRequestEvent, comment_in, intent_key, lock_key
 from bot.core.payload import Payload
 
-EXAMPLES = Path(__file__).parent / "data" / "webhook-examples.json.xz"
+EXAMPLES = Path(__file__).parents[1] / "data" / "webhook-examples.json.xz"
 
 
 def delivery(event: str, body: dict[str, Any], guid: str = "g-1") -> Delivery:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from bot.commands.grammar import MOST_COMMANDS, Command, new_commands
 from bot.github.markdown import code, escape
-from tests.test_commands import HELP, MENTIONS, REGISTRY, RERUN, RUN_SLOW, SHOW, SKIP_SLOW, read
+from tests.commands.test_grammar import HELP, MENTIONS, REGISTRY, RERUN, RUN_SLOW, SHOW, SKIP_SLOW, read
 
 PROSE = st.text(st.sampled_from("abc XYZ0129.,!?éß中"), max_size=30).map(lambda text: f"So {text}")
 NAMES = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters="|`"), min_size=1, max_size=20)

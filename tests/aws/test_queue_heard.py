@@ -15,8 +15,8 @@ from bot.aws.bucket import Arrival, Bucket, Place
 from bot.aws.client import Aws
 from bot.aws.queue import Deliver, Notifications
 from bot.core.errors import TryAgain
+from tests.aws.test_queue import ETAG, KEY, message, record
 from tests.bucket import Script, World, fault
-from tests.test_notifications import ETAG, KEY, message, record
 from tests.waiting import until
 
 PAUSE = 0.2

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from bot.commands import texts
 from bot.commands.grammar import BadCommand, Command, parse
 from bot.config.types import Role
+from tests.commands.test_grammar import MENTIONS, REGISTRY, RERUN, RUN_SLOW, SHOW, read
 from tests.gfm import rendered
-from tests.test_commands import MENTIONS, REGISTRY, RERUN, RUN_SLOW, SHOW, read
 
 
 def slip(text: str) -> BadCommand:

@@ -22,7 +22,7 @@ from bot.core.untrusted.pool import STUCK_AFTER, Pool
 from bot.core.untrusted.queue import Owner
 from bot.core.untrusted.slot import Fault
 from bot.results.ingest.limits import Refused
-from tests.untrusted import hostile
+from tests.core.untrusted import hostile
 from tests.waiting import until
 
 ME = Owner("octocat/compiler", "1")
@@ -225,7 +225,7 @@ import asyncio
 from bot.core.untrusted.limits import Limits
 from bot.core.untrusted.pool import Pool
 from bot.core.untrusted.queue import Owner
-from tests.untrusted import hostile
+from tests.core.untrusted import hostile
 
 async def main():
     pool = Pool(1)
