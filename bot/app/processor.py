@@ -9,19 +9,19 @@ import structlog
 from pydantic import TypeAdapter
 
 from bot.ci.jenkins_builds import JenkinsBuilds
-from bot.config.in_force import config_in_force
 from bot.config.shared import SWITCHES
 from bot.core.errors import PayloadError, UnknownHandler, UserError
 from bot.core.events import Delivery, Repository
 from bot.core.web_json import Reader
-from bot.engine.processor import AppliedEffect, ConcludeJob, EffectJob, PlannedEffect, PlannedEffects, Routing
+from bot.engine.processor import Announce, AppliedEffect, ConcludeJob, EffectJob, PlannedEffect, PlannedEffects, Routing
 from bot.github.access import Place
 from bot.github.errors import RateLimited
+from bot.github.in_force import config_in_force
 from bot.github.pull_heads import note_head
 from bot.github.ranks import Rank, ranked
 from bot.github.repositories import Repositories
 from bot.plan.codec import Codec
-from bot.plan.effect import Announce, Effect, EffectContext
+from bot.plan.effect import Effect, EffectContext
 from bot.plan.failure_text import failure_text
 from bot.plan.handler import ConcludeStage, Context, Handler, Plan, Router
 from bot.plan.outcome import EffectOutcome, Outcomes

@@ -26,7 +26,6 @@ from bot.commands.grammar import Registry
 from bot.commands.texts import help_text
 from bot.config import Config
 from bot.config.environment import DatabaseSettings, Settings
-from bot.config.in_force import file_faults
 from bot.core import logs
 from bot.core.errors import StartError
 from bot.core.health import HealthCheck
@@ -40,6 +39,7 @@ from bot.engine.service import Engine, Pace
 from bot.engine.tokens import API, TokenStore
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
+from bot.github.in_force import file_faults
 from bot.github.limits import Allowance
 from bot.github.repositories import Repositories
 from bot.github.visibility import Visibility

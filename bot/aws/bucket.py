@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from bot.aws.client import AWAY, Aws, code_of, explained, in_thread
 from bot.core.errors import TryAgain, UserError
-from bot.results.ingest.limits import TooMuch
+from bot.core.refused import TooMuch
 
 MANIFEST = "manifest.json"
 CHUNK = 1 << 20

@@ -27,7 +27,7 @@ from bot.aws.bucket import (
 )
 from bot.aws.client import in_thread
 from bot.core.errors import UserError
-from bot.results.ingest.limits import TooMuch
+from bot.core.refused import TooMuch
 
 PAGE = 1000
 NO_FOLDER = "{path} is no folder; name one that is laid out as the bucket is"

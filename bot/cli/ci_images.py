@@ -12,11 +12,12 @@ import aiohttp
 import click
 
 from bot.cli.support import AS_WRITTEN, Matching, json_option, stopping_at_faults
+from bot.config.docker_update import HUB
 from bot.core.errors import TryAgain, UserError
 from bot.core.terminal import printable
 from bot.core.urls import encrypted_url
 from bot.core.web_json import Reader
-from handlers.docker_update.docker_hub import HUB, Registry
+from handlers.docker_update.docker_hub import Registry
 from handlers.docker_update.images import HOSTED, IMAGE, has_host, read_images, staged
 
 TRIES = 4

@@ -22,9 +22,9 @@ from bot.config import load_config
 from bot.config.results import Results
 from bot.core.errors import UserError
 from bot.core.patterns import Pattern
+from bot.core.refused import Refused
 from bot.core.terminal import printable
 from bot.results.ingest.admission import lab_of
-from bot.results.ingest.limits import Refused
 from bot.results.ingest.manifest import MANIFEST
 from bot.results.ingest.offline_check import check_files
 from bot.results.ingest.upload import SUFFIXES, Parcel, Piece, named, pack, pieces, send

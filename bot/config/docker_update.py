@@ -11,8 +11,8 @@ from bot.config.keys import Keys
 from bot.config.nightly import TimeOfDay, TimeZone
 from bot.config.types import BranchName, EncryptedAddress, Says
 from bot.core.schedule import Daily
-from handlers.docker_update.docker_hub import HUB
 
+HUB = "https://hub.docker.com"
 ITSELF = "branch and base must be two branches: the one is moved by force, and deleted"
 
 Namespace = Annotated[

@@ -11,6 +11,8 @@ from bot.config.keys import Keys
 from bot.config.types import BranchName, Pattern, Says, Shared
 from bot.core.schedule import Daily
 
+STATUS = "nightly"
+"""Context of the commit status on the commit that labs test."""
 ITSELF = "branch and from must be two branches: the one follows the other"
 UNKNOWN_ZONE = "is no time zone that is known here; it must be one of IANA's, as in America/Los_Angeles"
 

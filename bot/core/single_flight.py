@@ -2,18 +2,51 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
 from cachetools import TLRUCache
 
-from bot.github.auth import SingleFlight
-
 MOST = 1_000
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+
+class SingleFlight(Generic[K, V]):
+    """Let those who ask for the same thing at the same time share one answer, or one error."""
+
+    def __init__(self) -> None:
+        self._flights: dict[K, asyncio.Task[V]] = {}
+
+    async def do(self, key: K, make: Callable[[], Awaitable[V]]) -> V:
+        """Return what `make` gives; whoever comes meanwhile waits for the same. One who gives up stops nobody else."""
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = asyncio.ensure_future(_awaited(make))
+            self._flights[key] = flight
+            flight.add_done_callback(lambda done: self._land(key, done))
+        return await asyncio.shield(flight)
+
+    def forget(self, key: K) -> None:
+        """Leave what is being made to those who wait for it already."""
+        self._flights.pop(key, None)
+
+    def shared(self, key: K) -> bool:
+        """Say, to `make`, whether what it makes is for whoever asks now; False once it was forgotten."""
+        return self._flights.get(key) is asyncio.current_task()
+
+    def _land(self, key: K, flight: asyncio.Task[V]) -> None:
+        if self._flights.get(key) is flight:
+            del self._flights[key]
+        if not flight.cancelled():
+            flight.exception()  # read, so that asyncio does not complain where everybody has given up
+
+
+async def _awaited(make: Callable[[], Awaitable[V]]) -> V:
+    return await make()
 
 
 class Remembered(Generic[K, V]):

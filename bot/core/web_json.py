@@ -11,7 +11,6 @@ import aiohttp
 from yarl import URL
 
 from bot.core.errors import TryAgain, UserError
-from bot.github.errors import seconds_in
 
 TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)
 """Seconds for one answer."""
@@ -96,3 +95,8 @@ def _decoded(body: bytes, words: dict[str, object], limit: int) -> Any:
     except (ValueError, RecursionError):
         pass
     raise UserError(NOT_JSON.format(**words))
+
+
+def seconds_in(retry_after: str | None) -> float | None:
+    """Return the seconds that a `Retry-After` header names; None for a date, which GitHub never sends."""
+    return float(retry_after) if retry_after is not None and retry_after.strip().isdecimal() else None

@@ -9,8 +9,9 @@ from typing import ClassVar
 from bot.core.events import PULL_REQUEST_BODY, REVIEW, UserComment
 from bot.effects.comments import ANSWERED, REPLY_LIMIT, Reply
 from bot.effects.reactions import CONFUSED, DONE, React
+from bot.engine.processor import Sibling
 from bot.github.access import ISSUES, PULL_REQUESTS, WritePermissions
-from bot.plan.effect import Applied, EffectContext, Sibling
+from bot.plan.effect import Applied, EffectContext
 
 DONE_TEXT = "done."
 ABOUT = "About [{what}]({url}):"

@@ -9,9 +9,25 @@ from typing import Any, Protocol
 
 from bot.core.events import Delivery, Repository
 from bot.engine.writes import Writes
-from bot.plan.effect import Sibling
 
 JsonObject = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """How another effect of the same plan ended; `text` is fit to be shown to people."""
+
+    target: str
+    failed: bool
+    text: str
+
+
+class Announce(Protocol):
+    """The engine's `accept`: makes a delivery of our own durable, once for its GUID."""
+
+    async def __call__(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
+        """Return whether it is new; it is handled not before a moment, in seconds since 1970."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,7 @@ from bot.engine.jobs import (
 )
 from bot.engine.notes import REFUSED, UNCHANGED, Note, forget_notes
 from bot.engine.once import FIND, ONCE, Deferred, NewJob, defer_once
-from bot.engine.processor import EffectState, EndedEffect
-from bot.plan.effect import Sibling
+from bot.engine.processor import EffectState, EndedEffect, Sibling
 
 ENDED = ("succeeded", "failed", "cancelled", "aborted")
 ENDED_BADLY = ("failed", "cancelled", "aborted")

@@ -33,12 +33,11 @@ from bot.engine.jobs import (
     repository_of,
 )
 from bot.engine.once import NewJob
-from bot.engine.processor import AppliedEffect, ConcludeJob, EffectJob, Observer, PlannedEffects, Processor
+from bot.engine.processor import AppliedEffect, ConcludeJob, EffectJob, Observer, PlannedEffects, Processor, Sibling
 from bot.engine.retry import Again
 from bot.engine.sent import apply_and_heal, writes_of
 from bot.engine.store import Store, subject_of
 from bot.engine.writes import LOOK_AFTER, Writes
-from bot.plan.effect import Sibling
 
 FOR_HANDLERS = "for {handlers}"
 ALREADY_HANDLED = "{handlers}: already handled as {intent}"

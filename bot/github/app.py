@@ -12,17 +12,10 @@ from cachetools import TTLCache
 from gidgethub import BadRequest, sansio
 
 from bot.core.payload import Payload
+from bot.core.single_flight import SingleFlight
 from bot.engine.writes import Writes
 from bot.github.access import IDENTITY, NO_PERMISSIONS, READING, Access, Place, WritePermissions
-from bot.github.auth import (
-    AppCredentials,
-    AppKey,
-    InstallationCredentials,
-    InstallationTokens,
-    SingleFlight,
-    Token,
-    TokenKey,
-)
+from bot.github.auth import AppCredentials, AppKey, InstallationCredentials, InstallationTokens, Token, TokenKey
 from bot.github.breaker import Breakers
 from bot.github.client import TIMEOUT, GitHub, Wire
 from bot.github.clock import GitHubClock

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
 import jwt
 from cachetools import TLRUCache
 
 from bot.config.private_key import pem_of, rsa_key
+from bot.core.single_flight import SingleFlight
 from bot.github.access import Access
 from bot.github.clock import GitHubClock
 from bot.github.governor import Timing
@@ -36,9 +36,6 @@ APP_REFUSED = (
     "key must not have been deleted on GitHub; `nightjar doctor` checks them"
 )
 TOKEN_REFUSED = "GitHub refuses our access token: {reason}. The bot tries again until GitHub accepts it"  # noqa: S105
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
 
 
 class Credentials(Protocol):
@@ -103,40 +100,6 @@ class Token:
     def usable(self) -> float:
         """The seconds to use it before a fresh one is asked for."""
         return max(self.lifetime - REFRESH_EARLY, self.lifetime / 2)
-
-
-class SingleFlight(Generic[K, V]):
-    """Let those who ask for the same thing at the same time share one answer, or one error."""
-
-    def __init__(self) -> None:
-        self._flights: dict[K, asyncio.Task[V]] = {}
-
-    async def do(self, key: K, make: Callable[[], Awaitable[V]]) -> V:
-        """Return what `make` gives; whoever comes meanwhile waits for the same. One who gives up stops nobody else."""
-        flight = self._flights.get(key)
-        if flight is None:
-            flight = asyncio.ensure_future(_awaited(make))
-            self._flights[key] = flight
-            flight.add_done_callback(lambda done: self._land(key, done))
-        return await asyncio.shield(flight)
-
-    def forget(self, key: K) -> None:
-        """Leave what is being made to those who wait for it already."""
-        self._flights.pop(key, None)
-
-    def shared(self, key: K) -> bool:
-        """Say, to `make`, whether what it makes is for whoever asks now; False once it was forgotten."""
-        return self._flights.get(key) is asyncio.current_task()
-
-    def _land(self, key: K, flight: asyncio.Task[V]) -> None:
-        if self._flights.get(key) is flight:
-            del self._flights[key]
-        if not flight.cancelled():
-            flight.exception()  # read, so that asyncio does not complain where everybody has given up
-
-
-async def _awaited(make: Callable[[], Awaitable[V]]) -> V:
-    return await make()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from gidgethub import (
 )
 
 from bot.core.errors import OUTAGE_PATIENCE, Away, TryAgain
+from bot.core.web_json import seconds_in
 from bot.engine.writes import UnclearWrite
 from bot.github.forbidden import Cause, LockedForRest, cause_of
 
@@ -225,8 +226,3 @@ def _known(status: int) -> HTTPStatus:
         return HTTPStatus(status)
     except ValueError:
         return HTTPStatus(status // 100 * 100)
-
-
-def seconds_in(retry_after: str | None) -> float | None:
-    """Return the seconds that a `Retry-After` header names; GitHub sends whole seconds, never a date."""
-    return float(retry_after) if retry_after is not None and retry_after.strip().isdecimal() else None

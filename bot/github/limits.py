@@ -13,8 +13,9 @@ from email.utils import parsedate_to_datetime
 from math import floor, inf
 from urllib.parse import urlsplit
 
+from bot.core.web_json import seconds_in
 from bot.engine.budget import Pace
-from bot.github.errors import Answer, seconds_in
+from bot.github.errors import Answer
 from bot.github.ranks import SHARES, Rank
 
 WRITES_PER_MINUTE = 80

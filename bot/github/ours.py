@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
+from bot.config.nightly import STATUS
 from bot.core.patterns import Pattern
-from handlers.branches.nightly_effects import STATUS
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig

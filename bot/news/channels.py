@@ -17,7 +17,7 @@ from bot.config import Config
 from bot.config.environment import Settings
 from bot.core.errors import Away, SettingsError, TryAgain, UserError
 from bot.core.patterns import Pattern
-from bot.github.errors import seconds_in
+from bot.core.web_json import seconds_in
 from bot.news.message import News
 from bot.news.render import as_discord, as_slack
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bot.config import RepositoryConfig
     from bot.config.environment import Settings
     from bot.core.events import Repository
+    from bot.engine.processor import Announce, Sibling
     from bot.engine.records import Records
     from bot.engine.writes import Writes
     from bot.github.app import AppIdentity
@@ -31,23 +32,6 @@ class Applied:
     """What the handler's conclude stage reads: an enum or a frozen dataclass of plain JSON values."""
     then: tuple[Effect, ...] = ()
     """Effects that follow from how this one went, such as telling who could not be asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sibling:
-    """How another effect of the same plan ended; `text` is fit to be shown to people."""
-
-    target: str
-    failed: bool
-    text: str
-
-
-class Announce(Protocol):
-    """The engine's `accept`: makes a delivery of our own durable, once for its GUID."""
-
-    async def __call__(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
-        """Return whether it is new; it is handled not before a moment, in seconds since 1970."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

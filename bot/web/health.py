@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from bot.core.health import HealthCheck, health_of
 from bot.core.metrics import Metrics
-from bot.github.auth import SingleFlight
+from bot.core.single_flight import SingleFlight
 from bot.web.openapi import Answer, Operation
 
 PAUSE_SHARE = 9

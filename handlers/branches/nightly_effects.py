@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from bot.config.nightly import STATUS
 from bot.effects.statuses import SetStatus
 from bot.github.access import ISSUES, NO_PERMISSIONS, STATUSES, WritePermissions
 from bot.plan.effect import Applied, Effect, EffectContext
@@ -12,7 +13,6 @@ from handlers.branches.decide import Step
 from handlers.branches.effects import NOT_MOVED, aim_of, how_it_ended, keep, tell_of_trouble
 from handlers.branches.record import NIGHTLY, aim_key, record_key
 
-STATUS = "nightly"
 DESCRIPTION = "the branch {branch} moved here on {day}, for labs to test"
 BODY = """\
 Labs test the commit at the head of `{branch}`, which I move every day to a newer commit of `{source}`. But {trouble}.

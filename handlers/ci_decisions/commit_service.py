@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import structlog
 from gidgethub import BadRequest
 
-from bot.config.in_force import config_in_force
 from bot.core.single_flight import Remembered
 from bot.github.errors import NotInstalled, is_conflict, is_not_found
+from bot.github.in_force import config_in_force
 from bot.github.ranks import current_rank
 from handlers.ci_decisions.commits import BranchPush, no_base, read_compared, read_parent, read_pushes
 from handlers.ci_decisions.decide import (

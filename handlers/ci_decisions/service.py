@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, TypeVar
 import structlog
 from gidgethub import BadRequest
 
-from bot.config.in_force import config_in_force
 from bot.core.errors import TryAgain
 from bot.core.single_flight import Remembered
 from bot.github.errors import NotInstalled, RateLimited, is_not_found
+from bot.github.in_force import config_in_force
 from bot.github.pull_heads import Head, head_of, repository_id_of
 from bot.github.ranks import current_rank
 from handlers import slow_tests

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple
 
+from bot.core.refused import Refused, TooMuch
 from bot.results import formats
 from bot.results.ingest.collect import Columns, collect, merge, read_names, split
 from bot.results.ingest.identity import Resolver
-from bot.results.ingest.limits import Refused, TooMuch
 from bot.results.ingest.opening import inflated
 from bot.results.store.columns import SEEN, duration
 from handlers.ci_tests.outcomes import Suite

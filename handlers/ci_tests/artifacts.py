@@ -16,13 +16,14 @@ from cachetools import LRUCache
 
 from bot.config.types import matches
 from bot.core.payload import Payload
+from bot.core.refused import Refused
+from bot.core.single_flight import SingleFlight
 from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.queue import Owner
-from bot.github.auth import SingleFlight
 from bot.github.download import TooLong
 from bot.github.errors import is_not_found
 from bot.github.markdown import code, truncate
-from bot.results.ingest.limits import MAX_INFLATED_BYTES, Refused
+from bot.results.ingest.limits import MAX_INFLATED_BYTES
 from handlers.ci_tests.archives import Budget, read_archive
 from handlers.ci_tests.outcomes import Suite
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, TypeVar
 
-from bot.results.ingest.limits import MAX_INFLATED_BYTES, MAX_RATIO, RATIO_FREE_BYTES, Refused, TooMuch
+from bot.core.refused import Refused, TooMuch
+from bot.results.ingest.limits import MAX_INFLATED_BYTES, MAX_RATIO, RATIO_FREE_BYTES
 
 MOST_FILES = 2_000
 """Files of an archive that are looked at, folders not counted."""

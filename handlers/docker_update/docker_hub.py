@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from bot.config.docker_update import HUB
 from bot.core.errors import PayloadError
 from bot.core.payload import Payload
 from bot.core.web_json import Reader
 from handlers.docker_update.images import BUILT
 
-HUB = "https://hub.docker.com"
 TAG = "{url}/v2/repositories/{name}/tags/{tag}"
 TAGS = "{url}/v2/repositories/{name}/tags?page_size=100&page={page}"
 MOST_PAGES = 3

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import structlog
 
-from bot.config.in_force import Good, StoredFile, kept_of, repository_file_key
 from bot.github.access import NO_PERMISSIONS, WritePermissions
+from bot.github.in_force import Good, StoredFile, kept_of, repository_file_key
 from bot.plan.effect import Applied, EffectContext
 
 NEWER = "a later push has told already what is on the default branch"

@@ -10,11 +10,11 @@ import time
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from bot.config.in_force import StoredFile, kept_of, name_of, read_found, with_file
 from bot.config.shared import PATH
 from bot.core.errors import TryAgain
 from bot.effects.checks import PutCheckRun, check_key
 from bot.github.contents import Found, found_at, knows_commit
+from bot.github.in_force import StoredFile, kept_of, name_of, read_found, with_file
 from bot.github.refs import merge_base
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import structlog
 from gidgethub import GitHubException
 
-from bot.config.in_force import StoredFile, kept_of, name_of, read_found
 from bot.config.shared import PATH
 from bot.core.errors import TryAgain, UserError
 from bot.core.events import lock_key
 from bot.core.payload import Payload
 from bot.github.contents import found_at
+from bot.github.in_force import StoredFile, kept_of, name_of, read_found
 from bot.github.ranks import Rank, ranked
 from bot.github.refs import branch_head
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bot.aws.bucket import CHUNK, Arrival, Bucket, Head, NotThere, Place, Small, is_manifest, pause_after
 from bot.aws.client import Aws
 from bot.core.errors import TryAgain, UserError
-from bot.results.ingest.limits import TooMuch
+from bot.core.refused import TooMuch
 from tests.bucket import Script, World, fault
 
 ODD = [

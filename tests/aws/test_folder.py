@@ -12,7 +12,7 @@ import pytest
 from bot.aws.bucket import Arrival, Bucket, Head, NotThere, Source
 from bot.aws.folder import LocalFolder
 from bot.core.errors import UserError
-from bot.results.ingest.limits import TooMuch
+from bot.core.refused import TooMuch
 from tests.bucket import World
 
 RUN = "octocat/compiler/example-lab/adreno/run"

@@ -8,7 +8,7 @@ import pytest
 
 from bot.effects.comments import REPLY_LIMIT
 from bot.effects.conclude import CUT, Item, answer_text, verdict
-from bot.plan.effect import Sibling
+from bot.engine.processor import Sibling
 from tests.gfm import rendered
 
 SLOW = Item("`@ci run slow tests`", "", done=True, targets=("status:abc", "record:slow"))

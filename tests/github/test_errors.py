@@ -8,6 +8,7 @@ import pytest
 from gidgethub import BadRequest, GraphQLException, HTTPException, InvalidField, ValidationError
 from multidict import CIMultiDict
 
+from bot.core.web_json import seconds_in
 from bot.github.errors import (
     Answer,
     RateLimited,
@@ -18,7 +19,6 @@ from bot.github.errors import (
     is_not_found,
     is_unprocessable,
     message_of,
-    seconds_in,
     status_of,
 )
 

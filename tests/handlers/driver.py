@@ -22,13 +22,13 @@ from bot.config.environment import Settings
 from bot.core.errors import Refusal, TryAgain, UserError
 from bot.core.events import Delivery, Repository, intent_key
 from bot.core.payload import Payload
-from bot.engine.processor import AppliedEffect, ConcludeJob, EffectJob, EffectState, EndedEffect, PlannedEffect
+from bot.engine.processor import AppliedEffect, ConcludeJob, EffectJob, EffectState, EndedEffect, PlannedEffect, Sibling
 from bot.engine.records import Records
 from bot.engine.service import Engine
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.repositories import Repositories
-from bot.plan.effect import Effect, Sibling
+from bot.plan.effect import Effect
 from handlers.hardware.wiring import open_results
 from sandbox.apps import DEFAULT_PERMISSIONS
 from sandbox.github import GitHubSandbox

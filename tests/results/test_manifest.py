@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.results.ingest.limits import MAX_MANIFEST_BYTES, Refused, TooMuch
+from bot.core.refused import Refused, TooMuch
+from bot.results.ingest.limits import MAX_MANIFEST_BYTES
 from bot.results.ingest.manifest import read_manifest, run_key
 from bot.results.model import RunKey
 from bot.results.state import Claims

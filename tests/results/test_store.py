@@ -12,10 +12,11 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.core.refused import TooMuch
 from bot.results.compare.diff import infra
 from bot.results.compare.renames import renames
 from bot.results.ingest.collect import Reason
-from bot.results.ingest.limits import MAX_SUITE_NAMES, TooMuch
+from bot.results.ingest.limits import MAX_SUITE_NAMES
 from bot.results.model import Detail, Seen, Status, TargetKey, Trouble
 from bot.results.state import RunState
 from bot.results.store import names

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO, TypeAlias
 
+from bot.core.refused import Refused, TooMuch
 from bot.results.formats import ctrf, executorch, json_report, junit, reportlog
 from bot.results.formats.json_stream import UTF8_BOM, first_keys
-from bot.results.ingest.limits import MAX_CASES, Refused, TooMuch
+from bot.results.ingest.limits import MAX_CASES
 from bot.results.ingest.opening import inflated
 from bot.results.model import Case
 

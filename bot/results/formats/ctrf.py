@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
+from bot.core.refused import Refused
 from bot.results.formats import values
 from bot.results.formats.json_stream import ITEMS, SCALAR, JsonReader, Shape
 from bot.results.formats.pytest_phases import GOOD, split
-from bot.results.ingest.limits import Refused
 from bot.results.model import Case, Status, Trouble
 
 WHAT = "ctrf"

@@ -12,8 +12,9 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
+from bot.core.refused import Refused, TooMuch
 from bot.results.formats import values
-from bot.results.ingest.limits import MAX_ROW_BYTES, Refused, TooMuch
+from bot.results.ingest.limits import MAX_ROW_BYTES
 from bot.results.model import BAD, Case, Status, Trouble
 
 WHAT = "executorch-csv"

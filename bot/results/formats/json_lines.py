@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from bot.core.refused import Refused
 from bot.results.formats.json_stream import CHUNK, UTF8_BOM, EndsEarly, JsonReader, Shape
-from bot.results.ingest.limits import Refused
 
 SHORT_BYTES = 1 << 16
 """Bytes of a line that may be read at once: at worst they become two megabytes of empty objects."""

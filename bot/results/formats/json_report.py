@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
+from bot.core.refused import Refused
 from bot.results.formats import executorch, values
 from bot.results.formats.json_stream import ITEMS, SCALAR, JsonReader, Shape
 from bot.results.formats.pytest_phases import (
@@ -25,7 +26,6 @@ from bot.results.formats.pytest_phases import (
     reason,
     verdict_of,
 )
-from bot.results.ingest.limits import Refused
 from bot.results.model import BAD, Case, Status, Trouble
 
 WHAT = "pytest-json-report"

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
+from bot.core.refused import Refused, TooMuch
 from bot.results.formats import json_lines, values
 from bot.results.formats.json_stream import ITEMS, SCALAR, EndsEarly, Shape
 from bot.results.formats.pytest_phases import (
@@ -31,7 +32,7 @@ from bot.results.formats.pytest_phases import (
     last_line,
     verdict_of,
 )
-from bot.results.ingest.limits import MAX_OPEN_TESTS, Refused, TooMuch
+from bot.results.ingest.limits import MAX_OPEN_TESTS
 from bot.results.model import BAD, Case, Trouble
 
 WHAT = "pytest-reportlog"

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, NamedTuple, NoReturn
 from xml.parsers import expat
 
+from bot.core.refused import Refused, TooMuch
 from bot.results.formats.fields import Clip
 from bot.results.ingest.limits import (
     MAX_ATTRIBUTES,
@@ -25,8 +26,6 @@ from bot.results.ingest.limits import (
     MAX_TOKEN_BYTES,
     MAX_XML_NAMES,
     NotXml,
-    Refused,
-    TooMuch,
 )
 from bot.results.model import Case
 

@@ -16,10 +16,10 @@ from cachetools import TTLCache
 from gidgethub import HTTPException
 
 from bot.core.payload import Payload
+from bot.core.refused import Refused
 from bot.github.errors import is_not_found, is_unprocessable
 from bot.github.pages import PER_PAGE
 from bot.github.pull_heads import head_of
-from bot.results.ingest.limits import Refused
 from bot.results.model import RunKey
 from bot.results.state import Admission
 

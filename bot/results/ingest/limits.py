@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bot.core.refused import Refused
+
 MAX_MANIFEST_BYTES = 1 << 20
 MAX_FILES = 256
 """Files of one run."""
@@ -58,13 +60,5 @@ MAX_SECONDS = 7 * 86400.0
 """A duration beyond this is nonsense, as a negative one is."""
 
 
-class Refused(Exception):
-    """A file or a manifest that cannot be taken as it is. The text is for the lab: what is wrong, and what to do."""
-
-
 class NotXml(Refused):
     """The file is no well-formed XML, or ends too early."""
-
-
-class TooMuch(Refused):
-    """The file goes beyond one of the limits."""

@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from pydantic_core import ErrorDetails
 
 from bot.core.patterns import Pattern
-from bot.results.ingest.limits import MAX_FILE_BYTES, MAX_FILES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES, Refused, TooMuch
+from bot.core.refused import Refused, TooMuch
+from bot.results.ingest.limits import MAX_FILE_BYTES, MAX_FILES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES
 from bot.results.model import RunKey
 from bot.results.state import Claims
 

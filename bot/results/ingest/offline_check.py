@@ -15,11 +15,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from bot.core.refused import Refused
 from bot.results import formats
 from bot.results.compare.diff import NOTHING, Counts, infra
 from bot.results.ingest.advice import Onlooker
 from bot.results.ingest.collect import Columns, collect, merge, read_names, split
-from bot.results.ingest.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES, Refused
+from bot.results.ingest.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
 from bot.results.ingest.manifest import (
     FILE_MISSING,
     FILE_OF_OTHER_CONTENT,

@@ -10,7 +10,8 @@ from typing import Any, BinaryIO, Protocol, cast
 
 import zstandard
 
-from bot.results.ingest.limits import MAX_INFLATED_BYTES, MAX_MEMBERS, MAX_RATIO, RATIO_FREE_BYTES, Refused, TooMuch
+from bot.core.refused import Refused, TooMuch
+from bot.results.ingest.limits import MAX_INFLATED_BYTES, MAX_MEMBERS, MAX_RATIO, RATIO_FREE_BYTES
 
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
+from bot.core.refused import Refused
 from bot.results import formats
 from bot.results.ingest.collect import Columns, collect, merge
 from bot.results.ingest.identity import Resolver
-from bot.results.ingest.limits import Refused
 
 UNREADABLE = "{name}: {why}"
 

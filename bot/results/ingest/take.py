@@ -21,13 +21,14 @@ import structlog
 from bot.aws.bucket import Arrival, NotThere, Source
 from bot.config.types import seconds
 from bot.core.errors import UserError
+from bot.core.refused import Refused, TooMuch
 from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.pool import Pool
 from bot.core.untrusted.queue import Owner
 from bot.results.compare.searching import written_apart
 from bot.results.ingest.admission import Admissions, check_quota, lab_of
 from bot.results.ingest.files import FileLists
-from bot.results.ingest.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES, Refused, TooMuch
+from bot.results.ingest.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
 from bot.results.ingest.manifest import (
     FILE_MISSING,
     FILE_OF_OTHER_CONTENT,

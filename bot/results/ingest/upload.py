@@ -17,7 +17,8 @@ import zstandard
 from bot.aws.bucket import AlreadyThere, Bucket
 from bot.core.errors import TryAgain, UserError
 from bot.core.patterns import Pattern
-from bot.results.ingest.limits import MAX_FILE_BYTES, Refused
+from bot.core.refused import Refused
+from bot.results.ingest.limits import MAX_FILE_BYTES
 from bot.results.ingest.manifest import MANIFEST, SCHEMA, read_manifest, run_key
 from bot.results.ingest.offline_check import sha256_of
 from bot.results.ingest.opening import GZIP, ZSTD

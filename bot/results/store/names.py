@@ -8,8 +8,9 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from cachetools import LRUCache
 
+from bot.core.refused import TooMuch
 from bot.results.ingest.collect import read_names
-from bot.results.ingest.limits import MAX_SUITE_NAMES, TooMuch
+from bot.results.ingest.limits import MAX_SUITE_NAMES
 from bot.results.store import schema
 
 TOO_MANY_NAMES = (

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from bot.core.errors import TryAgain
+from bot.core.refused import Refused
 from bot.core.untrusted.limits import COME_BACK, MOST_WAITING_OF_OWNER, AllLimits, Limits, OverLimit
 from bot.core.untrusted.pool import STUCK_AFTER, Pool
 from bot.core.untrusted.queue import Owner
 from bot.core.untrusted.slot import Fault
-from bot.results.ingest.limits import Refused
 from tests.core.untrusted import hostile
 from tests.waiting import until
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from bot.core.errors import TryAgain
+from bot.core.refused import Refused, TooMuch
 from bot.core.untrusted.limits import AllLimits, Limits
 from bot.core.untrusted.pool import Pool
 from bot.github.client import GitHub
 from bot.results.ingest.files import FileLists
-from bot.results.ingest.limits import Refused, TooMuch
 from bot.results.model import Status
 from handlers.ci_tests import archives, artifacts
 from handlers.ci_tests.archives import Budget

@@ -10,7 +10,8 @@ from typing import BinaryIO
 
 import pytest
 
-from bot.results.ingest.limits import RATIO_FREE_BYTES, Refused, TooMuch
+from bot.core.refused import Refused, TooMuch
+from bot.results.ingest.limits import RATIO_FREE_BYTES
 from handlers.ci_tests.zips import MOST_DIRECTORY_BYTES, MOST_FILES, read_zip
 from sandbox.artifacts import zipped
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bot.plan.effect import Announce
+from bot.engine.processor import Announce
 from handlers.main_failures.effects import LOOK_DUE, RequestScan, scan_key
 from tests.handlers.driver import FULL_NAME, World, a_world
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from bot.config import RepositoryConfig
-from bot.config.in_force import kept_of, read_found, repository_file_key
 from bot.config.repository_file import MOST_BYTES
 from bot.core.errors import TryAgain
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from bot.engine.records import Records
 from bot.github.contents import Found
+from bot.github.in_force import kept_of, read_found, repository_file_key
 from handlers.repository_file.handler import may_touch, pushed_at
 from sandbox.pulls import PullRequest
 from tests.handlers.driver import FULL_NAME, World, a_world

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from bot.config import parse_config
-from bot.config.in_force import kept_of
 from bot.core.errors import TryAgain
 from bot.github.client import GitHub
+from bot.github.in_force import kept_of
 from handlers.repository_file.sweep import PAUSE, RepositoryFileSweep
 from tests.handlers.driver import FULL_NAME, World, a_world
 

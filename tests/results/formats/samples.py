@@ -11,8 +11,8 @@ from typing import NamedTuple
 import pytest
 from hypothesis import strategies as st
 
+from bot.core.refused import Refused
 from bot.results.formats import read
-from bot.results.ingest.limits import Refused
 from bot.results.ingest.opening import inflated
 from bot.results.model import Case
 

@@ -11,8 +11,8 @@ from contextlib import suppress
 
 import pytest
 
+from bot.core.refused import Refused
 from bot.results.formats import read
-from bot.results.ingest.limits import Refused
 from bot.results.ingest.manifest import read_manifest
 from bot.results.model import RunKey
 from handlers.ci_tests.zips import read_zip

@@ -12,7 +12,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.results.ingest.limits import MAX_RATIO, RATIO_FREE_BYTES, Refused, TooMuch
+from bot.core.refused import Refused, TooMuch
+from bot.results.ingest.limits import MAX_RATIO, RATIO_FREE_BYTES
 from bot.results.ingest.opening import inflated
 from tests.results.formats.samples import cost_of
 
