@@ -53,14 +53,7 @@ class UpsertSection:
 
         Raises `TryAgain` when the comment is deleted at this very moment.
         """
-        changed = await change_sections(
-            context,
-            self.number,
-            lambda present: sticky.with_section(present, self.section, self.text, first=self.first),
-        )
-        if not changed:
-            return Applied(f"section {self.section} said so already", changed=False)
-        return Applied(f"section {self.section} {'written' if self.text else 'taken away'}")
+        return await write_section(context, self.number, self.section, self.text, first=self.first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +95,18 @@ class Reply:
         # A replay has come to another end than the one that was told.
         await _edit(context, mine[0].id, body)
         return Applied("answer corrected")
+
+
+async def write_section(
+    context: EffectContext, number: int, section: str, text: str, *, first: bool = False
+) -> Applied:
+    """Make one section of a pull request's sticky comment say this; see `UpsertSection`."""
+    changed = await change_sections(
+        context, number, lambda present: sticky.with_section(present, section, text, first=first)
+    )
+    if not changed:
+        return Applied(f"section {section} said so already", changed=False)
+    return Applied(f"section {section} {'written' if text else 'taken away'}")
 
 
 async def marked_comments(context: EffectContext, number: int, marker: str, since: str = "") -> list[sticky.Comment]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from bot.core.payload import Payload
-from bot.effects.comments import UpsertSection
+from bot.effects.comments import write_section
 from bot.github.access import ISSUES, MEMBERS, PULL_REQUESTS, WritePermissions
 from bot.github.errors import is_unprocessable, message_of
 from bot.github.markdown import code
@@ -117,17 +117,14 @@ class RequestReviewers:
 
 @dataclass(frozen=True, slots=True)
 class ReportReviewers:
-    """Say in the sticky comment who could not be asked, or why asking failed; nothing where all went well.
-
-    Applied when all asking has ended. `trouble` is what kept us from deciding at all, in words for people.
-    """
+    """Say in the sticky comment who could not be asked, or why; an empty text takes the section away."""
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
 
     number: int
     section: str
     record: str
-    trouble: str = ""
+    text: str
 
     @property
     def target(self) -> str:
@@ -136,14 +133,11 @@ class ReportReviewers:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Write, change or take away the section, unless it says so already."""
-        failures = [sibling.text for sibling in await context.siblings() if sibling.failed]
-        why = self.trouble or " ".join(failures)
         before = Asked.read(await context.records.get(self.record))
-        text = TROUBLE.format(why=why) if why else refusal_text(before.refused, before.hidden)
-        if text == before.told and not context.writes.may_have_twins:
+        if self.text == before.told and not context.writes.may_have_twins:
             return Applied("the sticky comment says so already", changed=False)
-        applied = await UpsertSection(self.number, self.section, text).apply(context)
-        await context.records.put(self.record, replace(before, told=text).as_record())
+        applied = await write_section(context, self.number, self.section, self.text)
+        await context.records.put(self.record, replace(before, told=self.text).as_record())
         return applied
 
 

@@ -6,7 +6,7 @@ had removed, and read `cc` out of code and comments; see `bot.github.mentions` f
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,8 +16,9 @@ from bot.core.payload import Payload
 from bot.core.run_in_thread import run_in_thread
 from bot.github.mentions import Ccs, parse_ccs
 from bot.plan.effect import Effect
-from bot.plan.handler import NOTHING, Context, Plan, Router
-from handlers.cc_reviewers.effects import Asked, ReportReviewers, RequestReviewers, refusal_text
+from bot.plan.handler import NOTHING, ConcludeStage, Context, Plan, Router
+from bot.plan.outcome import Outcomes
+from handlers.cc_reviewers.effects import TROUBLE, Asked, ReportReviewers, RequestReviewers, refusal_text
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
@@ -51,8 +52,25 @@ def decide(ccs: Ccs, known: Known) -> Ccs:
 async def tell_of_failure(context: Context, told: str) -> Plan:
     """Show in the section of the sticky comment that nobody could be asked, and why."""
     number = PullRequestEvent.of(context.delivery.payload).pull.number
-    telling = ReportReviewers(number, NAME, _record(context, number), trouble=told)
-    return Plan(closing=telling, why="whom to ask could not be found out")
+    report = ReportReviewers(number, NAME, _record(context, number), TROUBLE.format(why=told))
+    return Plan((report,), why="whom to ask could not be found out")
+
+
+async def report_refusals(context: Context, number: int, outcomes: Outcomes) -> Plan:
+    """Say in the sticky comment who could not be asked, or why asking failed; nothing where all went well."""
+    record = _record(context, number)
+    asked = Asked.read(await context.records.get(record))
+    text = decide_report(asked, [one.text for one in outcomes.failures])
+    if text == asked.told:
+        return Plan(why="the sticky comment says so already")
+    return Plan((ReportReviewers(number, NAME, record, text),), why="the sticky comment says who could not be asked")
+
+
+def decide_report(asked: Asked, failures: Sequence[str]) -> str:
+    """Return what the sticky comment says once all asking has ended, by why some of it failed."""
+    if failures:
+        return TROUBLE.format(why=" ".join(failures))
+    return refusal_text(asked.refused, asked.hidden)
 
 
 @router.on(
@@ -61,6 +79,7 @@ async def tell_of_failure(context: Context, told: str) -> Plan:
     name=NAME,
     feature="cc_reviewers",
     on_failure=tell_of_failure,
+    conclude=ConcludeStage(int, report_refusals),
 )
 async def request_reviewers(context: Context) -> Plan:
     """Ask those whom the pull request's text names and who were not asked yet.
@@ -84,12 +103,11 @@ async def request_reviewers(context: Context) -> Plan:
         asked = decide(asked, Known("", (), reviewed))
     named = tuple(name.lower() for name in (*ccs.users, *ccs.teams))
     gone = not refused <= set(named)
-    telling = ReportReviewers(event.pull.number, NAME, record)
     if asked.users or asked.teams or gone:
         effect: Effect = RequestReviewers(event.pull.number, asked.users, asked.teams, named, record)
-        return Plan((effect,), why=f"cc in the text of #{event.pull.number}", closing=telling)
+        return Plan((effect,), why=f"cc in the text of #{event.pull.number}", conclude_with=event.pull.number)
     if before.told != refusal_text(before.refused):
-        return Plan(why="what was in the way is over", closing=telling)
+        return Plan(why="what was in the way is over", conclude_with=event.pull.number)
     return Plan(why="nobody is left to be asked")
 
 

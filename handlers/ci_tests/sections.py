@@ -116,7 +116,7 @@ def trouble(context: Context, section: str, text: str, told: str, why: str) -> P
     """Show in a section that nothing could be found out; `text` has places for the commit, `sha`, and `why`: `told`."""
     due = Due.of(context.delivery.payload)
     shown = text.format(sha=short(due.sha), why=told)
-    return Plan(closing=SubmitSection(section, due.number, due.sha, shown, _as_of(due)), why=why)
+    return Plan((SubmitSection(section, due.number, due.sha, shown, _as_of(due)),), why=why)
 
 
 def _as_of(due: Due) -> float:

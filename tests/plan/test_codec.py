@@ -99,7 +99,7 @@ EFFECTS: list[Effect] = [
         "alarm:7",
         News("It fails", (NewsItem("cpu/branch", "fails", "https://ci.example.org/7"),), 2, notes=("Ask hubot.",)),
     ),
-    ReportReviewers(1, "cc-reviewers", "cc-reviewers:5#1", trouble="GitHub refused."),
+    ReportReviewers(1, "cc-reviewers", "cc-reviewers:5#1", "GitHub refused."),
     UpsertSection(1, "docs", "Built.", first=True),
 ]
 
