@@ -10,11 +10,10 @@ from bot.commands.effects import CountCommands
 from bot.commands.spec import Registry
 from bot.effects.checks import PutCheckRun, RequestCheckRun
 from bot.effects.comments import Reply, UpsertSection
-from bot.effects.conclude import Conclude
 from bot.effects.issues import EnsureIssue
 from bot.effects.labels import EnsureLabel
 from bot.effects.pulls import EnsurePull
-from bot.effects.reactions import React
+from bot.effects.reactions import React, RemoveReaction
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import Remember
 from bot.effects.section_handlers import section_router
@@ -37,7 +36,6 @@ BOT = Feature(
     commands=help.COMMANDS,
     effects=(
         ApproveRun,
-        Conclude,
         CountCommands,
         EnsureIssue,
         EnsureLabel,
@@ -50,6 +48,7 @@ BOT = Feature(
         PutCheckRun,
         React,
         Remember,
+        RemoveReaction,
         Reply,
         RequestCheckRun,
         RequestSection,

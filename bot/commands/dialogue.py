@@ -18,20 +18,21 @@ from bot.ci.providers import Found, find_runs
 from bot.ci.rerun_actions import one_for_each_run
 from bot.commands import texts
 from bot.commands.budget import Kind, Question, Response, Tally, decide_response
+from bot.commands.conclusion import CommandConclusion, CommandResults, Item, decide_conclusion
 from bot.commands.effects import CountCommands, person_key, pull_key
 from bot.commands.grammar import BadCommand, Command, CommandSpec, Registry, new_commands, parse
 from bot.core.errors import TryAgain, UserError
 from bot.core.events import Person, PullRequest, UserComment, comment_in
 from bot.core.payload import Payload
 from bot.core.run_in_thread import run_in_thread
-from bot.effects.conclude import Conclude, Item
 from bot.effects.reactions import CONFUSED, EYES, React
 from bot.engine.retry import PASSING
 from bot.github.pull_heads import head_of
 from bot.github.ranks import Rank
 from bot.plan.effect import Effect
 from bot.plan.failure_text import failure_text, refusal_text
-from bot.plan.handler import NOTHING, Context, Handler, Plan, Router
+from bot.plan.handler import NOTHING, ConcludeStage, Context, Handler, Plan, Router
+from bot.plan.outcome import Outcomes
 
 if TYPE_CHECKING:
     from bot.github.permissions import Permissions
@@ -101,19 +102,35 @@ class Answer:
 CommandFunction = Callable[[Asked, Command], Awaitable[Answer]]
 
 
+@dataclass(frozen=True, slots=True)
+class ConcludingCommand:
+    """A command function with a conclude stage: `conclude` decides what follows from how its effects ended. Pure."""
+
+    run: CommandFunction
+    conclude: CommandConclusion
+
+    async def __call__(self, asked: Asked, command: Command) -> Answer:
+        """Work the command out."""
+        return await self.run(asked, command)
+
+
 class Dialogue:
     """The handler that answers commands."""
 
     def __init__(self, commands: Sequence[tuple[CommandSpec, CommandFunction]], permissions: Permissions) -> None:
         self.registry = Registry(spec for spec, _ in commands)
         self._run: Mapping[str, CommandFunction] = {spec.name: function for spec, function in commands}
+        self._conclusions: Mapping[str, CommandConclusion] = {
+            spec.name: function.conclude for spec, function in commands if isinstance(function, ConcludingCommand)
+        }
         self._permissions = permissions
 
     @property
     def router(self) -> Router:
         """The dialogue as one more module with a handler."""
         router = Router()
-        router.add(Handler(name=NAME, wants=WANTS, plan=self.plan, on_failure=self.plan_failure))
+        conclude = ConcludeStage(CommandResults, self.conclude)
+        router.add(Handler(NAME, WANTS, self.plan, on_failure=self.plan_failure, conclude=conclude))
         return router
 
     async def plan(self, context: Context) -> Plan:
@@ -165,7 +182,14 @@ class Dialogue:
             # Perhaps somebody who may run nothing, whom slips are not held up to.
             return Plan(why="no command among the lines that could not be worked out")
         items = tuple(Item(texts.shown(command), told, done=False) for command in asked)
-        return Plan(closing=Conclude.of(remark, items), why="the commands could not be worked out")
+        effects = decide_conclusion(CommandResults.of(remark, items), Outcomes(), {})
+        return Plan(effects, why="the commands could not be worked out")
+
+    async def conclude(self, context: Context, results: CommandResults, outcomes: Outcomes) -> Plan:
+        """End a comment's commands: let each command conclude, answer, and react."""
+        failed = len(outcomes.failures)
+        why = f"{failed} of {len(outcomes.ended)} effects failed" if failed else "all effects were applied"
+        return Plan(decide_conclusion(results, outcomes, self._conclusions), why=why)
 
     async def _asked(self, context: Context, remark: UserComment) -> Sequence[Command | BadCommand] | None:
         """Return the commands to answer; None where there are none, or nobody whom we answer wrote them."""
@@ -255,11 +279,12 @@ def _brief_plan(
     person = response is Response.PERSON_OVER
     said = PERSON_OVER.format(limit=limits.per_person) if person else PULL_OVER.format(limit=limits.per_pull_request)
     item = Item(texts.shown(asked[0]), said, done=False)
-    return Plan((count,), why="over the limit of an hour", closing=Conclude.of(remark, [item]), rank=rank)
+    answer = decide_conclusion(CommandResults.of(remark, [item]), Outcomes(), {})
+    return Plan((count, *answer), why="over the limit of an hour", rank=rank)
 
 
 def _plan_of(remark: UserComment, answers: Sequence[tuple[Command | BadCommand, Answer]]) -> Plan:
-    """Put what a remark's commands came to into one plan: the eyes, their effects, and one conclusion."""
+    """Put what a remark's commands came to into one plan: the eyes, their effects, and what concludes them."""
     answers = _last_words(answers)
     planned = [effect for _, answer in answers for effect in answer.effects]
     effects, moved = one_for_each_run([React.to(remark, EYES), *planned])
@@ -269,13 +294,14 @@ def _plan_of(remark: UserComment, answers: Sequence[tuple[Command | BadCommand, 
             answer.say,
             done=answer.done,
             targets=tuple(moved.get(effect.target, effect.target) for effect in answer.effects),
+            command=command.spec.name if isinstance(command, Command) else "",
         )
         for command, answer in answers
     ]
     # Two commands may be about one thing, as `run slow tests` and `skip slow tests`: the later has the last word.
     once = {effect.target: effect for effect in effects}
     why = f"{len(items)} command(s) by {remark.sender.login}"
-    return Plan(tuple(once.values()), why=why, closing=Conclude.of(remark, items))
+    return Plan(tuple(once.values()), why=why, conclude_with=CommandResults.of(remark, items))
 
 
 def _last_words(

@@ -10,7 +10,7 @@ from typing import ClassVar
 from bot.core.errors import TryAgain
 from bot.core.payload import Payload
 from bot.github import sticky
-from bot.github.access import ISSUES, WritePermissions
+from bot.github.access import ISSUES, PULL_REQUESTS, WritePermissions
 from bot.github.errors import is_not_found
 from bot.plan.effect import Applied, EffectContext
 
@@ -18,7 +18,6 @@ REPLY_LIMIT = sticky.SIZE_LIMIT - 100
 """Characters of an answer; the rest is for its marker."""
 
 ANSWERED = "answered"
-"""What `Reply` says of an answer that it has just written; of any other, an earlier try has written one."""
 
 Change = Callable[[Mapping[str, str]], Mapping[str, str]]
 """Makes other sections out of those that there are, by their names."""
@@ -64,7 +63,8 @@ class Reply:
     most `REPLY_LIMIT` characters.
     """
 
-    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES, PULL_REQUESTS})
+    """Those of `React`, which nearly always goes with it: one token serves both."""
 
     number: int
     text: str

@@ -17,6 +17,8 @@ EYES = "eyes"
 DONE = "+1"
 CONFUSED = "confused"
 
+REMOVED, NO_REACTION = "removed the reaction {content}", "there was no reaction {content} of ours"
+
 # Reviews have no reactions in the REST API, so they take GraphQL's addReaction and removeReaction
 # (https://docs.github.com/en/graphql/reference/mutations#addreaction).
 _GRAPHQL_CONTENT = {EYES: "EYES", DONE: "THUMBS_UP", CONFUSED: "CONFUSED"}
@@ -66,37 +68,60 @@ class React:
         """React; what was deleted meanwhile needs no reaction any more."""
         try:
             if self.remark_kind == REVIEW:
-                await self._mutate(context, _ADD_REACTION)
+                await _mutate(context, _ADD_REACTION, self.node_id, self.content)
             else:
-                await context.github.post(self._path, url_vars=self._where(context), data={"content": self.content})
+                where = _where(context, self.id)
+                await context.github.post(_PATHS[self.remark_kind], url_vars=where, data={"content": self.content})
         except GitHubException as error:
             if is_not_found(error):
                 return Applied("what was to be reacted to is gone", changed=False)
             raise
         return Applied(f"reacted with {self.content}")
 
-    async def take_back(self, context: EffectContext) -> None:
-        """Remove this reaction if it is there and ours; those of others stay."""
+
+@dataclass(frozen=True, slots=True)
+class RemoveReaction:
+    """Remove a reaction of ours from what a person wrote; those of others stay."""
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES, PULL_REQUESTS})
+
+    remark_kind: str
+    id: int
+    node_id: str
+    content: str
+
+    @property
+    def target(self) -> str:
+        """The reaction and what it is removed from."""
+        return f"unreact:{self.remark_kind}:{self.id}:{self.content}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Look for it among the reactions, and remove it."""
         try:
             if self.remark_kind == REVIEW:
-                await self._mutate(context, _REMOVE_REACTION)
-                return
-            where = {**self._where(context), "content": self.content}
-            async for item in context.github.getiter(self._path + "{?content}", url_vars=where):
-                given = Payload(item, "reaction")
-                if given.has("user", "id") and given.integer("user", "id") == context.me.user_id:
-                    where = {**self._where(context), "reaction_id": str(given.integer("id"))}
-                    await context.github.delete(self._path + "/{reaction_id}", url_vars=where)
+                await _mutate(context, _REMOVE_REACTION, self.node_id, self.content)
+                return Applied(REMOVED.format(content=self.content))
+            return await self._remove(context)
         except GitHubException as error:
             if not (is_not_found(error) or is_unprocessable(error)):
                 raise
+        return Applied(NO_REACTION.format(content=self.content), changed=False)
 
-    async def _mutate(self, context: EffectContext, mutation: str) -> None:
-        await context.github.graphql(mutation, subject=self.node_id, content=_GRAPHQL_CONTENT[self.content])
+    async def _remove(self, context: EffectContext) -> Applied:
+        path, where = _PATHS[self.remark_kind], _where(context, self.id)
+        removed = False
+        async for item in context.github.getiter(path + "{?content}", url_vars={**where, "content": self.content}):
+            given = Payload(item, "reaction")
+            if given.has("user", "id") and given.integer("user", "id") == context.me.user_id:
+                one = {**where, "reaction_id": str(given.integer("id"))}
+                await context.github.delete(path + "/{reaction_id}", url_vars=one)
+                removed = True
+        return Applied((REMOVED if removed else NO_REACTION).format(content=self.content), changed=removed)
 
-    @property
-    def _path(self) -> str:
-        return _PATHS[self.remark_kind]
 
-    def _where(self, context: EffectContext) -> dict[str, str]:
-        return {"repo": context.repository.full_name, "id": str(self.id)}
+async def _mutate(context: EffectContext, mutation: str, node_id: str, content: str) -> None:
+    await context.github.graphql(mutation, subject=node_id, content=_GRAPHQL_CONTENT[content])
+
+
+def _where(context: EffectContext, number: int) -> dict[str, str]:
+    return {"repo": context.repository.full_name, "id": str(number)}

@@ -135,7 +135,7 @@ class Router:
         """Register a handler; two of one name are one handler that wants both sets of events."""
         for index, known in enumerate(self.handlers):
             if known.name == handler.name:
-                if known.plan is not handler.plan:
+                if (known.plan, known.conclude) != (handler.plan, handler.conclude):
                     raise ValueError(f"two handlers are named {handler.name}")
                 self.handlers[index] = replace(known, wants=known.wants | handler.wants)
                 return

@@ -13,13 +13,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.commands.dialogue import Answer, Asked, CommandFunction
+from bot.commands.dialogue import Answer, Asked, CommandFunction, ConcludingCommand
 from bot.commands.grammar import Command, CommandSpec
 from bot.core.errors import TryAgain, UserError
 from bot.github.markdown import code
 from bot.github.ours import Ours
 from bot.github.pull_heads import head_of
 from bot.plan.handler import Router
+from handlers.merge.conclusion import decide_after_command
 from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, LeaveQueue, MergePull, merge_target
 from handlers.merge.pending import PendingMerge, pending_key
 from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
@@ -199,8 +200,8 @@ def _merging(asked: Asked, standing: MergeState) -> Answer:
 
 
 COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = (
-    (MERGE, merge),
-    (WHEN_GREEN, merge_when_green),
+    (MERGE, ConcludingCommand(merge, decide_after_command)),
+    (WHEN_GREEN, ConcludingCommand(merge_when_green, decide_after_command)),
     (CANCEL, cancel),
     (UPDATE, update),
 )

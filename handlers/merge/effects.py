@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,7 +11,6 @@ from gidgethub import QueryError
 
 from bot.core.errors import RefusedToPerson, TryAgain, UserError
 from bot.core.run_in_thread import run_in_thread
-from bot.effects.comments import Reply
 from bot.github.access import CONTENTS, PULL_REQUESTS, WORKFLOWS, WritePermissions
 from bot.github.errors import is_conflict, is_forbidden, message_of
 from bot.github.markdown import code
@@ -22,7 +22,6 @@ from bot.plan.failure_text import NEEDS_WORKFLOWS
 from handlers.merge import message as merge_message
 from handlers.merge.api import Facts, commits_of, dequeue, enqueue, facts_of, put_merge
 from handlers.merge.pending import PendingMerge, pending_key
-from handlers.merge.pending_effects import StorePendingMerge
 from handlers.merge.readiness import MergeState, listed, reasons, undecided
 from handlers.merge.snapshot import MAY_WRITE, merge_state_of
 
@@ -45,10 +44,6 @@ CHANGED = "the pull request got another base or head meanwhile, or GitHub's answ
 UNDECIDED = "GitHub has not found out yet whether there are conflicts"
 NOT_READY = "By now something is in the way:\n{why}"
 REFUSED = "GitHub did not merge {sha}; it says {message}."
-BLOCKED = (
-    "GitHub does not merge {sha} yet; it says {message}. I keep waiting, and try again after the next review or check, "
-    "and from time to time. A push calls it off."
-)
 NOT_QUEUED = "GitHub did not take {sha} into the merge queue; it says {message}."
 
 MERGED = "merged {sha} into {base} as {commit}"
@@ -57,6 +52,25 @@ STILL_WAITS = "GitHub does not merge {sha} yet, so it is waited for"
 QUEUED = "put {sha} into the merge queue of {base}"
 QUEUED_ALREADY = "{sha} is in the merge queue of {base} already"
 TAKEN_OUT, NOT_IN_QUEUE = "taken out of the merge queue", "it is not in the merge queue any more"
+
+
+class MergeEnd(StrEnum):
+    """How a merge that did not fail ended."""
+
+    MERGED = "merged"
+    QUEUED = "queued"
+    """GitHub has it in its merge queue."""
+    WAITS = "waits"
+    """GitHub does not merge it yet."""
+    CALLED_OFF = "called-off"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """What `MergePull` returns; `message` is GitHub's where it does not merge yet."""
+
+    end: MergeEnd
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +102,7 @@ class MergePull:
         if config is None:
             raise RefusedToPerson(SWITCHED_OFF)
         if self.waited and not await self._is_kept(context):
-            return Applied(CALLED_OFF, changed=False)
+            return Applied(CALLED_OFF, changed=False, value=MergeResult(MergeEnd.CALLED_OFF))
         repository = context.repository.full_name
         standing = await _standing(context, self.number)
         if standing.merged and standing.pull.head_sha == self.wish.sha:
@@ -163,13 +177,7 @@ class MergePull:
     def _still_waits(self, message: str) -> Applied:
         """Keep the wish: classic protection may want more approvals than one, which it tells administrators only."""
         said = STILL_WAITS.format(sha=self.wish.sha[:7])
-        if self.wish.refused:
-            return Applied(said, changed=False)
-        told = BLOCKED.format(sha=code(self.wish.sha[:7]), message=code(message))
-        reply = Reply(self.number, told, since=self.wish.asked_at)
-        return Applied(
-            said, changed=False, then=(reply, StorePendingMerge(self.number, replace(self.wish, refused=True)))
-        )
+        return Applied(said, changed=False, value=MergeResult(MergeEnd.WAITS, message))
 
     async def _enqueue(self, context: EffectContext, standing: MergeState, facts: Facts) -> Applied:
         try:
@@ -186,11 +194,11 @@ class MergePull:
 
     def _over(self, text: str, standing: MergeState, *, changed: bool = True, commit: str = "") -> Applied:
         said = text.format(sha=self.wish.sha[:7], base=standing.pull.base_ref, commit=commit)
-        return Applied(said, changed=changed, then=(StorePendingMerge(self.number, said_at=self.wish.asked_at),))
+        return Applied(said, changed=changed, value=MergeResult(MergeEnd.MERGED))
 
     def _queued(self, text: str, standing: MergeState, *, changed: bool = True) -> Applied:
         said = text.format(sha=self.wish.sha[:7], base=standing.pull.base_ref)
-        return Applied(said, changed=changed, then=(StorePendingMerge(self.number, replace(self.wish, queued=True)),))
+        return Applied(said, changed=changed, value=MergeResult(MergeEnd.QUEUED))
 
 
 @dataclass(frozen=True, slots=True)

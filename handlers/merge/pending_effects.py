@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
 from bot.core.errors import TryAgain
-from bot.effects.comments import Reply
-from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
-from bot.github.forbidden import ConversationLocked
-from bot.github.markdown import code
+from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 from handlers.merge.pending import PendingMerge, next_refresh, numbers_in, pending_key, record_after, watch_key
 
@@ -19,9 +15,6 @@ LATER, WRITTEN = "what was said later stands", "somebody else wrote it down at t
 ASKED, ASKED_ALREADY = "#{number} is looked at", "#{number} is looked at soon in any case"
 SETTLE_SECONDS = 0.5
 """How long a look waits for more of the same: one moment often ends a check run, its workflow and a status."""
-NOTHING_TO_TELL = "there is nothing to tell"
-OFF = "The merge of {sha} that {by} [asked for]({url}) is off. {why}"
-"""`why` is whole sentences, perhaps with a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +78,12 @@ class RequestRefresh:
 
 @dataclass(frozen=True, slots=True)
 class EndPendingMerge:
-    """Say that a merge which was waited for will not be, and why; then forget it, but none that was asked for since.
+    """Forget a merge that was waited for, but none that was asked for since."""
 
-    Without a `why` it is applied when the merge was tried, and says why that failed, if it did. `merging` is the target
-    of that effect.
-    """
-
-    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     number: int
     wish: PendingMerge
-    why: str = ""
-    merging: str = ""
 
     @property
     def target(self) -> str:
@@ -104,19 +91,10 @@ class EndPendingMerge:
         return f"merge-end:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Answer first, once, then forget: a crash in between finds the answer."""
-        failed = [one.text for one in await context.siblings() if one.failed and one.target == self.merging]
-        why = self.why or " ".join(failed)
-        if not why:
-            return Applied(NOTHING_TO_TELL, changed=False)
-        sha, by = code(self.wish.sha[:7]), code(self.wish.by.login)
-        text = OFF.format(sha=sha, by=by, url=self.wish.url, why=why)
-        # In a conversation that somebody locked the answer is left out, and the merge is off all the same.
-        with suppress(ConversationLocked):
-            await Reply(self.number, text, since=self.wish.asked_at).apply(context)
+        """Look which one is stored, then forget it."""
         kept = PendingMerge.read(await context.records.get(pending_key(context.repository.id, self.number)))
         if kept is not None and not kept.is_same(self.wish):
-            return Applied(KEPT.format(sha=kept.sha[:7]))
+            return Applied(KEPT.format(sha=kept.sha[:7]), changed=False)
         await _store(context, self.number, None, self.wish.asked_at)
         return Applied(NONE_LEFT)
 

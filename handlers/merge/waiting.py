@@ -27,12 +27,13 @@ from bot.github.ours import Ours
 from bot.github.pull_heads import head_of
 from bot.github.refs import is_update_of
 from bot.github.signals import GREEN_CONCLUSIONS
-from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.plan.handler import NOTHING, ConcludeStage, Context, Plan, Router
 from bot.timers.timers import TIMER_DUE
 from handlers.merge.commands import KEY, remedies
-from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, MergePull, merge_target
+from handlers.merge.conclusion import decide_after_wait, end_pending_merge
+from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, MergePull
 from handlers.merge.pending import REFRESH_DUE, PendingMerge, numbers_in, pending_key, waiting, watch_key
-from handlers.merge.pending_effects import EndPendingMerge, RequestRefresh, StorePendingMerge
+from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
 from handlers.merge.readiness import Kind, listed, reasons, undecided
 from handlers.merge.snapshot import merge_state_of
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from bot.config.merge import Merge
     from bot.core.events import Delivery
     from bot.plan.effect import Effect
+    from bot.plan.outcome import Outcomes
     from handlers.merge.readiness import MergeState, Reason
 
 NAME = "merge-when-green"
@@ -74,6 +76,7 @@ NOBODY_WAITS = "nobody waits for that commit"
 A_LOOK, SWEPT = "a look at {numbers}", "{count} merge(s) wait"
 STILL_WAITING = "still waited for: {count} thing(s)"
 UPDATED = "the base was merged into what is waited for"
+ENDED = "the merge of #{number} was tried"
 READY, NOT_READY = "it is ready to be merged", "it is not ready to be merged"
 
 router = Router()
@@ -182,6 +185,15 @@ def may_matter(delivery: Delivery, config: RepositoryConfig) -> bool:
     return True
 
 
+async def conclude_merge(context: Context, number: int, outcomes: Outcomes) -> Plan:
+    """Decide what follows from how a merge that had waited ended."""
+    merged = outcomes.of(MergePull)
+    return Plan(decide_after_wait(merged) if merged is not None else (), why=ENDED.format(number=number))
+
+
+CONCLUDE = ConcludeStage(int, conclude_merge)
+
+
 @router.on(
     "pull_request",
     *("synchronize", "closed", "reopened", "edited", "labeled", "unlabeled", "ready_for_review", "converted_to_draft"),
@@ -189,9 +201,12 @@ def may_matter(delivery: Delivery, config: RepositoryConfig) -> bool:
     name=NAME,
     feature=KEY,
     accepts=may_matter,
+    conclude=CONCLUDE,
 )
-@router.on("pull_request_review", "submitted", "dismissed", name=NAME, feature=KEY, accepts=may_matter)
-@router.on(REFRESH_DUE, name=NAME, feature=KEY, accepts=may_matter)
+@router.on(
+    "pull_request_review", "submitted", "dismissed", name=NAME, feature=KEY, accepts=may_matter, conclude=CONCLUDE
+)
+@router.on(REFRESH_DUE, name=NAME, feature=KEY, accepts=may_matter, conclude=CONCLUDE)
 async def follow(context: Context) -> Plan:
     """Say what becomes of the merge that waits and of the label; GitHub is asked only where that is not known so."""
     payload, action, label = context.delivery.payload, context.delivery.action, _config(context).label
@@ -225,7 +240,9 @@ async def _pushed(context: Context, number: int, wish: PendingMerge | None, *, l
         # It holds what was asked to be merged and the base, and nothing that anybody has written since.
         carried = replace(wish, sha=head.sha, refused=False)
         return Plan((*effects, StorePendingMerge(number, carried), RequestRefresh(number, watch=head.sha)), why=UPDATED)
-    return Plan((*effects, EndPendingMerge(number, wish, PUSHED.format(new=code(head.sha[:7])))), why="the head moved")
+    return Plan(
+        (*effects, *end_pending_merge(number, wish, PUSHED.format(new=code(head.sha[:7])))), why="the head moved"
+    )
 
 
 async def _is_our_update(context: Context, wish: PendingMerge, new: str) -> bool:
@@ -246,7 +263,7 @@ def _left_queue(payload: Payload, number: int, wish: PendingMerge | None) -> Pla
     by = code(person_or_ghost(payload, "sender").login)
     why = WHY_IT_LEFT.get(reason, NOT_SAID).format(by=by)
     told = LEFT_QUEUE.format(base=code(wish.base), why=why, reason=code(reason or "UNKNOWN_REMOVAL_REASON"))
-    return Plan((EndPendingMerge(number, wish, told),), why="it left the merge queue")
+    return Plan(end_pending_merge(number, wish, told), why="it left the merge queue")
 
 
 async def _look(context: Context, number: int, wish: PendingMerge | None) -> Plan:
@@ -267,10 +284,9 @@ async def _look(context: Context, number: int, wish: PendingMerge | None) -> Pla
     decision = decide(wish, standing, found)
     match decision.verdict:
         case Verdict.MERGE:
-            ending = EndPendingMerge(number, wish, merging=merge_target(number))
-            return Plan((*effects, MergePull(number, wish, waited=True)), why=READY, closing=ending)
+            return Plan((*effects, MergePull(number, wish, waited=True)), why=READY, conclude_with=number)
         case Verdict.END:
-            return Plan((*effects, EndPendingMerge(number, wish, decision.why)), why=NOT_READY)
+            return Plan((*effects, *end_pending_merge(number, wish, decision.why)), why=NOT_READY)
         case Verdict.FORGET:
             return Plan((*effects, StorePendingMerge(number, said_at=wish.asked_at)), why="it is closed")
     if not wish.refused and (behind := [reason for reason in found if reason.kind is Kind.BEHIND]):

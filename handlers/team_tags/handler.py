@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from bot.commands.conclusion import COMMENT, WHAT, answer_text
 from bot.core.events import ISSUE_COMMENT, PULL_REQUEST_BODY, person_or_ghost
 from bot.core.payload import Payload
 from bot.core.run_in_thread import run_in_thread
 from bot.core.titles import tags_of
 from bot.effects.comments import Reply
-from bot.effects.conclude import COMMENT, WHAT, answer_text
 from bot.effects.reactions import CONFUSED, React
 from bot.github.errors import is_not_found, is_refusal, status_of
 from bot.github.permissions import role_of

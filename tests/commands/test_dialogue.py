@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -43,9 +42,8 @@ def kinds(plan: PlannedEffects) -> list[str]:
 
 def items(plan: PlannedEffects) -> list[tuple[str, bool]]:
     """The commands that are concluded, and whether they come to be done if their effects are."""
-    assert plan.closing is not None
-    concluded: Any = plan.closing.effect["items"]
-    return [(item["shown"], item["done"]) for item in concluded]
+    assert plan.conclude_with is not None
+    return [(item["shown"], item["done"]) for item in plan.conclude_with["basis"]["items"]]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +88,7 @@ async def test_of_two_commands_about_one_thing_the_later_decides(world: World) -
 @pytest.mark.parametrize("text", ["Nice.", "> @ci rerun", "`@ci rerun`", "@ci thanks", ""])
 async def test_what_asks_for_nothing_plans_nothing(world: World, text: str) -> None:
     plan = await plan_of(world, text)
-    assert (plan.effects, plan.closing) == ((), None)
+    assert (plan.effects, plan.conclude_with) == ((), None)
 
 
 @pytest.mark.parametrize(

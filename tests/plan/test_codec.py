@@ -17,11 +17,10 @@ from bot.core.errors import UnknownEffect
 from bot.core.events import Person
 from bot.effects.checks import PutCheckRun, RequestCheckRun
 from bot.effects.comments import Reply, UpsertSection
-from bot.effects.conclude import Conclude, Item
 from bot.effects.issues import EnsureIssue
 from bot.effects.labels import EnsureLabel
 from bot.effects.pulls import EnsurePull
-from bot.effects.reactions import React
+from bot.effects.reactions import React, RemoveReaction
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import Remember
 from bot.effects.sections import MarkOutOfDate, RequestSection, ShowSection, SubmitSection
@@ -50,7 +49,6 @@ CONTENT = CheckContent(
     "neutral", "Title", "Summary", "Text", (Annotation("a.py", 1, "Title", "Message"),), (Action("Do", "Do it", "do"),)
 )
 STEP = Step("good", "main", "a" * 40, "b" * 40, 2, True, AT, "why", ({"sha": "a" * 40, "blockers": []},))
-ITEM = Item("`@ci rerun`", "Running again.", done=True, targets=("actions-run:7",))
 WISH = PendingMerge(
     "a" * 40, "main", Person(2, "hubot", False), "https://github.example/octocat/compiler/pull/1", AT, True
 )
@@ -59,10 +57,10 @@ EFFECTS: list[Effect] = [
     RequestCheckRun("example-lab", "gpu", "a" * 40),
     RequestScan("main", "guid", 1_772_859_600.0, 180.0),
     RequestSection("runtime", 1, "a" * 40, {"over": True, "id": 7}),
-    Conclude("issue_comment", 7, "IC_7", 1, "https://github.example/octocat/compiler/pull/1", AT, (ITEM, ITEM)),
+    RemoveReaction("issue_comment", 7, "IC_7", "confused"),
     ConcludeLastGood(STEP, Lag(3, AT), Lag(1, AT), ("*/branch",)),
     ConcludeNightly(STEP, "2026-11-19"),
-    EndPendingMerge(1, WISH, "The head moved.", "merge:1"),
+    EndPendingMerge(1, WISH),
     SubmitSection("docs-link", 1, "a" * 40, "**Docs:** built.", 1_795_152_400.0),
     JenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
     CountCommands(1, 2, 1_795_152_400.0, 3, Kind.REFUSED, told=True),

@@ -143,7 +143,7 @@ async def test_the_end_of_one_merge_that_waited_forgets_none_that_was_asked_for_
     """A worker that was frozen applies it a second time."""
     pull = ready(world)
     first, second = wish(pull), wish(pull, asked_at="2026-11-20T06:00:00Z")
-    end = EndPendingMerge(pull.number, first, "Something is in the way.")
+    end = EndPendingMerge(pull.number, first)
     await applied(world, StorePendingMerge(pull.number, first))
     assert await applied(world, end) == "no merge waits"
     await applied(world, StorePendingMerge(pull.number, second))

@@ -6,67 +6,69 @@ from dataclasses import replace
 
 import pytest
 
+from bot.commands.conclusion import CUT, Item, answer_text, verdict
 from bot.effects.comments import REPLY_LIMIT
-from bot.effects.conclude import CUT, Item, answer_text, verdict
-from bot.engine.processor import Sibling
+from bot.effects.remember import Remember
+from bot.engine.processor import EffectState
+from bot.plan.outcome import EffectOutcome, Outcomes
 from tests.gfm import rendered
 
-SLOW = Item("`@ci run slow tests`", "", done=True, targets=("status:abc", "record:slow"))
-RERUN = Item("`@ci rerun`", "Running `build` again.", done=True, targets=("rerun:1", "rerun:2"))
+SLOW = Item("`@ci run slow tests`", "", done=True, targets=("record:status", "record:slow"))
+RERUN = Item("`@ci rerun`", "Running `build` again.", done=True, targets=("record:1", "record:2"))
 TYPO = Item("`@ci rerunn`", "I know no such command.", done=False)
 
 
-def ended(target: str, failed: bool = False, text: str = "") -> Sibling:
-    return Sibling(target=target, failed=failed, text=text)
+def ended(name: str, failed: bool = False, text: str = "") -> EffectOutcome:
+    return EffectOutcome(Remember(name, {}), EffectState.STOPPED if failed else EffectState.APPLIED, text)
 
 
 @pytest.mark.parametrize(
-    ("items", "siblings", "lines", "done"),
+    ("items", "outcomes", "lines", "done"),
     [
-        ([SLOW], [ended("status:abc")], [], True),
-        ([RERUN], [ended("rerun:1")], ["- `@ci rerun`: Running `build` again."], True),
+        ([SLOW], [ended("status")], [], True),
+        ([RERUN], [ended("1")], ["- `@ci rerun`: Running `build` again."], True),
         (
             [SLOW],
-            [ended("record:slow", True, "GitHub refused.")],
+            [ended("slow", True, "GitHub refused.")],
             ["- 😕 `@ci run slow tests`: GitHub refused."],
             False,
         ),
         (
             [RERUN],
-            [ended("rerun:1", True, "`build` is gone."), ended("rerun:2", True, "`docs` is gone.")],
+            [ended("1", True, "`build` is gone."), ended("2", True, "`docs` is gone.")],
             ["- 😕 `@ci rerun`: Running `build` again. `build` is gone. `docs` is gone."],
             False,
         ),
         ([TYPO], [], ["- 😕 `@ci rerunn`: I know no such command."], False),
         (
             [SLOW, TYPO],
-            [ended("status:abc")],
+            [ended("status")],
             ["- `@ci run slow tests`: done.", "- 😕 `@ci rerunn`: I know no such command."],
             False,
         ),
     ],
 )
-def test_the_verdict(items: list[Item], siblings: list[Sibling], lines: list[str], done: bool) -> None:
-    assert verdict(items, siblings) == (lines, done)
+def test_the_verdict(items: list[Item], outcomes: list[EffectOutcome], lines: list[str], done: bool) -> None:
+    assert verdict(items, Outcomes(tuple(outcomes))) == (lines, done)
 
 
 def test_what_failed_has_lines_of_its_own_behind_a_list() -> None:
     """Else it would read as if it were said of the last thing on the list."""
     listed = replace(RERUN, say="Running again:\n- `build`\n- `docs`")
-    failed = [ended("rerun:1", True, "`build` is gone."), ended("rerun:2", True, "`docs` is gone.")]
-    lines, _ = verdict([listed], failed)
+    failed = [ended("1", True, "`build` is gone."), ended("2", True, "`docs` is gone.")]
+    lines, _ = verdict([listed], Outcomes(tuple(failed)))
     assert lines[0].splitlines()[-3:] == ["  ", "  `build` is gone.", "  `docs` is gone."]
     page = rendered(answer_text("https://github.example/7", lines))
     assert "<li><code>docs</code></li>" in page.replace("<p>", "").replace("</p>", "").replace("\n", "")
 
 
 def test_an_effect_of_another_command_does_not_count() -> None:
-    assert verdict([SLOW], [ended("rerun:1", True, "dead")]) == ([], True)
+    assert verdict([SLOW], Outcomes((ended("1", True, "dead"),))) == ([], True)
 
 
 def test_an_answer_of_several_lines_stays_in_its_bullet() -> None:
     item = Item("`@ci help`", "These:\n\n| a | b |\n|---|---|", done=True)
-    lines, _ = verdict([item], [])
+    lines, _ = verdict([item], Outcomes())
     assert lines == ["- `@ci help`: These:\n  \n  | a | b |\n  |---|---|"]
 
 

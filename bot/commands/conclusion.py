@@ -1,0 +1,126 @@
+"""What ends a comment's commands: 👍, or 😕 and a comment that says why. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bot.core.events import PULL_REQUEST_BODY, REVIEW, UserComment
+from bot.effects.comments import REPLY_LIMIT, Reply
+from bot.effects.reactions import CONFUSED, DONE, React, RemoveReaction
+from bot.plan.effect import Effect
+from bot.plan.outcome import EffectOutcome, Outcomes
+
+DONE_TEXT = "done."
+ABOUT = "About [{what}]({url}):"
+WHAT = {PULL_REQUEST_BODY: "the description", REVIEW: "your review"}
+COMMENT = "your comment"
+CUT = "\n\n*(The rest of this answer was longer than a comment can hold.)*"
+
+CommandConclusion = Callable[[Sequence[EffectOutcome]], tuple[Effect, ...]]
+"""Decides what follows from how the effects of one command ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One command of the comment: as it is shown, what to say of it, and the targets of its effects.
+
+    `command` is its name, empty for a line that is no command.
+    """
+
+    shown: str
+    say: str
+    done: bool
+    targets: tuple[str, ...] = ()
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResults:
+    """What a comment's commands came to when they were worked out."""
+
+    remark_kind: str
+    id: int
+    node_id: str
+    number: int
+    url: str
+    written_at: str
+    items: tuple[Item, ...]
+    edited: bool = False
+    """Whether the commands came by an edit, so that what stood there before may have been answered already."""
+
+    @classmethod
+    def of(cls, remark: UserComment, items: Sequence[Item]) -> CommandResults:
+        """Describe a remark whose commands came to these items."""
+        return cls(
+            remark_kind=remark.kind,
+            id=React.to(remark, DONE).id,
+            node_id=remark.node_id,
+            number=remark.number,
+            url=remark.url,
+            written_at=remark.written_at,
+            items=tuple(items),
+            edited=not remark.created,
+        )
+
+
+def decide_conclusion(
+    results: CommandResults, outcomes: Outcomes, conclusions: Mapping[str, CommandConclusion]
+) -> tuple[Effect, ...]:
+    """Return what ends a comment's commands, once all their effects have ended.
+
+    `conclusions` are those of the commands that have one, by the commands' names. What they decide comes first, the
+    reaction last: it is what ends the 👀.
+    """
+    effects = [effect for item in results.items for effect in _conclusion_of(item, outcomes, conclusions)]
+    lines, done = verdict(results.items, outcomes)
+    if lines:
+        text = answer_text(results.url, lines, WHAT.get(results.remark_kind, COMMENT))
+        effects.append(Reply(number=results.number, text=text, since=results.written_at))
+    kind, about, node_id = results.remark_kind, results.id, results.node_id
+    effects.append(React(kind, about, node_id, DONE if done else CONFUSED))
+    if done and (results.edited or outcomes.again):
+        # An earlier end, of a text that was edited since or of a try before a replay, may have been a bad one.
+        effects.append(RemoveReaction(kind, about, node_id, CONFUSED))
+    # Two commands may be about one thing: the later has the last word.
+    return tuple({effect.target: effect for effect in effects}.values())
+
+
+def _conclusion_of(item: Item, outcomes: Outcomes, conclusions: Mapping[str, CommandConclusion]) -> tuple[Effect, ...]:
+    conclude = conclusions.get(item.command)
+    return conclude([one for one in outcomes.ended if one.effect.target in item.targets]) if conclude else ()
+
+
+def verdict(items: Sequence[Item], outcomes: Outcomes) -> tuple[list[str], bool]:
+    """Return the lines of the answer, none where 👍 says it all, and whether everything was done.
+
+    As soon as one command failed, each is named with what became of it, so that nobody has to guess.
+    """
+    failures = {one.effect.target: one.text for one in outcomes.failures}
+    lines: list[tuple[Item, str, bool]] = []
+    for item in items:
+        problems = [failures[target] for target in item.targets if target in failures]
+        lines.append((item, _joined(item.say, problems), item.done and not problems))
+    all_done = all(done for _, _, done in lines)
+    return [_line(item, said, done) for item, said, done in lines if said or not all_done], all_done
+
+
+def _joined(say: str, problems: Sequence[str]) -> str:
+    """Put what failed behind what was said; behind several lines as lines of their own, for the last may be a list."""
+    if "\n" in say and problems:
+        return "\n".join([say, "", *problems])
+    return " ".join(part for part in (say, *problems) if part)
+
+
+def _line(item: Item, said: str, done: bool) -> str:
+    indented = (said or DONE_TEXT).replace("\n", "\n  ")
+    return f"- {'' if done else '😕 '}{item.shown}: {indented}"
+
+
+def answer_text(url: str, lines: Sequence[str], what: str = COMMENT) -> str:
+    """Write the one comment that answers, with a link to what it answers, as long as a comment may be."""
+    text = "\n".join([ABOUT.format(what=what, url=url), "", *lines])
+    if len(text) <= REPLY_LIMIT:
+        return text
+    # At the end of a line: half a line of code would let loose the mentions that it kept harmless.
+    return text[: text.rfind("\n", 0, REPLY_LIMIT - len(CUT))] + CUT

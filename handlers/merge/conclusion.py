@@ -1,0 +1,64 @@
+"""What follows from how a merge ended. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bot.effects.comments import Reply
+from bot.github.markdown import code
+from handlers.merge.effects import MergeEnd, MergePull, MergeResult
+from handlers.merge.pending_effects import EndPendingMerge, StorePendingMerge
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bot.plan.effect import Effect
+    from bot.plan.outcome import EffectOutcome
+    from handlers.merge.pending import PendingMerge
+
+OFF = "The merge of {sha} that {by} [asked for]({url}) is off. {why}"
+"""`why` is whole sentences, perhaps with a list."""
+BLOCKED = (
+    "GitHub does not merge {sha} yet; it says {message}. I keep waiting, and try again after the next review or check, "
+    "and from time to time. A push calls it off."
+)
+MERGED = MergeResult(MergeEnd.MERGED)
+
+
+def end_pending_merge(number: int, pending: PendingMerge, why: str) -> tuple[Effect, ...]:
+    """Say that a merge which was waited for will not be, and why; then forget it."""
+    sha, by = code(pending.sha[:7]), code(pending.by.login)
+    text = OFF.format(sha=sha, by=by, url=pending.url, why=why)
+    return Reply(number, text, since=pending.asked_at), EndPendingMerge(number, pending)
+
+
+def decide_after_command(outcomes: Sequence[EffectOutcome]) -> tuple[Effect, ...]:
+    """Return what follows where a command asked for the merge: the answer to the command says why it failed."""
+    return tuple(effect for one in outcomes if not one.state.is_failure for effect in _after_merge(one))
+
+
+def decide_after_wait(outcome: EffectOutcome) -> tuple[Effect, ...]:
+    """Return what follows where the merge had waited."""
+    if outcome.state.is_failure and isinstance(outcome.effect, MergePull):
+        return end_pending_merge(outcome.effect.number, outcome.effect.wish, outcome.text)
+    return _after_merge(outcome)
+
+
+def _after_merge(outcome: EffectOutcome) -> tuple[Effect, ...]:
+    merge = outcome.effect
+    result = outcome.returned(MergeResult, simulated=MERGED) if isinstance(merge, MergePull) else None
+    if not isinstance(merge, MergePull) or result is None:
+        return ()
+    number, pending = merge.number, merge.wish
+    match result.end:
+        case MergeEnd.MERGED:
+            return (StorePendingMerge(number, said_at=pending.asked_at),)
+        case MergeEnd.QUEUED:
+            return (StorePendingMerge(number, replace(pending, queued=True)),)
+        case MergeEnd.WAITS if not pending.refused:
+            # Classic protection may want more approvals than one, which it tells administrators only.
+            text = BLOCKED.format(sha=code(pending.sha[:7]), message=code(result.message))
+            refused = StorePendingMerge(number, replace(pending, refused=True))
+            return Reply(number, text, since=pending.asked_at), refused
+    return ()
