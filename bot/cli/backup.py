@@ -1,4 +1,4 @@
-"""`nightjar backup` and `nightjar restore`: copy the SQLite file beside a running server, and put a copy back."""
+"""`nightjar backup` and `nightjar restore`: copy the SQLite file, also beside a running server, and restore a copy."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from pathlib import Path
 import click
 
 from bot.cli.support import AS_WRITTEN, stopping_at_faults
+from bot.cli.texts import BACKUP_WRITTEN, RESTORED
 from bot.config.environment import DatabaseSettings
 from bot.engine.backup import back_up
 from bot.engine.backup import restore as restore_file
 from bot.engine.database import Database
-
-WRITTEN = "{target}: {size} bytes, checked"
-RESTORED = "{path} is {source} now; start the server"
 
 
 @click.command(
@@ -24,13 +22,13 @@ RESTORED = "{path} is {source} now; start the server"
 )
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 def backup(file: Path) -> None:
-    """Write a copy of the SQLite database to FILE, while a server works on it or not.
+    """Copy the SQLite database to FILE, also beside a running server.
 
-    FILE is replaced in one step once the copy is whole and was checked. Only DATABASE_URL is needed.
+    FILE is replaced in one step after the copy is complete and checked. Only DATABASE_URL is needed.
     """
     with stopping_at_faults():
         size = back_up(_database(), file)
-    click.echo(WRITTEN.format(target=file, size=size))
+    click.echo(BACKUP_WRITTEN.format(target=file, size=size))
 
 
 @click.command(
@@ -41,9 +39,9 @@ def backup(file: Path) -> None:
 )
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 def restore(file: Path) -> None:
-    """Put the backup FILE in the place of the SQLite database. Stop the server first.
+    """Replace the SQLite database with the backup FILE. Stop the server first.
 
-    FILE is checked before anything changes, and stays where it is. Only DATABASE_URL is needed.
+    FILE is checked first, and is not changed. Only DATABASE_URL is needed.
     """
     with stopping_at_faults():
         database = _database()

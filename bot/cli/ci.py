@@ -1,4 +1,4 @@
-"""`nightjar ci`: what a step of a CI asks."""
+"""`nightjar ci`: commands for the steps of a CI."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import click
 from bot.cli.lazy import LazyGroup
 
 LAZY = {
-    "decide": ("bot.cli.ci_decide:decide", "Say what CI should do for a pull request."),
-    "docker-images": ("bot.cli.ci_images:docker_images", "Say which Docker images CI takes."),
+    "decide": ("bot.cli.ci_decide:decide", "Print what CI should do for a pull request or a commit."),
+    "docker-images": ("bot.cli.ci_images:docker_images", "Print which Docker images CI should use."),
 }
 
 
 @click.group(cls=LazyGroup, lazy=LAZY)
 def ci() -> None:
-    """Tell a CI what to do."""
+    """Answer what CI asks: what to run, which images to use."""

@@ -1,25 +1,19 @@
-"""What app.yaml may say and hardly means: `check-config` warns of it, and the bot starts all the same."""
+"""Warnings of `check-config`: settings that are allowed and probably a mistake. The bot starts with them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from bot.cli.texts import NOTHING_REQUIRED, OWN_CONTEXT
 from bot.github.ours import own_contexts
 
 if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
 
-NOTHING_REQUIRED = (
-    "{place}.merge: `required` is empty. Where the rules of the branch require nothing either, a pull request is "
-    "merged when everything that CI has reported on it is green, and nothing tells whether more is to come. Name what "
-    "matters."
-)
-OWN_CONTEXT = "{place}.{key}: {name} is a status of this bot, which never counts as CI: name what CI reports."
-
 
 def warnings_of(config: Config) -> Iterator[str]:
-    """Yield one line for each thing that is allowed and most likely not meant."""
+    """Yield one line for each setting that is probably a mistake."""
     for name in config.repositories:
         repository = config.repository(name)
         if repository is not None:

@@ -1,11 +1,11 @@
-"""`nightjar deliveries` and `nightjar replay`: what came in, what was done about it, and doing it again."""
+"""`nightjar deliveries` and `nightjar replay`: list deliveries with their results, and process them again."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +13,32 @@ import click
 
 from bot.app.serve import open_bot, start_logging
 from bot.cli.engine import reading_engine, working_engine
-from bot.cli.replay import TIME_SPAN, Wanted, replay_failed
+from bot.cli.replay import TIME_SPAN, BulkReplay, replay_failed
 from bot.cli.support import AS_WRITTEN, REPOSITORY, config_option, is_free, json_option, stopping_at_faults
+from bot.cli.texts import (
+    ALL_IGNORED,
+    DELIVERY_HEADERS,
+    NO_DELIVERIES,
+    NO_MATCHING_DELIVERIES,
+    ONE_OR_ALL_FAILED,
+    PR_WITHOUT_REPOSITORY,
+    STEPS_DONE,
+    STILL_RUNNING,
+)
 from bot.config import load_config
 from bot.config.environment import Settings
 from bot.config.types import seconds
 from bot.core.terminal import printable, table
+from bot.core.utc import iso_utc
 from bot.engine.database import Database
-from bot.engine.journal import DONE, FAILED, DeliveryRecord, JobState, Stage
+from bot.engine.journal import DONE, FAILED, DeliveryFilter, DeliveryRecord, JobState, Stage
 from bot.engine.notes import REFUSED
 from bot.engine.replay import known
 
-NOTHING = "no deliveries"
-NOTHING_FAILED = "no failed deliveries"
-STILL_GOING_ON = "not done after {seconds} s; it goes on where a server runs, and `nightjar deliveries` shows it"
-ONE_OF_BOTH = "name one delivery by its GUID, or all that have failed by --failed"
-HEADERS = ("RECEIVED", "DELIVERY", "EVENT", "ABOUT", "STATE", "WHAT")
+TABLE_WIDTH = 120
+"""Columns of the table where standard output is no terminal and COLUMNS is not set."""
 PATIENCE = 60.0
-"""Seconds that `replay` waits unless told otherwise."""
+"""Seconds that `replay` and `timer run` wait by default."""
 
 
 @click.command(
@@ -38,30 +46,44 @@ PATIENCE = 60.0
     Examples:
       nightjar deliveries
       nightjar deliveries --failed
-      nightjar deliveries --limit 200 --json
+      nightjar deliveries --repo octocat/compiler --pr 42
+      nightjar deliveries --event issue_comment --all --limit 200 --json
     """,
 )
-@click.option("--failed", is_flag=True, help="Only those of which something has failed for good.")
+@click.option("--failed", is_flag=True, help="Only deliveries with a step that failed for good.")
+@click.option("--repo", "repository", type=REPOSITORY, help="Only deliveries about this repository.")
+@click.option("--pr", "number", type=click.IntRange(1), help="Only those about this pull request or issue of --repo.")
+@click.option("--event", default="", help="Only this event: push, or with its action issue_comment.created.")
+@click.option("--all", "ignored", is_flag=True, help="Also deliveries that no handler wanted.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many, at most.")
 @json_option
-def deliveries(failed: bool, limit: int, as_json: bool) -> None:
-    """List what came in and what was done about it, the newest first.
+def deliveries(
+    failed: bool, repository: str | None, number: int | None, event: str, ignored: bool, limit: int, as_json: bool
+) -> None:
+    """List deliveries with what the bot did about each, the newest first.
 
-    Works beside a running server; only DATABASE_URL is needed.
+    The table fits the terminal: long summaries are cut, and --json has all of it. Works beside a running server; only
+    DATABASE_URL is needed.
     """
+    if number is not None and not repository:
+        raise click.UsageError(PR_WITHOUT_REPOSITORY)
+    wanted = DeliveryFilter(failed, repository or "", number, event, ignored)
     with stopping_at_faults():
-        records = asyncio.run(_recent(limit, failed))
+        records = asyncio.run(_recent(limit, wanted))
     if as_json:
         click.echo(json.dumps([record.as_json() for record in records], indent=2))
     elif records:
-        click.echo(table(HEADERS, [_row(record) for record in records]))
+        width = shutil.get_terminal_size((TABLE_WIDTH, 0)).columns
+        click.echo(table(DELIVERY_HEADERS, [_row(record) for record in records], width=width))
+    elif wanted == DeliveryFilter(ignored=ignored):
+        click.echo(NO_DELIVERIES if ignored else ALL_IGNORED)
     else:
-        click.echo(NOTHING_FAILED if failed else NOTHING)
+        click.echo(NO_MATCHING_DELIVERIES)
 
 
-async def _recent(limit: int, failed: bool) -> Sequence[DeliveryRecord]:
+async def _recent(limit: int, wanted: DeliveryFilter) -> Sequence[DeliveryRecord]:
     async with reading_engine() as engine:
-        return await engine.journal.recent(limit, failed=failed)
+        return await engine.journal.matching(limit, wanted)
 
 
 @click.command(
@@ -74,19 +96,19 @@ async def _recent(limit: int, failed: bool) -> Sequence[DeliveryRecord]:
     """,
 )
 @click.argument("guid", required=False)
-@click.option("--failed", is_flag=True, help="In place of GUID: every delivery of which something has failed.")
+@click.option("--failed", is_flag=True, help="Instead of GUID: every delivery with a step that failed.")
 @click.option(
-    "--since", type=TIME_SPAN, default="1d", show_default=True, help="With --failed: failed within this time."
+    "--since", type=TIME_SPAN, default="1d", show_default=True, help="With --failed: only failures within this time."
 )
-@click.option("--repo", "repository", type=REPOSITORY, default=None, help="With --failed: about this repository alone.")
+@click.option("--repo", "repository", type=REPOSITORY, default=None, help="With --failed: only this repository.")
 @click.option(
     "--pace",
     type=click.FloatRange(1, 6000),
     default=60,
     show_default=True,
-    help="With --failed: how many to begin in a minute.",
+    help="With --failed: how many to start per minute.",
 )
-@click.option("--dry-run", is_flag=True, help="Print what would be planned now, or which have failed; write nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the plan as JSON, or with --failed the list; write nothing.")
 @click.option("--timeout", type=click.FloatRange(0), default=PATIENCE, show_default=True, help="Seconds to wait.")
 @config_option
 @json_option
@@ -101,17 +123,17 @@ def replay(
     config_path: Path,
     as_json: bool,
 ) -> None:
-    """Do a delivery again: what failed of it, or all of it where nothing did. GUID is as `deliveries` shows it.
+    """Process a delivery again: its failed steps, or all of it if nothing failed. `deliveries` shows GUIDs.
 
-    With --failed, do this for all deliveries of which something has failed, the oldest first, such as after an outage.
+    With --failed, replay all deliveries with failed steps, the oldest first, such as after an outage.
 
-    What was applied before is found and not repeated. Waits until it is done, by the server that runs on the same
-    database, or, on a SQLite file that no server works on, by itself. The exit status is 1 if anything failed.
+    Writes that were made before are found and not repeated. A server on the same database does the work; on a SQLite
+    file without a server this command does. It waits until the work is done. The exit status is 1 if anything failed.
     """
     if failed is (guid is not None):
-        raise click.UsageError(ONE_OF_BOTH)
+        raise click.UsageError(ONE_OR_ALL_FAILED)
     if guid is None:
-        wanted = Wanted(seconds(since), repository or "", pace, timeout)
+        wanted = BulkReplay(seconds(since), repository or "", pace, timeout)
         with stopping_at_faults():
             status = replay_failed(wanted, config_path, dry_run=dry_run, as_json=as_json)
         raise SystemExit(status)
@@ -124,9 +146,9 @@ def replay(
     if as_json:
         click.echo(json.dumps(record.as_json(), indent=2))
     else:
-        click.echo("\n".join(told(record)))
+        click.echo("\n".join(steps_of(record)))
     if not record.settled:
-        click.echo(STILL_GOING_ON.format(seconds=f"{timeout:g}"), err=True)
+        click.echo(STILL_RUNNING.format(seconds=f"{timeout:g}"), err=True)
     raise SystemExit(0 if record.settled and record.state != FAILED else 1)
 
 
@@ -144,25 +166,34 @@ async def _replayed(guid: str, config_path: Path, patience: float) -> DeliveryRe
     async with reading_engine() as engine:
         await known(engine.journal, guid)
         if not is_free(engine.database):
-            return await engine.replay(guid, patience=patience, progress=show)
+            return await engine.replay(guid, patience=patience, progress=ProgressPrinter())
     async with working_engine(config_path) as engine:
-        return await engine.replay(guid, patience=patience, progress=show)
+        return await engine.replay(guid, patience=patience, progress=ProgressPrinter())
 
 
-def show(record: DeliveryRecord) -> None:
-    """Tell whoever waits how far it is."""
-    settled = sum(job.settled for job in record.jobs)
-    click.echo(f"{record.state}: {settled} of {len(record.jobs)} steps ended", err=True)
+class ProgressPrinter:
+    """Print how far a delivery is, each line once."""
+
+    def __init__(self) -> None:
+        self._printed = ""
+
+    def __call__(self, record: DeliveryRecord) -> None:
+        """Print the progress where it has changed."""
+        done = sum(job.settled for job in record.jobs)
+        line = STEPS_DONE.format(state=record.state, done=done, count=len(record.jobs))
+        if line != self._printed:
+            click.echo(line, err=True)
+        self._printed = line
 
 
 def _row(record: DeliveryRecord) -> tuple[str, ...]:
     event = f"{record.event}.{record.action}" if record.action else record.event
     about = f"{record.repository}#{record.number}" if record.number else record.repository
-    return (_moment(record.received_at), record.guid, event, about, record.state, _summary(record))
+    return (iso_utc(record.received_at), record.guid, event, about, record.state, _summary(record))
 
 
 def _summary(record: DeliveryRecord) -> str:
-    """Return what an operator wants to know first: why it failed, was refused or ignored, or what was done."""
+    """Return why the delivery failed, was refused or ignored, else what was done."""
     failed = [job.text for job in record.jobs if job.state in (FAILED, REFUSED)]
     if failed:
         return "; ".join(dict.fromkeys(failed))
@@ -171,8 +202,8 @@ def _summary(record: DeliveryRecord) -> str:
     return "; ".join(dict.fromkeys(done or reasons)) or record.job.text
 
 
-def told(record: DeliveryRecord) -> Iterator[str]:
-    """Yield what became of a delivery, a line for each step, indented by what it came from."""
+def steps_of(record: DeliveryRecord) -> Iterator[str]:
+    """Yield a line for each step of a delivery with its state, indented below the step that caused it."""
     event = f"{record.event}.{record.action}" if record.action else record.event
     yield _line(f"{record.guid} {event}", record.job)
     for plan in record.plans:
@@ -184,7 +215,3 @@ def told(record: DeliveryRecord) -> Iterator[str]:
 def _line(name: str, job: JobState) -> str:
     state = job.outcome or job.state if job.settled else job.state
     return printable(f"{name}: {state}: {job.text}" if job.text else f"{name}: {state}")
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""`nightjar doctor`: is everything as it must be, and what to do about what is not."""
+"""`nightjar doctor`: check everything the bot depends on, with a remedy for each failure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from bot.app.doctor.findings import Check, Finding
 from bot.app.doctor.github import SET_KEY
 from bot.app.serve import start_logging
 from bot.aws.client import Aws
-from bot.cli.support import AS_WRITTEN, DATABASE_AWAY, config_option, json_option, stopping_at_faults
+from bot.cli.support import AS_WRITTEN, config_option, json_option, stopping_at_faults
+from bot.cli.texts import CORRECT_DATABASE, DATABASE_AWAY, DATABASE_OK, NO_FILE_YET
 from bot.config import Config, load_config
 from bot.config.environment import Settings
 from bot.core.terminal import printable
@@ -24,9 +25,6 @@ from bot.engine.service import Engine
 from bot.github.app import GitHubApp
 from bot.github.repositories import Repositories
 
-DATABASE_IS_FINE = "{name} answers"
-NO_FILE_YET = "the file that DATABASE_URL names is missing; `nightjar serve` makes it"
-CORRECT_DATABASE = "correct DATABASE_URL, or start the database"
 OK, FAILED = "ok", "FAILED"
 
 
@@ -42,7 +40,7 @@ OK, FAILED = "ok", "FAILED"
 def doctor(config_path: Path, as_json: bool) -> None:
     """Check App, key, permissions, events, webhook, clock, database, buckets and Jenkins: one line each.
 
-    What fails has a remedy behind it, and the exit status is 1. Works beside a running server, and writes nothing to
+    A failure ends with its remedy, and the exit status is 1. Works beside a running server, and writes nothing to
     GitHub, buckets or Jenkins.
     """
     with stopping_at_faults():
@@ -58,13 +56,13 @@ def doctor(config_path: Path, as_json: bool) -> None:
 
 
 def line_of(finding: Finding) -> str:
-    """Return the line that people see."""
+    """Return the line that is printed for a finding."""
     text = finding.text if finding.ok else f"{finding.text}. Remedy: {finding.remedy}"
     return f"{OK if finding.ok else FAILED:8}{finding.check.value:14}{text}"
 
 
 async def examine(config: Config, settings: Settings) -> list[Finding]:
-    """Run every check once, in a process of its own."""
+    """Run every check once."""
     database, aws = await _database(settings), Aws(attempts=1)
     try:
         async with aiohttp.ClientSession() as http:
@@ -83,7 +81,7 @@ async def examine(config: Config, settings: Settings) -> list[Finding]:
 
 
 async def _database(settings: Settings) -> Finding:
-    """Open the database; a file that is missing is left to `nightjar serve`, whose user it is to belong to."""
+    """Open the database. A missing file is not created: it must belong to the user of `nightjar serve`."""
     try:
         engine = Engine(settings.database_url.get_secret_value())
     except DatabaseError as error:
@@ -95,12 +93,12 @@ async def _database(settings: Settings) -> Finding:
     try:
         async with engine:
             await engine.backlog()
-            return Finding(Check.DATABASE, DATABASE_IS_FINE.format(name=engine.database.name))
+            return Finding(Check.DATABASE, DATABASE_OK.format(name=engine.database.name))
     except (DatabaseError, ConnectorException) as error:
         return _database_away(error)
 
 
 def _database_away(error: Exception) -> Finding:
-    # Of an error of the driver its kind alone: it may quote what was stored.
+    # Only the type of a driver error: its text may quote stored data.
     text = str(error) if isinstance(error, DatabaseError) else DATABASE_AWAY.format(kind=type(error).__name__)
     return Finding(Check.DATABASE, " ".join(text.split()), CORRECT_DATABASE)

@@ -1,4 +1,4 @@
-"""The engine as commands use it: to read beside a server, or to do the work where no server runs."""
+"""The engine as commands use it: to read beside a server, or to run jobs where no server runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def reading_engine() -> Engine:
 
 @asynccontextmanager
 async def working_engine(config_path: Path) -> AsyncIterator[Engine]:
-    """Give an engine that works in this process while the block runs, and let its jobs end after it."""
+    """Yield an engine that runs jobs in this process; at the end of the block wait for jobs in progress."""
     config, settings = load_config(config_path), Settings.from_environment()
     start_logging(settings)
     async with open_bot(config, settings) as bot:

@@ -1,4 +1,4 @@
-"""Commands that are imported once they are asked for, for a lab's need nothing of what a server consists of."""
+"""Commands whose modules are imported when they run, so that a lab's commands need no package of the server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 
 class LazyGroup(click.Group):
-    """A group of commands; `lazy` says of those that are not added where they stand, MODULE:NAME, and what they do."""
+    """A group of commands; `lazy` maps a command's name to its `MODULE:NAME` and its short help."""
 
     def __init__(self, *arguments: Any, lazy: Mapping[str, tuple[str, str]], **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -21,7 +21,7 @@ class LazyGroup(click.Group):
         return sorted([*super().list_commands(ctx), *self._lazy])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, None where there is none of the name."""
+        """Return the command of a name, None if there is none."""
         if cmd_name not in self._lazy:
             return super().get_command(ctx, cmd_name)
         module, _, name = self._lazy[cmd_name][0].partition(":")
@@ -29,8 +29,8 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands, none of which is imported for that."""
-        told = {name: command.get_short_help_str(formatter.width) for name, command in self.commands.items()}
-        told |= {name: does for name, (_, does) in self._lazy.items()}
+        """List the commands without importing them."""
+        shown = {name: command.get_short_help_str(formatter.width) for name, command in self.commands.items()}
+        shown |= {name: does for name, (_, does) in self._lazy.items()}
         with formatter.section("Commands"):
-            formatter.write_dl(sorted(told.items()))
+            formatter.write_dl(sorted(shown.items()))

@@ -1,7 +1,7 @@
 """The command line: `nightjar serve`, `worker`, `check-config`, and the commands of `LAZY`.
 
-Exit status: 0 done, 1 failed, 2 bad usage. What was asked for goes to standard output, everything else to standard
-error. What keeps a command from starting is one line there for each fault, and never a traceback.
+Exit status: 0 done, 1 failed, 2 bad usage. Results go to standard output, everything else to standard error. If a
+command cannot start, it prints one line for each error, and never a traceback.
 """
 
 from __future__ import annotations
@@ -14,24 +14,20 @@ import click
 
 from bot.cli.lazy import LazyGroup
 from bot.cli.support import AS_WRITTEN, config_option, json_option, stopping_at_faults
+from bot.cli.texts import CONFIG_VALID, CONFIG_WARNING, REPOSITORY_FILE_VALID
 from bot.core import logs
 from bot.core.terminal import printable
 
-CONFIG_IS_GOOD = "{path}: no faults; {count} configured"
-WARNING = "{path}: warning: {warning}"
-FILE_IS_GOOD = "{path}: no faults; whether app.yaml switches on what it sets cannot be seen here"
-
-
 LAZY = {
-    "backup": ("bot.cli.backup:backup", "Copy the SQLite database while a server works on it."),
-    "restore": ("bot.cli.backup:restore", "Put a backup in the place of the SQLite database."),
-    "ci": ("bot.cli.ci:ci", "Tell a CI what to do."),
-    "doctor": ("bot.cli.doctor:doctor", "Check what the bot depends on, and say what to do."),
-    "deliveries": ("bot.cli.deliveries:deliveries", "List what came in and what was done."),
-    "replay": ("bot.cli.deliveries:replay", "Do a delivery again."),
-    "token": ("bot.cli.token:token", "Make, list and revoke tokens for the API of private repositories."),
-    "timer": ("bot.cli.timers:timer", "List what a clock starts, or start it now."),
-    "results": ("bot.cli.results:results", "Check, upload and take in results of hardware labs."),
+    "backup": ("bot.cli.backup:backup", "Copy the SQLite database, also beside a running server."),
+    "restore": ("bot.cli.backup:restore", "Replace the SQLite database with a backup."),
+    "ci": ("bot.cli.ci:ci", "Answer what CI asks: what to run, which images to use."),
+    "doctor": ("bot.cli.doctor:doctor", "Check everything the bot depends on, with a remedy for each failure."),
+    "deliveries": ("bot.cli.deliveries:deliveries", "List deliveries with what the bot did about each."),
+    "replay": ("bot.cli.deliveries:replay", "Process a delivery again."),
+    "token": ("bot.cli.token:token", "Create, list and revoke tokens for the API of private repositories."),
+    "timer": ("bot.cli.timers:timer", "List timers, or run one now."),
+    "results": ("bot.cli.results:results", "Check, upload and ingest results of hardware labs."),
 }
 
 
@@ -39,7 +35,7 @@ metrics_option = click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
     default=None,
-    help="Serve /metrics here, with /healthz and /readyz, and not on the main port; 0 takes a free one.",
+    help="Serve /metrics, /healthz and /readyz on this port instead of the main one; 0 picks a free port.",
 )
 
 
@@ -48,17 +44,17 @@ metrics_option = click.option(
 )
 @click.version_option(package_name="nightjar-ci", prog_name="nightjar")
 def cli() -> None:
-    """Carry webhooks from GitHub to handlers, and what they decide back.
+    """Run and operate Nightjar, a GitHub App that automates CI.
 
-    Secrets and places come from the environment: GITHUB_APP_ID, GITHUB_PRIVATE_KEY or GITHUB_PRIVATE_KEY_FILE,
+    Secrets and addresses come from the environment: GITHUB_APP_ID, GITHUB_PRIVATE_KEY or GITHUB_PRIVATE_KEY_FILE,
     GITHUB_WEBHOOK_SECRET, DATABASE_URL. Everything else is in app.yaml.
     """
-    # Before anything can log: standard output belongs to what was asked for.
+    # Before anything logs: standard output is for results, standard error for the log.
     logs.configure()
 
 
 @cli.command(
-    short_help="Serve webhooks, and work.",
+    short_help="Run the bot (webhooks, jobs, timers).",
     epilog=f"""{AS_WRITTEN}
     Examples:
       nightjar serve
@@ -72,20 +68,20 @@ def cli() -> None:
     type=click.IntRange(0, 65535),
     default=8080,
     show_default=True,
-    help='The port to listen on; 0 takes a free one, which the log line "serving" names.',
+    help='The port to listen on; 0 picks a free one, which the log line "serving" names.',
 )
 @metrics_option
 def serve(config_path: Path, host: str, port: int, metrics_port: int | None) -> None:
-    """Serve webhooks, and work: webhook server, worker and timers in one process.
+    """Run the bot: webhook server, worker and timers in one process.
 
-    The log goes to standard error, as JSON lines unless that is a terminal. SIGTERM and SIGINT end the process when
-    what is in progress has ended; a second one ends it at once, and nothing is lost by that.
+    The log goes to standard error, as JSON lines unless that is a terminal. After SIGTERM or SIGINT the process ends
+    when its jobs in progress are done. A second signal ends it at once; no job is lost.
     """
     _run(config_path, host, port, metrics_port)
 
 
 @cli.command(
-    short_help="Work without serving webhooks.",
+    short_help="Run jobs and timers without the webhook server.",
     epilog=f"""{AS_WRITTEN}
     Example:
       DATABASE_URL=postgresql://... nightjar worker --config app.yaml
@@ -95,12 +91,12 @@ def serve(config_path: Path, host: str, port: int, metrics_port: int | None) -> 
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address of --metrics-port.")
 @metrics_option
 def worker(config_path: Path, host: str, metrics_port: int | None) -> None:
-    """Work without serving webhooks: a further replica on the same PostgreSQL database."""
+    """Run jobs and timers without the webhook server: another replica on the same PostgreSQL database."""
     _run(config_path, host, None, metrics_port)
 
 
 def _run(config_path: Path, host: str, port: int | None, metrics_port: int | None) -> None:
-    """Work, and serve where there is a port. What a server consists of is imported for a server alone."""
+    """Run the worker, with a server if there is a port. Imports are here so that other commands start fast."""
     from bot.app.serve import Address, run_until_stopped, start_logging
     from bot.config import load_config
     from bot.config.environment import Settings
@@ -115,7 +111,7 @@ def _run(config_path: Path, host: str, port: int | None, metrics_port: int | Non
 
 @cli.command(
     "check-config",
-    short_help="Say what is wrong with app.yaml, or with a repository's own file.",
+    short_help="Validate app.yaml, or a repository's own file.",
     epilog=f"""{AS_WRITTEN}
     Examples:
       nightjar check-config
@@ -125,15 +121,17 @@ def _run(config_path: Path, host: str, port: int | None, metrics_port: int | Non
 )
 @click.argument("path", type=click.Path(path_type=Path), default=Path("app.yaml"))
 @click.option(
-    "--repository-file", is_flag=True, help="PATH is a repository's own file, though not called .github/nightjar.yaml."
+    "--repository-file",
+    is_flag=True,
+    help="PATH is a repository's own file under another name than .github/nightjar.yaml.",
 )
 @json_option
 def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
-    """Say what is wrong with a configuration file; PATH defaults to app.yaml.
+    """Validate a configuration file; PATH defaults to app.yaml.
 
-    Each fault is a line: file:line:column: key: what is wrong, and what is allowed. The exit status is 1 if there are
-    any. With --json, a list of them. What may be said and is hardly meant is a warning, on standard error. A file
-    .github/nightjar.yaml is what a repository sets for itself.
+    Prints one line per error: file:line:column: key: what is wrong, and what is allowed. With --json, prints a list of
+    them. The exit status is 1 if there are any. Warnings go to standard error. A file named .github/nightjar.yaml is
+    checked as a repository's own settings.
     """
     from bot.cli.config_warnings import warnings_of
     from bot.config import check, load_config
@@ -147,19 +145,19 @@ def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
         for fault in faults:
             click.echo(printable(str(fault)))
     elif own:
-        click.echo(FILE_IS_GOOD.format(path=path))
+        click.echo(REPOSITORY_FILE_VALID.format(path=path))
     else:
         count = len(load_config(path).repositories)
         named = f"{count} repository" if count == 1 else f"{count} repositories"
-        click.echo(CONFIG_IS_GOOD.format(path=path, count=named))
+        click.echo(CONFIG_VALID.format(path=path, count=named))
     if not faults and not own:
         for warning in warnings_of(load_config(path)):
-            click.echo(printable(WARNING.format(path=path, warning=warning)), err=True)
+            click.echo(printable(CONFIG_WARNING.format(path=path, warning=warning)), err=True)
     raise SystemExit(1 if faults else 0)
 
 
 def main() -> None:
-    """Run the command that the process was started with."""
+    """Run the command of this process."""
     cli(prog_name="nightjar")
 
 

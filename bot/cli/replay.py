@@ -1,4 +1,4 @@
-"""`nightjar replay --failed`: do again, in bulk, what has failed."""
+"""`nightjar replay --failed`: replay failed deliveries in bulk."""
 
 from __future__ import annotations
 
@@ -15,22 +15,18 @@ import click
 
 from bot.cli.engine import reading_engine, working_engine
 from bot.cli.support import Matching, is_free
+from bot.cli.texts import FAILED_HEADERS, NOTHING_FAILED, REPLAY_PROGRESS, REPLAYED, TIME_SPAN_WORDS, TO_REPLAY
 from bot.core.terminal import printable, table
 from bot.engine.bulk import failed_since
 from bot.engine.journal import FAILED, DeliveryRecord
 from bot.engine.service import Engine
 
-NOTHING = "nothing has failed in that time"
-HEADERS = ("DELIVERY", "EVENT", "ABOUT", "WHY IT FAILED")
-WOULD = "{count} to replay; leave out --dry-run to do so"
-PROGRESS = "{queued} of {count} put to the queue, {ended} done"
-SUMMARY = "{count} replayed: {done} done, {failed} failed again, {waiting} not done yet"
-TIME_SPAN = Matching(r"[1-9][0-9]{0,4}[smhd]", "a time such as 45m, 2h or 3d")
+TIME_SPAN = Matching(r"[1-9][0-9]{0,4}[smhd]", TIME_SPAN_WORDS)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be replayed: failures of the last `since` seconds, perhaps of one repository, so many a minute."""
+class BulkReplay:
+    """Which failures to replay: those of the last `since` seconds, of one `repository` or of all, so many a minute."""
 
     since: float
     repository: str
@@ -38,11 +34,11 @@ class Wanted:
     patience: float
 
     async def failed(self, engine: Engine) -> list[DeliveryRecord]:
-        """Return the deliveries, the oldest first."""
+        """Return the failed deliveries, the oldest first."""
         return await failed_since(engine.journal, time.time() - self.since, self.repository)
 
     async def replay(self, engine: Engine, records: Sequence[DeliveryRecord]) -> list[DeliveryRecord]:
-        """Replay them, and return how they stand in the end."""
+        """Replay them, and return their final records."""
         return await engine.replay_all(
             [record.guid for record in records],
             interval=60 / self.per_minute,
@@ -51,8 +47,8 @@ class Wanted:
         )
 
 
-def replay_failed(wanted: Wanted, config_path: Path, *, dry_run: bool, as_json: bool) -> int:
-    """Carry out the command; return its exit status. Raises what keeps it from beginning."""
+def replay_failed(wanted: BulkReplay, config_path: Path, *, dry_run: bool, as_json: bool) -> int:
+    """Run the command; return its exit status. Raises the error that keeps it from starting."""
     if dry_run:
         records = asyncio.run(_listed(wanted))
         _print_selection(records, as_json=as_json)
@@ -66,19 +62,19 @@ def replay_failed(wanted: Wanted, config_path: Path, *, dry_run: bool, as_json: 
         for record in records:
             if _state(record) != "done":
                 click.echo(printable(f"{record.guid}: {_state(record)}: {record.reason}"))
-        click.echo(SUMMARY.format(count=len(records), **{n: states[n] for n in ("done", "failed", "waiting")}))
+        click.echo(REPLAYED.format(count=len(records), **{n: states[n] for n in ("done", "failed", "waiting")}))
     else:
-        click.echo(NOTHING)
+        click.echo(NOTHING_FAILED)
     return 0 if states["done"] == len(records) else 1
 
 
-async def _listed(wanted: Wanted) -> list[DeliveryRecord]:
+async def _listed(wanted: BulkReplay) -> list[DeliveryRecord]:
     async with reading_engine() as engine:
         return await wanted.failed(engine)
 
 
-async def _replayed(wanted: Wanted, config_path: Path) -> list[DeliveryRecord]:
-    """Let a server do the work if there is one, else this process."""
+async def _replayed(wanted: BulkReplay, config_path: Path) -> list[DeliveryRecord]:
+    """Replay by the server if there is one, else by this process."""
     async with reading_engine() as engine:
         records = await wanted.failed(engine)
         if not records or not is_free(engine.database):
@@ -88,17 +84,17 @@ async def _replayed(wanted: Wanted, config_path: Path) -> list[DeliveryRecord]:
 
 
 def _show(queued: int, ended: int, count: int) -> None:
-    click.echo(PROGRESS.format(queued=queued, ended=ended, count=count), err=True)
+    click.echo(REPLAY_PROGRESS.format(queued=queued, ended=ended, count=count), err=True)
 
 
 def _print_selection(records: Sequence[DeliveryRecord], *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"count": len(records), "deliveries": list(map(_as_json, records))}, indent=2))
     elif records:
-        click.echo(table(HEADERS, [(r.guid, _event(r), _about(r), r.reason) for r in records]))
-        click.echo(WOULD.format(count=len(records)), err=True)
+        click.echo(table(FAILED_HEADERS, [(r.guid, _event(r), _about(r), r.reason) for r in records]))
+        click.echo(TO_REPLAY.format(count=len(records)), err=True)
     else:
-        click.echo(NOTHING)
+        click.echo(NOTHING_FAILED)
 
 
 def _state(record: DeliveryRecord) -> str:

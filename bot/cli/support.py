@@ -1,4 +1,4 @@
-"""What the commands have in common: options, and how they end when they cannot begin."""
+"""Shared parts of commands: options, kinds of values, and how a command reports errors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bot.cli.texts import DATABASE_AWAY, INVALID_VALUE
 from bot.core.errors import SettingsError, StartError, UserError
 from bot.core.patterns import Pattern
 from bot.core.redaction import AWS_SECRETS, Redactor
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 AS_WRITTEN = "\b"
 """Begins a paragraph of a help text that click must not wrap."""
 
-DATABASE_AWAY = "the database does not answer ({kind})"
 
 SECRET_VARIABLES = (
     "GITHUB_WEBHOOK_SECRET",
@@ -34,7 +34,7 @@ SECRET_VARIABLES = (
 
 
 class Matching(click.ParamType[str]):
-    """A text of a certain form; `words` say of which."""
+    """A text that matches a pattern; errors describe it with `words`."""
 
     name = "text"
 
@@ -45,7 +45,7 @@ class Matching(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the text, or fail as click does."""
         if not self._pattern.fullmatch(str(value)):
-            self.fail(f"{value!r} must be {self._words}", param, ctx)
+            self.fail(INVALID_VALUE.format(value=value, words=self._words), param, ctx)
         return str(value)
 
 
@@ -57,14 +57,14 @@ config_option = click.option(
     type=click.Path(path_type=Path),
     default=Path("app.yaml"),
     show_default=True,
-    help="The file that maintainers edit.",
+    help="The configuration file.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 
 @contextmanager
 def stopping_at_faults() -> Iterator[None]:
-    """Print what keeps a command from being done, a line for each fault, and exit with status 1."""
+    """Print an expected error as one line for each problem, and exit with status 1; let any other error through."""
     lines: list[str] = []
     try:
         yield
@@ -81,12 +81,12 @@ def stopping_at_faults() -> Iterator[None]:
 
 
 def _lines(error: Exception) -> list[str]:
-    """Return what is told of an error, nothing if it is a fault of our own."""
+    """Return the lines to print for an error; none where it is a bug."""
     if isinstance(error, SettingsError):
         return list(error.problems)
     if isinstance(error, (StartError, UserError)):
         return [" ".join(str(error).split())]
-    # Imported here, for whoever checks a file needs neither configuration nor database.
+    # Imported here: commands that only check a file need neither configuration nor database.
     from procrastinate.exceptions import ConnectorException
 
     from bot.config import ConfigError
@@ -97,13 +97,13 @@ def _lines(error: Exception) -> list[str]:
     if isinstance(error, DatabaseError):
         return [" ".join(str(error).split())]
     if isinstance(error, ConnectorException):
-        # Its kind alone: a database may quote what was stored.
+        # Only its type: the text of a database error may quote stored data.
         return [DATABASE_AWAY.format(kind=type(error.__cause__ or error).__name__)]
     return []
 
 
 def is_free(database: Database) -> bool:
-    """Say whether no server works on a database that is a file; a PostgreSQL database is never free."""
+    """Return whether no server uses a SQLite database. A PostgreSQL database is never free."""
     from bot.engine.database import DatabaseError
 
     if not database.embedded:

@@ -1,4 +1,4 @@
-"""`nightjar timer list` and `nightjar timer run`: what a clock starts, how it went, and starting it now."""
+"""`nightjar timer list` and `nightjar timer run`: show timers with their last runs, and run one now."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +15,23 @@ import click
 from gidgethub import GitHubException
 
 from bot.app.serve import Bot, end, open_bot, start_logging
-from bot.cli.deliveries import PATIENCE, STILL_GOING_ON, show, told
+from bot.cli.deliveries import PATIENCE, ProgressPrinter, steps_of
 from bot.cli.support import AS_WRITTEN, config_option, is_free, json_option, stopping_at_faults
+from bot.cli.texts import NO_TIMERS, STILL_RUNNING, TIMER_HEADERS
 from bot.config import Config, load_config
 from bot.config.environment import DatabaseSettings, Settings
 from bot.core.errors import TryAgain, UserError
 from bot.core.terminal import table
+from bot.core.utc import iso_utc_or_none
 from bot.engine.database import Database
 from bot.engine.journal import FAILED, DeliveryRecord
 from bot.engine.service import Engine
 from bot.timers.timers import TimerState, by_hand, repositories_with, timer_states
 
-NOTHING = "app.yaml switches on nothing that has a timer"
-HEADERS = ("REPOSITORY", "TIMER", "SCHEDULE", "LAST RUN", "OUTCOME", "NEXT RUN", "REASON")
-
 
 @click.group()
 def timer() -> None:
-    """List what a clock starts, or start it now."""
+    """List timers, or run one now."""
 
 
 @timer.command(
@@ -47,7 +45,7 @@ def timer() -> None:
 @config_option
 @json_option
 def list_timers(config_path: Path, as_json: bool) -> None:
-    """List the timers of all repositories: when each ran last and what became of it, and when it runs next.
+    """List the timers of all repositories: the last run with its outcome, and the next run.
 
     Works beside a running server; of the environment only DATABASE_URL is needed.
     """
@@ -56,7 +54,7 @@ def list_timers(config_path: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([_as_json(state) for state in states], indent=2))
     else:
-        click.echo(table(HEADERS, [_row(state) for state in states]) if states else NOTHING)
+        click.echo(table(TIMER_HEADERS, [_row(state) for state in states]) if states else NO_TIMERS)
 
 
 async def _states(config_path: Path) -> Sequence[TimerState]:
@@ -76,16 +74,16 @@ async def _states(config_path: Path) -> Sequence[TimerState]:
     """,
 )
 @click.argument("name")
-@click.option("--repo", help="Only in this repository: OWNER/NAME. Left out: in all that have the timer.")
-@click.option("--dry-run", is_flag=True, help="Print as JSON what would be planned now; write nothing.")
+@click.option("--repo", help="Only this repository, OWNER/NAME. Default: all that have the timer.")
+@click.option("--dry-run", is_flag=True, help="Print the plan as JSON; write nothing.")
 @click.option("--timeout", type=click.FloatRange(0), default=PATIENCE, show_default=True, help="Seconds to wait.")
 @config_option
 @json_option
 def run(name: str, repo: str | None, dry_run: bool, timeout: float, config_path: Path, as_json: bool) -> None:
-    """Run a timer's job now, and wait until it is done. NAME is as `timer list` shows it.
+    """Run a timer now, and wait until it is done. `timer list` shows the names.
 
-    The server that runs on the same database does the work, or, on a SQLite file that no server works on, this
-    command. A run that is going on is waited for. The exit status is 1 if anything failed.
+    A server on the same database does the work; on a SQLite file without a server this command does. If the timer is
+    running already, wait for that run. The exit status is 1 if anything failed.
     """
     with stopping_at_faults():
         if dry_run:
@@ -96,10 +94,10 @@ def run(name: str, repo: str | None, dry_run: bool, timeout: float, config_path:
     if as_json:
         click.echo(json.dumps([record.as_json() for record in records], indent=2))
     else:
-        click.echo("\n".join(line for record in records for line in told(record)))
+        click.echo("\n".join(line for record in records for line in steps_of(record)))
     settled = all(record.settled for record in records)
     if not settled:
-        click.echo(STILL_GOING_ON.format(seconds=f"{timeout:g}"), err=True)
+        click.echo(STILL_RUNNING.format(seconds=f"{timeout:g}"), err=True)
     raise SystemExit(0 if settled and all(record.state != FAILED for record in records) else 1)
 
 
@@ -116,7 +114,7 @@ async def _ran(name: str, only: str | None, config_path: Path, patience: float) 
     async with _opened(config) as bot, _worker(bot):
         moment = by_hand()
         guids = [await bot.timers.announce(repository, name, moment) for repository in wanted]
-        return [await bot.engine.finished(guid, patience=patience, progress=show) for guid in guids]
+        return [await bot.engine.finished(guid, patience=patience, progress=ProgressPrinter()) for guid in guids]
 
 
 @asynccontextmanager
@@ -128,7 +126,7 @@ async def _opened(config: Config) -> AsyncIterator[Bot]:
     async with open_bot(config, settings) as bot:
         try:
             yield bot
-        except (TryAgain, GitHubException) as error:  # which repository it is could not be asked
+        except (TryAgain, GitHubException) as error:  # GitHub could not be asked for the ID of the repository
             raise UserError(str(error)) from None
 
 
@@ -147,14 +145,13 @@ async def _worker(bot: Bot) -> AsyncIterator[None]:
 
 
 def _row(state: TimerState) -> tuple[str, ...]:
-    last = _moment(state.last_run) or "-"
-    return (state.repository, state.name, state.schedule, last, state.outcome, _moment(state.next_run), state.reason)
+    last, upcoming = (iso_utc_or_none(moment) or "-" for moment in (state.last_run, state.next_run))
+    return (state.repository, state.name, state.schedule, last, state.outcome, upcoming, state.reason)
 
 
 def _as_json(state: TimerState) -> dict[str, Any]:
-    moments = {"last_run": _moment(state.last_run, "T") or None, "next_run": _moment(state.next_run, "T")}
-    return {**asdict(state), **moments}
-
-
-def _moment(seconds: float | None, between: str = " ") -> str:
-    return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime(f"%Y-%m-%d{between}%H:%M:%SZ")
+    return {
+        **asdict(state),
+        "last_run": iso_utc_or_none(state.last_run),
+        "next_run": iso_utc_or_none(state.next_run),
+    }

@@ -1,4 +1,4 @@
-"""`nightjar token`: who may read the API of a private repository."""
+"""`nightjar token`: tokens that may read the API of a private repository."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import json
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,22 @@ import click
 
 from bot.app.serve import start_logging
 from bot.cli.support import AS_WRITTEN, REPOSITORY, config_option, json_option, stopping_at_faults
+from bot.cli.texts import (
+    EXPIRED,
+    LIFETIME,
+    LONG_NOTE,
+    NO_TOKENS,
+    NOT_CONFIGURED,
+    REVOKED,
+    SHOWN_ONCE,
+    TOKEN_HEADERS,
+    UNKNOWN_TOKEN,
+)
 from bot.config import load_config
 from bot.config.environment import DatabaseSettings
 from bot.core.errors import UserError
 from bot.core.terminal import printable, table
+from bot.core.utc import iso_utc, iso_utc_or_none
 from bot.engine.service import Engine
 from bot.engine.tokens import API, StoredToken, TokenStore
 
@@ -25,12 +36,6 @@ NEVER = "never"
 DAY = 86_400
 LONGEST_DAYS = 3_650
 LONGEST_NOTE = 100
-HEADERS = ("ID", "REPOSITORY", "CREATED", "EXPIRES", "NOTE")
-NONE_YET = "no tokens; `nightjar token create OWNER/NAME` makes one"
-NOT_CONFIGURED = "{path} does not name {repository}; a token of it would let nobody in"
-NO_SUCH_TOKEN = "there is no token with the id {id}; `nightjar token list` shows their ids"  # noqa: S105
-SHOW_ONCE = "This is the only time that the token is shown. Store it as NIGHTJAR_TOKEN where your CI keeps its secrets."
-REVOKED = "{id} lets nobody in any more"
 
 
 class Lifetime(click.ParamType[int]):
@@ -46,12 +51,12 @@ class Lifetime(click.ParamType[int]):
         days = text.removesuffix("d")
         if text.endswith("d") and days.isascii() and days.isdecimal() and 1 <= int(days[:9]) <= LONGEST_DAYS:
             return int(days)
-        self.fail(f"{value!r} must be a number of days from 1d to {LONGEST_DAYS}d, or {NEVER}", param, ctx)
+        self.fail(LIFETIME.format(value=value, most=LONGEST_DAYS, never=NEVER), param, ctx)
 
 
 @click.group()
 def token() -> None:
-    """Make, list and revoke tokens for the API of private repositories."""
+    """Create, list and revoke tokens for the API of private repositories."""
 
 
 @token.command(
@@ -68,18 +73,18 @@ def token() -> None:
     type=Lifetime(),
     default="365d",
     show_default=True,
-    help="After how many days it lets nobody in any more, such as 90d; or `never`.",
+    help="After how many days the token expires, such as 90d; or `never`.",
 )
-@click.option("--note", default="", help=f"Who has it, for `list`: up to {LONGEST_NOTE} characters.")
+@click.option("--note", default="", help=f"Who uses it, shown by `list`: up to {LONGEST_NOTE} characters.")
 @config_option
 @json_option
 def create(repository: str, days: int, note: str, config_path: Path, as_json: bool) -> None:
-    """Make a token of REPOSITORY (OWNER/NAME), which reads what the API says of it, and print the token once.
+    """Create a token that reads the API of REPOSITORY (OWNER/NAME), and print it once.
 
     Works beside a running server; only DATABASE_URL and app.yaml are needed.
     """
     if len(note) > LONGEST_NOTE:
-        raise click.BadParameter(f"must have at most {LONGEST_NOTE} characters", param_hint="--note")
+        raise click.BadParameter(LONG_NOTE.format(most=LONGEST_NOTE), param_hint="--note")
     with stopping_at_faults():
         if load_config(config_path).repository(repository) is None:
             raise UserError(NOT_CONFIGURED.format(path=config_path, repository=repository))
@@ -88,31 +93,31 @@ def create(repository: str, days: int, note: str, config_path: Path, as_json: bo
         click.echo(json.dumps({"token": text, **_as_json(made)}, indent=2))
     else:
         click.echo(text)
-        click.echo(SHOW_ONCE, err=True)
+        click.echo(SHOWN_ONCE, err=True)
 
 
 @token.command("list")
 @json_option
 def list_tokens(as_json: bool) -> None:
-    """List all tokens, without the tokens themselves, which nobody can show again."""
+    """List all tokens. Their secret parts are not stored and cannot be shown again."""
     with stopping_at_faults():
         tokens = asyncio.run(_all())
     if as_json:
         click.echo(json.dumps([_as_json(one) for one in tokens], indent=2))
     elif tokens:
-        click.echo(table(HEADERS, [_row(one) for one in tokens]))
+        click.echo(table(TOKEN_HEADERS, [_row(one) for one in tokens]))
     else:
-        click.echo(NONE_YET)
+        click.echo(NO_TOKENS)
 
 
 @token.command()
 @click.argument("token_id", metavar="ID")
 @json_option
 def revoke(token_id: str, as_json: bool) -> None:
-    """Revoke a token, at once and on every replica. ID is as `list` shows it."""
+    """Revoke a token, at once and on every replica. `list` shows the IDs."""
     with stopping_at_faults():
         if not asyncio.run(_revoke(token_id)):
-            raise UserError(NO_SUCH_TOKEN.format(id=printable(token_id)))
+            raise UserError(UNKNOWN_TOKEN.format(id=printable(token_id)))
     click.echo(json.dumps({"id": token_id, "revoked": True}) if as_json else REVOKED.format(id=token_id))
 
 
@@ -146,10 +151,10 @@ def _engine(*, must_exist: bool = False) -> Engine:
 
 
 def _row(one: StoredToken) -> tuple[str, ...]:
-    expires = NEVER if one.expires_at is None else _moment(one.expires_at)
+    expires = NEVER if one.expires_at is None else iso_utc(one.expires_at)
     if one.expired(time.time()):
-        expires += " (expired)"
-    return (one.id, one.subject, _moment(one.created_at), expires, one.note)
+        expires = EXPIRED.format(moment=expires)
+    return (one.id, one.subject, iso_utc(one.created_at), expires, one.note)
 
 
 def _as_json(one: StoredToken) -> dict[str, str | None]:
@@ -157,10 +162,6 @@ def _as_json(one: StoredToken) -> dict[str, str | None]:
         "id": one.id,
         "repository": one.subject,
         "note": one.note,
-        "created_at": _moment(one.created_at),
-        "expires_at": None if one.expires_at is None else _moment(one.expires_at),
+        "created_at": iso_utc(one.created_at),
+        "expires_at": iso_utc_or_none(one.expires_at),
     }
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

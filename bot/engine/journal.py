@@ -13,12 +13,17 @@ from typing import Any, LiteralString
 
 from procrastinate.connector import BaseAsyncConnector
 
+from bot.core.utc import iso_utc_or_none
 from bot.engine.jobs import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, key_of
 from bot.engine.notes import IGNORED, REFUSED, Note
 from bot.engine.once import IS_ONCE, ONCE
 
 WAITING, WORKING, DONE, FAILED = "waiting", "working", "done", "failed"
 PAGE = 50
+ROWS_READ = 500
+"""Deliveries that are read at a time to find those that a filter accepts."""
+MOMENTS = ("at", "next_try", "received_at")
+"""Fields that are moments, in seconds since 1970."""
 
 _DELIVERIES: LiteralString = """
 SELECT job.id, job.task_name, job.status, job.lock, job.attempts, job.scheduled_at,
@@ -147,8 +152,37 @@ class DeliveryRecord:
         return self.job.state
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {"state": self.state, **asdict(self)}
+        """Return it as JSON values, moments as text in UTC."""
+        return {"state": self.state, **asdict(self, dict_factory=_with_text_moments)}
+
+
+def _with_text_moments(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: iso_utc_or_none(value) if name in MOMENTS else value for name, value in fields}
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryFilter:
+    """Which deliveries to list. Empty fields match all; `ignored`: also those that no handler wanted.
+
+    `event` is an event, or an event with its action: `issue_comment.created`.
+    """
+
+    failed: bool = False
+    repository: str = ""
+    number: int | None = None
+    event: str = ""
+    ignored: bool = False
+
+    def accepts(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a delivery's row matches, except for `failed`, which the query selects."""
+        note = Note.read(row["outcome"], row["note"])
+        repository, number = note.about.get("repository", ""), note.about.get("number")
+        return (
+            self.repository.lower() in ("", repository.lower())
+            and self.number in (None, number)
+            and self.event in ("", row["event"], f"{row['event']}.{note.about.get('action', '')}")
+            and (self.ignored or note.outcome != IGNORED)
+        )
 
 
 class Journal:
@@ -165,6 +199,17 @@ class Journal:
             RECENT_FAILED if failed else RECENT, before=NO_LIMIT if before is None else before, limit=limit
         )
         return await self._records(rows)
+
+    async def matching(self, limit: int, wanted: DeliveryFilter) -> list[DeliveryRecord]:
+        """Return at most `limit` deliveries that a filter accepts, the newest first."""
+        query, before = RECENT_FAILED if wanted.failed else RECENT, NO_LIMIT
+        found: list[Mapping[str, Any]] = []
+        while len(found) < limit and (
+            rows := await self._connector.execute_query_all_async(query, before=before, limit=ROWS_READ)
+        ):
+            found += [row for row in rows if wanted.accepts(row)]
+            before = rows[-1]["id"]
+        return await self._records(found[:limit])
 
     async def delivery(self, guid: str) -> DeliveryRecord | None:
         """Return the delivery of a GUID, None where there is none."""

@@ -21,8 +21,8 @@ async def test_a_backup_is_written_and_restored(tmp_path: Path) -> None:
     size = (tmp_path / "saved.db").stat().st_size
     assert (written.status, written.out, written.err) == (0, f"saved.db: {size} bytes, checked\n", "")
     restored = await run("restore", "saved.db", env=env, cwd=tmp_path)
-    told = f"{tmp_path}/nightjar.db is saved.db now; start the server\n"
-    assert (restored.status, restored.out, restored.err) == (0, told, "")
+    message = f"replaced {tmp_path}/nightjar.db with saved.db; start the server\n"
+    assert (restored.status, restored.out, restored.err) == (0, message, "")
 
 
 async def test_what_cannot_be_done_is_one_line(tmp_path: Path) -> None:

@@ -22,15 +22,15 @@ def decide(*arguments: str, **env: str) -> Result:
 @pytest.mark.parametrize("number", ["", " ", "null", "false", "None"])
 def test_a_build_of_no_pull_request_runs_everything_and_asks_nobody(number: str) -> None:
     """Pushes to main and the like; CIs leave the number empty, or write null."""
-    told = decide("--pr", number)
-    assert (told.exit_code, told.stdout) == (0, EVERYTHING)
-    assert "# skip_ci=false: This build is of no pull request, so CI runs." in told.stderr.splitlines()
+    result = decide("--pr", number)
+    assert (result.exit_code, result.stdout) == (0, EVERYTHING)
+    assert "# skip_ci=false: This build is not for a pull request, so CI runs." in result.stderr.splitlines()
 
 
 @pytest.mark.parametrize("arguments", [["--pr", "", "--branch", ""], ["--branch", ""], ["--branch", "null"]])
 def test_a_build_of_neither_pull_request_nor_branch_runs_everything_and_asks_nobody(arguments: list[str]) -> None:
-    told = decide(*arguments, "--sha", "a" * 40)
-    assert (told.exit_code, told.stdout) == (0, EVERYTHING)
+    result = decide(*arguments, "--sha", "a" * 40)
+    assert (result.exit_code, result.stdout) == (0, EVERYTHING)
 
 
 @pytest.mark.parametrize(
@@ -55,15 +55,15 @@ def test_a_build_of_neither_pull_request_nor_branch_runs_everything_and_asks_nob
     ],
 )
 def test_bad_usage_ends_with_2_and_prints_no_values(arguments: list[str]) -> None:
-    told = decide(*arguments)
-    assert (told.exit_code, told.stdout) == (2, "")
-    assert "Error: " in told.stderr
-    assert "sesame" not in told.stderr
+    result = decide(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Error: " in result.stderr
+    assert "sesame" not in result.stderr
 
 
 @pytest.mark.parametrize("text", ["", "repositories: {octocat/a: , octocat/b: }", "repositories: {a: }"])
 def test_a_repository_that_nobody_names_is_asked_for(tmp_path: Path, text: str) -> None:
     (tmp_path / "app.yaml").write_text(text)
-    told = decide("--pr", "1", "--config", str(tmp_path / "app.yaml"))
-    assert (told.exit_code, told.stdout) == (2, "")
-    assert "say which repository: --repo OWNER/NAME" in told.stderr
+    result = decide("--pr", "1", "--config", str(tmp_path / "app.yaml"))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "name the repository: --repo OWNER/NAME" in result.stderr

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from click.testing import CliRunner
 
-from bot.cli.ci_images import TRIES, determined, docker_images
+from bot.cli.ci_images import ATTEMPTS, choose_images, docker_images
 from bot.core.errors import UserError
 from bot.core.web_json import Reader
 from handlers.docker_update.docker_hub import Registry
@@ -91,8 +91,8 @@ def test_a_file_that_is_none_of_images_is_named(tmp_path: Path, text: str, told:
 
 async def test_what_the_file_says_is_printed_without_asking(tmp_path: Path, hub: RegistrySandbox) -> None:
     assert (await ci(tmp_path, hub, "--lookup-only", "ci_arm")).out == f"tlcpack/ci-arm:{TAG}\n"
-    told = json.loads((await ci(tmp_path, hub, "--lookup-only", "--json", "ci_arm", "ci_ecr")).out)
-    assert told == {"ci_arm": f"tlcpack/ci-arm:{TAG}", "ci_ecr": ECR}
+    images = json.loads((await ci(tmp_path, hub, "--lookup-only", "--json", "ci_arm", "ci_ecr")).out)
+    assert images == {"ci_arm": f"tlcpack/ci-arm:{TAG}", "ci_ecr": ECR}
     assert hub.requests == []
 
 
@@ -101,16 +101,16 @@ async def test_trouble_with_the_registry_is_an_error_and_writes_nothing(tmp_path
     hub.faults.add("GET", "*", status=429, headers={"Retry-After": "0"}, times=None)
     ended = await ci(tmp_path, hub, "ci_arm", "--output-dir", str(tmp_path / "names"))
     assert (ended.status, ended.out) == (1, "")
-    assert ended.err == f"127.0.0.1 takes no more requests for a while; tried {TRIES} times\n"
+    assert ended.err == f"127.0.0.1 takes no more requests for a while; gave up after {ATTEMPTS} attempts\n"
     assert not (tmp_path / "names").exists()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "told"),
+    ("arguments", "status", "error"),
     [
-        (["nothing"], 1, "images.ini has no image nothing; it has ci_tag, ci_arm, ci_minimal, ci_ecr, odd,"),
-        (["odd"], 1, "odd is what is this in images.ini; an image is written NAMESPACE/NAME:TAG\n"),
-        (["ci_arm", "evil"], 1, "evil is ghcr.io/tvm/$(touch broken):1 in images.ini; an image is written"),
+        (["nothing"], 1, "images.ini has no image nothing; available: ci_tag, ci_arm, ci_minimal, ci_ecr, odd,"),
+        (["odd"], 1, "odd is what is this in images.ini; write an image as NAMESPACE/NAME:TAG\n"),
+        (["ci_arm", "evil"], 1, "evil is ghcr.io/tvm/$(touch broken):1 in images.ini; write an image as"),
         (["lines", "--lookup-only"], 1, "lines is ghcr.io/tvm/ci:1"),
         (["ci_arm", "--file", "/no.ini"], 1, "/no.ini cannot be read (no such file or directory)"),
         (["ci_arm", "--registry", "http://example.org"], 2, "must start with https://"),
@@ -119,12 +119,12 @@ async def test_trouble_with_the_registry_is_an_error_and_writes_nothing(tmp_path
         ([], 2, "Missing argument 'NAME...'"),
     ],
 )
-async def test_what_cannot_be_done_is_told(
-    tmp_path: Path, hub: RegistrySandbox, arguments: list[str], status: int, told: str
+async def test_what_cannot_be_done_is_an_error(
+    tmp_path: Path, hub: RegistrySandbox, arguments: list[str], status: int, error: str
 ) -> None:
     ended = await ci(tmp_path, hub, *arguments)
     assert (ended.status, ended.out) == (status, "")
-    assert told in ended.err
+    assert error in ended.err
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,12 @@ async def test_a_registry_in_trouble_is_asked_again_after_the_pause_that_it_want
         images = {"ci_arm": f"tlcpack/ci-arm:{TAG}"}
         hub.faults.add("GET", "*", status=status, headers=headers, times=2 if waits else 1)
         if waits:
-            assert await determined(images, registry, "tlcpackstaging", sleep) == images
+            assert await choose_images(images, registry, "tlcpackstaging", sleep) == images
             assert waited == waits[:2]
             hub.faults.add("GET", "*", status=status, headers=headers, times=None)
             waited.clear()
         else:
             hub.faults.add("GET", "*", status=status, headers=headers, times=None)
-        with pytest.raises(UserError, match="tried 4 times" if waits else "asks to be left alone for 600 s"):
-            await determined(images, registry, "tlcpackstaging", sleep)
+        with pytest.raises(UserError, match="gave up after 4 attempts" if waits else "asks for a pause of 600 s"):
+            await choose_images(images, registry, "tlcpackstaging", sleep)
     assert waited == waits

@@ -7,12 +7,15 @@ import json
 import os
 import socket
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from bot.engine.notes import IGNORED, ROUTED, Note, write_note
 from bot.engine.service import Engine
 from tests.postgres import PostgresServer
 from tests.running import Finished, run, start
@@ -143,6 +146,8 @@ async def test_a_host_that_is_not_ours_is_named(tmp_path: Path, env: dict[str, s
         ["replay", "--failed", "--pace", "0"],
         ["deliveries", "--limit", "0"],
         ["deliveries", "extra"],
+        ["deliveries", "--pr", "42"],
+        ["deliveries", "--repo", "compiler"],
         ["no-such-command"],
     ],
 )
@@ -177,7 +182,7 @@ async def test_check_config_lists_every_fault_and_ends_with_1(tmp_path: Path) ->
 
 async def test_check_config_of_a_good_file_says_so_and_needs_no_secrets(tmp_path: Path, env: dict[str, str]) -> None:
     finished = await run("check-config", env={}, cwd=tmp_path)
-    assert (finished.status, finished.out) == (0, "app.yaml: no faults; 1 repository configured\n")
+    assert (finished.status, finished.out) == (0, "app.yaml: valid; 1 repository configured\n")
     assert (await run("check-config", "--json", env={}, cwd=tmp_path)).out == "[]\n"
 
 
@@ -204,7 +209,7 @@ async def test_check_config_tells_a_repositorys_own_file_by_its_name_or_by_an_op
     )
     finished = await run("check-config", "other.yaml", "--repository-file", env={}, cwd=tmp_path)
     assert finished.status == 0
-    assert finished.out.startswith("other.yaml: no faults; ")
+    assert finished.out.startswith("other.yaml: valid; ")
 
 
 async def received(folder: Path, *deliveries: tuple[str, str, str]) -> dict[str, str]:
@@ -228,18 +233,70 @@ async def test_a_database_that_is_not_there_is_not_shown_as_an_empty_one(tmp_pat
 
 async def test_deliveries_are_a_table_for_people_and_json_for_programs(tmp_path: Path) -> None:
     nothing = await run("deliveries", env=await received(tmp_path), cwd=tmp_path)
-    assert (nothing.status, nothing.out) == (0, "no deliveries\n")
+    assert (nothing.status, nothing.out) == (0, "no deliveries, apart from ignored ones; show them with --all\n")
     env = await received(tmp_path, ("guid-1", "ping", "{}"), ("guid-2", "push", '{"ref":"refs/heads/main"}'))
     listed = await run("deliveries", env=env, cwd=tmp_path)
     header, *rows = listed.out.splitlines()
-    assert header.split() == ["RECEIVED", "DELIVERY", "EVENT", "ABOUT", "STATE", "WHAT"]
-    assert [row.split()[2:5] for row in rows] == [["guid-2", "push", "waiting"], ["guid-1", "ping", "waiting"]]
+    assert header.split() == ["RECEIVED", "DELIVERY", "EVENT", "SUBJECT", "STATE", "SUMMARY"]
+    assert [row.split()[1:4] for row in rows] == [["guid-2", "push", "waiting"], ["guid-1", "ping", "waiting"]]
     assert {row.index("guid-") for row in rows} == {header.index("DELIVERY")}
     as_json = json.loads((await run("deliveries", "--json", "--limit", "1", env=env, cwd=tmp_path)).out)
     assert [(one["guid"], one["event"], one["state"]) for one in as_json] == [("guid-2", "push", "waiting")]
     assert "refs/heads/main" not in json.dumps(as_json)
     failed = await run("deliveries", "--failed", env=env, cwd=tmp_path)
-    assert (failed.status, failed.out) == (0, "no failed deliveries\n")
+    assert (failed.status, failed.out) == (0, "no deliveries match\n")
+
+
+async def handled(folder: Path) -> dict[str, str]:
+    """Store deliveries as a worker leaves them, and return the environment in which commands find them."""
+    env = await received(folder, *((guid, event, "{}") for guid, event, *_ in HANDLED))
+    async with Engine(env["DATABASE_URL"]) as engine:
+        for guid, _, outcome, text, about in HANDLED:
+            record = await engine.journal.delivery(guid)
+            assert record is not None
+            await write_note(engine.database.connector, record.job.job_id, Note(outcome, text, about=about))
+    return env
+
+
+COMPILER, TOOLS = "octocat/compiler", "octocat/tools"
+HANDLED: list[tuple[str, str, str, str, dict[str, Any]]] = [
+    ("guid-1", "issue_comment", ROUTED, "", {"repository": COMPILER, "number": 42, "action": "created"}),
+    ("guid-2", "issue_comment", ROUTED, "", {"repository": COMPILER, "number": 42, "action": "edited"}),
+    ("guid-3", "push", ROUTED, "", {"repository": COMPILER}),
+    ("guid-4", "push", ROUTED, "long " * 50, {"repository": TOOLS}),
+    ("guid-5", "check_suite", IGNORED, "no handler wants check_suite.completed", {"repository": COMPILER}),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "listed"),
+    [
+        ([], "4321"),
+        (["--all"], "54321"),
+        (["--event", "push"], "43"),
+        (["--event", "issue_comment.edited"], "2"),
+        (["--repo", "Octocat/Compiler"], "321"),
+        (["--repo", COMPILER, "--pr", "42"], "21"),
+        (["--repo", COMPILER, "--pr", "42", "--limit", "1"], "2"),
+        (["--repo", COMPILER, "--event", "check_suite", "--all"], "5"),
+    ],
+)
+async def test_deliveries_are_filtered_and_ignored_ones_are_hidden(
+    tmp_path: Path, arguments: list[str], listed: str
+) -> None:
+    finished = await run("deliveries", "--json", *arguments, env=await handled(tmp_path), cwd=tmp_path)
+    assert [one["guid"][-1] for one in json.loads(finished.out)] == list(listed)
+
+
+async def test_deliveries_fit_the_terminal_and_their_json_has_moments_in_iso_8601(tmp_path: Path) -> None:
+    env = await handled(tmp_path)
+    finished = await run("deliveries", env={**env, "COLUMNS": "100"}, cwd=tmp_path)
+    assert max(len(line) for line in finished.out.splitlines()) == 100
+    as_json = json.loads((await run("deliveries", "--json", env=env, cwd=tmp_path)).out)
+    moment = datetime.fromisoformat(as_json[0]["received_at"])
+    assert (moment.tzinfo, as_json[0]["received_at"][-1]) == (UTC, "Z")
+    assert as_json[0]["job"]["at"].endswith("Z")
+    assert as_json[0]["job"]["text"] == "long " * 50
 
 
 async def test_text_from_outside_cannot_move_the_cursor(tmp_path: Path) -> None:
@@ -261,6 +318,7 @@ async def test_without_a_server_a_replay_does_the_work_itself(tmp_path: Path, en
     finished = await run("replay", "guid-1", env=env, cwd=tmp_path)
     assert finished.status == 0, finished
     assert finished.out.startswith("guid-1 ping: ignored: no handler wants ping")
+    assert len(set(finished.err.splitlines())) == len(finished.err.splitlines())
 
 
 async def test_when_nobody_works_a_replay_gives_up_waiting_and_ends_with_1(

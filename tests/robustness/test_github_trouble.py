@@ -111,7 +111,7 @@ READ, WRITE = ("GET", "/repos/{owner}/{repo}/pulls/{pull_number}"), ("POST", "/r
 async def waiting(here: Place, repository: Repository) -> list[float]:
     """Return for how long the jobs of a repository still wait that were tried before, in seconds."""
     return [
-        job["next_try"] - time.time()
+        datetime.fromisoformat(job["next_try"]).timestamp() - time.time()
         for one in await here.deliveries()
         for job in jobs(one)
         if one["repository"] == repository.full_name and job["outcome"] in WAITS and job["state"] == "waiting"

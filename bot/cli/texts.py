@@ -1,0 +1,93 @@
+"""What commands print besides their results: messages, errors, warnings and the headers of tables."""
+
+# -- every command --
+
+INVALID_VALUE = "{value!r} must be {words}"
+DATABASE_AWAY = "the database does not answer ({kind})"
+
+# -- check-config --
+
+CONFIG_VALID = "{path}: valid; {count} configured"
+REPOSITORY_FILE_VALID = "{path}: valid; whether app.yaml enables the features that it sets was not checked"
+CONFIG_WARNING = "{path}: warning: {warning}"
+NOTHING_REQUIRED = (
+    "{place}.merge: `required` is empty. If the branch's own rules require nothing either, the bot merges a pull "
+    "request once everything that CI has reported is green, even if more checks are still to come. List the required "
+    "checks."
+)
+OWN_CONTEXT = "{place}.{key}: {name} is a status of this bot, which never counts as CI. Use a name that CI reports."
+
+# -- deliveries, replay --
+
+DELIVERY_HEADERS = ("RECEIVED", "DELIVERY", "EVENT", "SUBJECT", "STATE", "SUMMARY")
+NO_DELIVERIES = "no deliveries"
+NO_MATCHING_DELIVERIES = "no deliveries match"
+ALL_IGNORED = "no deliveries, apart from ignored ones; show them with --all"
+ONE_OR_ALL_FAILED = "name one delivery by its GUID, or use --failed for all that failed"
+PR_WITHOUT_REPOSITORY = "--pr needs --repo OWNER/NAME"
+STEPS_DONE = "{state}: {done} of {count} steps done"
+STILL_RUNNING = (
+    "not done after {seconds} s; a running server continues the work, and `nightjar deliveries` shows the result"
+)
+TIME_SPAN_WORDS = "a time such as 45m, 2h or 3d"
+NOTHING_FAILED = "nothing failed in that time"
+FAILED_HEADERS = ("DELIVERY", "EVENT", "SUBJECT", "ERROR")
+TO_REPLAY = "{count} to replay; to replay them, leave out --dry-run"
+REPLAY_PROGRESS = "{queued} of {count} queued, {ended} done"
+REPLAYED = "{count} replayed: {done} done, {failed} failed again, {waiting} not done yet"
+
+# -- timer --
+
+TIMER_HEADERS = ("REPOSITORY", "TIMER", "SCHEDULE", "LAST RUN", "OUTCOME", "NEXT RUN", "REASON")
+NO_TIMERS = "app.yaml enables no feature that has a timer"
+
+# -- doctor --
+
+DATABASE_OK = "{name} answers"
+NO_FILE_YET = "the file that DATABASE_URL names does not exist; `nightjar serve` creates it"
+CORRECT_DATABASE = "correct DATABASE_URL, or start the database"
+
+# -- token --
+
+TOKEN_HEADERS = ("ID", "REPOSITORY", "CREATED", "EXPIRES", "NOTE")
+NO_TOKENS = "no tokens; create one with `nightjar token create OWNER/NAME`"
+NOT_CONFIGURED = "{path} does not list {repository}; a token for it would have no use"
+UNKNOWN_TOKEN = "no token has the ID {id}; `nightjar token list` shows the IDs"  # noqa: S105
+SHOWN_ONCE = "The token is not shown again. Store it as the secret NIGHTJAR_TOKEN in your CI."
+REVOKED = "revoked {id}"
+EXPIRED = "{moment} (expired)"
+LIFETIME = "{value!r} must be a number of days from 1d to {most}d, or {never}"
+LONG_NOTE = "must have at most {most} characters"
+
+# -- backup, restore --
+
+BACKUP_WRITTEN = "{target}: {size} bytes, checked"
+RESTORED = "replaced {path} with {source}; start the server"
+
+# -- ci decide --
+
+NO_PULL_REQUEST = "This build is not for a pull request, so {what}."
+NO_BUILD_NAMED = "name what is built: --pr NUMBER, or --branch BRANCH and --sha SHA"
+NO_COMMIT = "--branch needs --sha SHA, the commit that is built"
+NO_SOURCE = "none of --api, NIGHTJAR_URL, GITHUB_TOKEN and public_url in app.yaml is set"
+NO_ANSWER_IN_TIME = "there was no answer within {seconds:.0f} s"
+UNEXPECTED_ERROR = "an unexpected error occurred ({kind})"
+INVALID_CONFIG = "app.yaml could not be read ({fault})"
+REPOSITORY_NOT_LISTED = "{path} does not list {repository}"
+NO_REPOSITORY_NAMED = "name the repository: --repo OWNER/NAME"
+OUTPUT_NOT_WRITTEN = "the values could not be appended to GITHUB_OUTPUT ({problem})"
+NOT_A_PULL_REQUEST = "{value!r} must be the number of a pull request; leave it empty for other builds"
+NOT_A_BRANCH = "{value!r} must be the name of a branch, as in main"
+NOT_A_REF = "{value!r} {problem}"
+BAD_GITHUB_URL = "GITHUB_API_URL {problem}"
+
+# -- ci docker-images --
+
+IMAGES_UNREADABLE = "{path} cannot be read ({reason}); name the file that lists the images with --file"
+NOT_TEXT = "it is not text"
+UNKNOWN_IMAGE = "{path} has no image {name}; available: {known}"
+NO_IMAGES = "none"
+INVALID_IMAGE = "{name} is {image} in {path}; write an image as NAMESPACE/NAME:TAG"
+GAVE_UP = "{problem}; gave up after {tries} attempts"
+PAUSE_TOO_LONG = "{problem}; it asks for a pause of {seconds:.0f} s"
+IMAGE_NOT_WRITTEN = "{path} cannot be written ({reason})"

@@ -1,0 +1,15 @@
+"""Moments as text: UTC in the form of RFC 3339, as GitHub's API writes them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def iso_utc(seconds: float) -> str:
+    """Return seconds since 1970 as `2026-11-20T05:10:00Z`."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def iso_utc_or_none(seconds: float | None) -> str | None:
+    """Return the text of a moment, None where there is none."""
+    return None if seconds is None else iso_utc(seconds)
