@@ -9,7 +9,7 @@ import pytest
 
 from bot.config.faults import ConfigError
 from bot.config.repository_file import MOST_BYTES, parse_repository_file
-from bot.config.source import TOO_DEEP, TOO_LARGE
+from bot.config.texts import FILE_TOO_LARGE, TOO_DEEP
 from bot.results.model import Detail, Seen, Status
 from bot.results.report.check_run import report
 from handlers import lint
@@ -71,7 +71,7 @@ def test_a_repositorys_file_that_is_nested_as_deep_as_it_can_be_is_refused(openi
 
 def test_a_repositorys_file_that_is_too_large_is_refused_before_it_is_parsed() -> None:
     assert faults(" " * MOST_BYTES) == []
-    assert faults(" " * (MOST_BYTES + 1)) == [TOO_LARGE.format(most=MOST_BYTES // 1024)]
+    assert faults(" " * (MOST_BYTES + 1)) == [FILE_TOO_LARGE.format(most=MOST_BYTES // 1024)]
 
 
 # Tests of artifacts: the code of a pull request decides how many there are, and how they are called.

@@ -30,7 +30,8 @@ from bot.cli.texts import (
     UNEXPECTED_ERROR,
 )
 from bot.config import ConfigError, RepositoryConfig, load_config
-from bot.config.types import BRANCH, HEADS, WHOLE_REF
+from bot.config.texts import WHOLE_REF
+from bot.config.types import BRANCH, HEADS
 from bot.core.patterns import Pattern
 from bot.core.urls import encrypted_url, http_url
 from handlers.ci_decisions.ask_bot import CannotAsk, ask_bot, commit_path, pull_request_path

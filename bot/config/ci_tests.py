@@ -9,21 +9,14 @@ from pydantic_core import PydanticCustomError
 
 from bot.config.keys import Keys
 from bot.config.results import LabName
+from bot.config.texts import BAD_PATH, NO_RESULTS_SOURCE, TWO_RESULTS_SOURCES
 from bot.config.types import LACKING, Duration, Pattern, Says, StatusContext, WholeNumber
-
-NO_SOURCE = (
-    "must say where CI's results are: lab and target (uploaded to the bucket of results), or workflow and artifacts "
-    "(of GitHub Actions)"
-)
-TWO_SOURCES = "must name one place of CI's results: either lab and target, or workflow and artifacts"
-
-LEADS_ELSEWHERE = "must not have a part that is empty, . or .."
 
 
 def _plain_path(path: str) -> str:
-    """Return a path each part of which names something; raise ValueError for any other."""
+    """Return a path; raise ValueError if a part of it is empty, . or .. ."""
     if {"", ".", ".."} & set(path.split("/")):
-        raise ValueError(LEADS_ELSEWHERE)
+        raise ValueError(BAD_PATH)
     return path
 
 
@@ -57,12 +50,12 @@ class Tests(Keys):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        """Raise ValueError where two places are named, and a fault of the kind LACKING where none is in full."""
+        """Raise ValueError for two sources, and an error of type LACKING for none or an incomplete one."""
         uploads, runs = (self.lab, self.target), (self.workflow, self.artifacts or None)
         if any(uploads) and any(runs):
-            raise ValueError(TWO_SOURCES)
+            raise ValueError(TWO_RESULTS_SOURCES)
         if not (all(uploads) or all(runs)):
-            raise PydanticCustomError(LACKING, NO_SOURCE)
+            raise PydanticCustomError(LACKING, NO_RESULTS_SOURCE)
         return self
 
 

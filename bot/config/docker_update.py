@@ -9,11 +9,11 @@ from pydantic import Field, StringConstraints, model_validator
 from bot.config.ci_tests import RepositoryPath
 from bot.config.keys import Keys
 from bot.config.nightly import TimeOfDay, TimeZone
+from bot.config.texts import UPDATE_OF_ITS_BASE
 from bot.config.types import BranchName, EncryptedAddress, Says
 from bot.core.schedule import Daily
 
 HUB = "https://hub.docker.com"
-ITSELF = "branch and base must be two branches: the one is moved by force, and deleted"
 
 Namespace = Annotated[
     str,
@@ -64,12 +64,12 @@ class DockerUpdate(Keys):
 
     @model_validator(mode="after")
     def _two_branches(self) -> Self:
-        """Raise ValueError where the branch is the base."""
+        """Raise ValueError if the branch is the base."""
         if self.branch == self.base:
-            raise ValueError(ITSELF)
+            raise ValueError(UPDATE_OF_ITS_BASE)
         return self
 
     @property
     def schedule(self) -> Daily:
-        """Return when it is looked for newer tags."""
+        """Return when newer tags are looked up."""
         return Daily(self.at, self.timezone)

@@ -7,27 +7,26 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StringConstraints
 
 from bot.config.keys import Keys
+from bot.config.texts import PLACEHOLDER_IN_HOST, UNKNOWN_PLACEHOLDER
 from bot.config.types import Says, StatusContext
 from bot.core.patterns import Pattern
 from bot.core.urls import encrypted_link
 
 PLACEHOLDERS = ("number", "build", "sha")
-"""What a link may hold between braces: the pull request, the build that the status's address names, the head."""
+"""The placeholders of a link: number of the pull request, build in the status's target URL, head SHA."""
 
-UNKNOWN_PLACEHOLDER = "must not hold {written}; what is filled in: {known}"
-IN_THE_HOST = "must not hold {written} in the host: what CI says must not choose which server people are sent to"
 _BRACES = Pattern(r"\{[^{}]*\}|[{}]")
 _HOST = Pattern(r"[a-z]+://[^/?#]*", ignore_case=True)
 
 
-def _fillable(link: str) -> str:
-    """Return a link in which placeholders can be filled in; raise ValueError for any other."""
+def _checked_link(link: str) -> str:
+    """Return a link whose placeholders are valid; raise ValueError for any other."""
     known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
     for found in _BRACES.finditer(link):
         if found[0].strip("{}") not in PLACEHOLDERS or len(found[0]) == 1:
             raise ValueError(UNKNOWN_PLACEHOLDER.format(written=found[0], known=known))
         if (host := _HOST.match(link)) and found.start() < host.end():
-            raise ValueError(IN_THE_HOST.format(written=found[0]))
+            raise ValueError(PLACEHOLDER_IN_HOST.format(written=found[0]))
     encrypted_link(_BRACES.sub("0", link))
     return link
 
@@ -35,7 +34,7 @@ def _fillable(link: str) -> str:
 Link = Annotated[
     str,
     StringConstraints(max_length=1000),
-    AfterValidator(_fillable),
+    AfterValidator(_checked_link),
     Says("an https address, as in https://docs.example.org/PR-{number}/{build}/index.html"),
 ]
 

@@ -1,6 +1,6 @@
-"""Secrets and places, which come from the environment; everything else is in app.yaml.
+"""Secrets and addresses from environment variables; everything else is in app.yaml.
 
-No error, repr or log of this module repeats a value: whoever reads it learns the variable's name and what to do.
+Errors, reprs and logs never repeat a value: they name the variable and what to do.
 """
 
 from __future__ import annotations
@@ -26,38 +26,32 @@ from pydantic import (
 )
 
 from bot.config.private_key import pem_of, rsa_key
+from bot.config.texts import (
+    JENKINS_PAIR,
+    KEY_FILE_UNREADABLE,
+    MALFORMED,
+    NO_PRIVATE_KEY,
+    NO_SUCH_PATH,
+    NOT_A_DATABASE,
+    NOT_A_PRIVATE_KEY,
+    NOT_IN_MEMORY,
+    NOT_SET,
+    SHORT_SECRET,
+    TWO_PRIVATE_KEYS,
+)
 from bot.core.errors import SettingsError
 from bot.core.urls import encrypted_url, http_url
 
 SHORTEST_WEBHOOK_SECRET = 16
-"""Characters; shorter ones can be found by trying."""
+"""Characters; shorter secrets can be guessed by brute force."""
 LARGEST_KEY_FILE = 64 * 1024
 """Bytes; an RSA key of 16384 bits takes 13 KiB."""
-
-NOT_SET = "is not set; it is needed: {description}"
-MALFORMED = "is malformed; it must be: {description}"
-NO_KEY = "is not set, and GITHUB_PRIVATE_KEY_FILE is not either; set one of them to the App's private key"
-TWO_KEYS = "and GITHUB_PRIVATE_KEY_FILE are both set; remove one of them"
-NOT_A_KEY = (
-    "is not an RSA private key in PEM form; it must be the whole .pem file that GitHub gave, "
-    "from -----BEGIN to END-----, without a passphrase"
-)
-UNREADABLE_KEY = "names a file that cannot be read: {reason}"
-SHORT_SECRET = (
-    f"has a secret of fewer than {SHORTEST_WEBHOOK_SECRET} characters; each of them, separated by white space, "
-    f"must have at least {SHORTEST_WEBHOOK_SECRET}"
-)
-NOT_A_DATABASE = (
-    "must be sqlite:///PATH or postgresql://…, as in sqlite:///nightjar.db or postgresql://db.example.org/nightjar"
-)
-NOT_IN_MEMORY = "must name a file: what is only in memory is lost when the server ends"
-ONE_OF_TWO = "and JENKINS_USER belong together; set both or neither"
 
 
 def _pem(text: str) -> str:
     pem = pem_of(text)
     if rsa_key(pem) is None:
-        raise ValueError(NOT_A_KEY)
+        raise ValueError(NOT_A_PRIVATE_KEY)
     return pem
 
 
@@ -66,15 +60,15 @@ def _key_in_file(path: str) -> str:
         with Path(path).open("rb") as file:
             raw = file.read(LARGEST_KEY_FILE)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "no such path"
-        raise ValueError(UNREADABLE_KEY.format(reason=reason.lower())) from None
+        reason = getattr(error, "strerror", None) or NO_SUCH_PATH
+        raise ValueError(KEY_FILE_UNREADABLE.format(reason=reason.lower())) from None
     return _pem(raw.decode("ascii", "replace"))
 
 
 def _webhook_secrets(text: object) -> object:
     secrets = tuple(text.split()) if isinstance(text, str) else text
     if isinstance(secrets, tuple) and any(len(str(_open(secret))) < SHORTEST_WEBHOOK_SECRET for secret in secrets):
-        raise ValueError(SHORT_SECRET)
+        raise ValueError(SHORT_SECRET.format(least=SHORTEST_WEBHOOK_SECRET))
     return secrets
 
 
@@ -108,7 +102,7 @@ def _open(secret: object) -> object:
 
 
 class Environment(BaseModel):
-    """Settings that are read from environment variables, each the alias of a field; blank is the same as not set."""
+    """Settings from environment variables, whose names are the aliases of the fields. A blank one counts as not set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, hide_input_in_errors=True)
 
@@ -126,10 +120,12 @@ class Environment(BaseModel):
             problems = [
                 _problem(cls, str(detail["loc"][0]), detail["type"], detail["msg"]) for detail in error.errors()
             ]
-        raise SettingsError(problems)  # out here, so that no traceback can show what pydantic was given
+        raise SettingsError(
+            problems
+        )  # outside the handler, so that no traceback shows the values that pydantic was given
 
     def secrets(self) -> tuple[str, ...]:
-        """Return every secret among the values, for the redactor of logs."""
+        """Return every secret value, for the redactor of logs."""
         found: list[str] = []
         for name in type(self).model_fields:
             value = getattr(self, name)
@@ -151,7 +147,7 @@ def _problem(model: type[BaseModel], name: str, kind: str, text: str) -> str:
 
 
 class DatabaseSettings(Environment):
-    """What commands need that only look at the database."""
+    """Settings of commands that need only the database."""
 
     database_url: Annotated[SecretStr, AfterValidator(_database_url)] = Field(
         default=SecretStr("sqlite:///nightjar.db"),
@@ -160,7 +156,7 @@ class DatabaseSettings(Environment):
     )
 
     def secrets(self) -> tuple[str, ...]:
-        """Return every secret among the values; of the database's address, its password."""
+        """Return every secret value; of the database's URL only the password."""
         url = self.database_url.get_secret_value()
         found = tuple(secret for secret in super().secrets() if secret != url)
         password = None if url.startswith("sqlite:") else conninfo_to_dict(url).get("password")
@@ -168,7 +164,7 @@ class DatabaseSettings(Environment):
 
 
 class Settings(DatabaseSettings):
-    """What the server and the worker need."""
+    """Settings of the server and the worker."""
 
     app_id: Annotated[str, StringConstraints(pattern=r"^(?:[1-9][0-9]{0,17}|Iv[0-9A-Za-z.]{8,40})$")] = Field(
         alias="GITHUB_APP_ID",
@@ -226,17 +222,17 @@ class Settings(DatabaseSettings):
     def _one_key(cls, value: object, info: ValidationInfo) -> object:
         text = _open(value)
         if "key_from_file" not in info.data:
-            return value  # the file's own fault is reported already
+            return value  # the error of the file is reported already
         from_file = info.data["key_from_file"]
         if text and from_file:
-            raise ValueError(TWO_KEYS)
+            raise ValueError(TWO_PRIVATE_KEYS)
         if not text and not from_file:
-            raise ValueError(NO_KEY)
+            raise ValueError(NO_PRIVATE_KEY)
         return from_file or _pem(str(text))
 
     @field_validator("jenkins_token")
     @classmethod
     def _both_or_neither(cls, token: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
         if (token is None) != (info.data["jenkins_user"] is None):
-            raise ValueError(ONE_OF_TWO)
+            raise ValueError(JENKINS_PAIR)
         return token

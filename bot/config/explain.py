@@ -1,4 +1,4 @@
-"""Say what is wrong with a value, and what is allowed, from the one description of every key."""
+"""Error texts for values of a configuration file, derived from the description of each key."""
 
 from __future__ import annotations
 
@@ -16,21 +16,32 @@ from bot.config.keys import key_types
 from bot.config.model import Config, RepositoryConfig
 from bot.config.shared import ORIGINS
 from bot.config.source import Scalar, shown
+from bot.config.texts import (
+    DID_YOU_MEAN,
+    EMPTY_VALUE,
+    FOR_EXAMPLE,
+    INDENT_FEATURE,
+    KEY_OF_REPOSITORY,
+    KIND_EMPTY,
+    KIND_LIST,
+    KIND_MAPPING,
+    KIND_NUMBER,
+    KIND_TEXT,
+    LIST_TOO_LONG,
+    MISSING_KEY,
+    NO_KEYS,
+    ONLY_IN_APP_YAML,
+    QUOTE_IT,
+    UNKNOWN_KEY,
+    VALUE_TOO_LONG,
+    WRITE_SWITCH,
+    WRONG_TYPE,
+    WRONG_VALUE,
+)
 from bot.config.types import LACKING, Says, Section
 
-UNKNOWN = "unknown key{guess}; allowed: {known}"
-NO_KEYS_HERE = "unknown key; there are none to be set here, write true or false"
-ELSEWHERE = "unknown key here; write it below defaults, or below a repository"
-ONLY_APP_YAML = "can only be set in app.yaml, by who runs the bot; remove it here"
-MISSING = "the key {key} is missing; it must be {words}"
-EMPTY = "is empty; it must be {words}"
-TOO_LONG = "is longer than {limit} characters, the most that are allowed"
-TOO_MANY = "has more than {limit} items, the most that are allowed"
-WRONG_TYPE = "is {kind}; it must be {words}{remedy}"
-WRONG = "must be {words}{guess}"
-QUOTE_IT = "; put it in quotes"
 LIKE_ENOUGH = 60
-"""Per cent of a word that must be the same for another to be proposed for it."""
+"""Percent of similarity from which a known word is proposed for an unknown one."""
 
 _SIMPLE = {str: "text", bool: "true or false", int: "a whole number"}
 
@@ -40,36 +51,50 @@ Location = Sequence[str | int]
 def message(error: ErrorDetails, root: type[BaseModel]) -> str:
     """Return the text for one error that pydantic found in a `root`: a `Config`, or a repository's own file."""
     kind, location = error["type"], error["loc"]
+    if is_misplaced_feature(error):
+        return INDENT_FEATURE
     field, annotation = _described(location, root)
     context = error.get("ctx", {})
     match kind:
         case "extra_forbidden":
             return _unknown(location, root)
         case "missing":
-            return MISSING.format(key=location[-1], words=words(annotation))
+            return MISSING_KEY.format(key=location[-1], words=words(annotation))
         case "value_error":
             return str(context["error"])
         case _ if kind == LACKING:
             return error["msg"]
         case "too_short" | "string_too_short":
-            return EMPTY.format(words=words(annotation))
+            return EMPTY_VALUE.format(words=words(annotation))
         case "string_too_long":
-            return TOO_LONG.format(limit=context["max_length"])
+            return VALUE_TOO_LONG.format(limit=context["max_length"])
         case "too_long":
-            return TOO_MANY.format(limit=context["max_length"])
+            return LIST_TOO_LONG.format(limit=context["max_length"])
         case _ if kind.endswith("_type"):
+            if switch := _switch_meant(error["input"], annotation):
+                return WRITE_SWITCH.format(written=error["input"], switch=switch)
             remedy = _remedy(error["input"], field, annotation)
             return WRONG_TYPE.format(kind=_kind(error["input"]), words=words(annotation), remedy=remedy)
         case _:
-            return WRONG.format(words=words(annotation), guess=_guess(str(error["input"]), _choices(annotation)))
+            return WRONG_VALUE.format(words=words(annotation), guess=_guess(str(error["input"]), _choices(annotation)))
+
+
+def is_misplaced_feature(error: ErrorDetails) -> bool:
+    """Return whether an error is about a key of a repository that stands where a repository's name should be."""
+    location = error["loc"]
+    return (
+        len(location) == 3
+        and location[::2] == ("repositories", "[key]")
+        and location[1] in RepositoryConfig.model_fields
+    )
 
 
 def words(annotation: Any) -> str:
-    """Say what a type allows, to follow "must be"."""
+    """Describe what a type allows, as words after "must be"."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        said = [note.words for note in arguments[1:] if isinstance(note, Says | Section)]
-        return said[0] if said else words(arguments[0])
+        descriptions = [note.words for note in arguments[1:] if isinstance(note, Says | Section)]
+        return descriptions[0] if descriptions else words(arguments[0])
     if origin is Literal:
         return "one of " + ", ".join(map(str, arguments))
     if origin is tuple:
@@ -82,11 +107,11 @@ def words(annotation: Any) -> str:
 
 
 def _described(location: Location, root: type[BaseModel]) -> tuple[FieldInfo | None, Any]:
-    """Return the key that a place is the value of (None: it is a part of that), and the type of what belongs there."""
-    return list(_way(location, root))[-1]
+    """Return the field and the type of a location. The field is None for an item of a list or a mapping."""
+    return list(_path_to(location, root))[-1]
 
 
-def _way(location: Location, root: type[BaseModel]) -> Iterator[tuple[FieldInfo | None, Any]]:
+def _path_to(location: Location, root: type[BaseModel]) -> Iterator[tuple[FieldInfo | None, Any]]:
     field: FieldInfo | None = None
     annotation: Any = root
     yield field, annotation
@@ -117,13 +142,13 @@ def _unknown(location: Location, root: type[BaseModel]) -> str:
     model = _unwrapped(_described(location[:-1], root)[1])
     origin = ORIGINS.get(model, model)
     if origin is not model and (key in origin.model_fields or (model is root and key in Config.model_fields)):
-        return ONLY_APP_YAML
+        return ONLY_IN_APP_YAML
     if model is Config and key in RepositoryConfig.model_fields:
-        return ELSEWHERE
+        return KEY_OF_REPOSITORY
     known = list(model.model_fields)
     if not known:
-        return NO_KEYS_HERE
-    return UNKNOWN.format(guess=_guess(key, known), known=", ".join(known))
+        return NO_KEYS.format(feature=location[-2])
+    return UNKNOWN_KEY.format(guess=_guess(key, known), known=", ".join(known))
 
 
 def _remedy(written: object, field: FieldInfo | None, annotation: Any) -> str:
@@ -131,7 +156,14 @@ def _remedy(written: object, field: FieldInfo | None, annotation: Any) -> str:
         return QUOTE_IT if _would_do_quoted(written, annotation) else ""
     if field is None or not field.examples:
         return ""
-    return f"; for example {json.dumps(field.examples[0])}"
+    return FOR_EXAMPLE.format(example=json.dumps(field.examples[0]))
+
+
+def _switch_meant(written: object, annotation: Any) -> str:
+    """Return "true" or "false" where somebody wrote a switch in another way; YAML 1.2 reads `on` and `yes` as text."""
+    if not isinstance(written, str) or "true" not in words(annotation):
+        return ""
+    return {"on": "true", "yes": "true", "off": "false", "no": "false"}.get(written.lower(), "")
 
 
 def _would_do_quoted(written: object, annotation: Any) -> bool:
@@ -151,20 +183,20 @@ def _choices(annotation: Any) -> list[str]:
 
 def _guess(written: str, choices: Sequence[str]) -> str:
     close = process.extractOne(shown(written).lower(), choices, scorer=fuzz.ratio, score_cutoff=LIKE_ENOUGH)
-    return f" (did you mean {close[0]}?)" if close else ""
+    return DID_YOU_MEAN.format(guess=close[0]) if close else ""
 
 
 def _kind(written: Scalar | tuple[Any, ...] | dict[str, Any]) -> str:
     match written:
         case None:
-            return "empty"
+            return KIND_EMPTY
         case bool():
             return str(written).lower()
         case int() | float():
-            return "a number"
+            return KIND_NUMBER
         case str():
-            return "text"
+            return KIND_TEXT
         case tuple():
-            return "a list"
+            return KIND_LIST
         case _:
-            return "a mapping"
+            return KIND_MAPPING

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration file, as values that can be shown."""
+"""Errors of a configuration file as values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, order=True)
 class Fault:
-    """One thing that is wrong, at the place where it was written; line and column count from 1."""
+    """One error with its place in the file; line and column count from 1."""
 
     file: str
     line: int
@@ -24,7 +24,7 @@ class Fault:
         return f"{place}: {self.key}: {self.message}" if self.key else f"{place}: {self.message}"
 
     def as_json(self) -> dict[str, str | int]:
-        """Return the fault for machines."""
+        """Return the error as JSON values."""
         return {
             "file": self.file,
             "line": self.line,
@@ -35,7 +35,7 @@ class Fault:
 
 
 class ConfigError(Exception):
-    """A configuration file that cannot be used, with everything that is wrong with it, in the order of the file."""
+    """A configuration file that cannot be used, with all of its errors in the order of the file."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = tuple(dict.fromkeys(sorted(faults)))

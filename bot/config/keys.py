@@ -1,4 +1,4 @@
-"""What every mapping of app.yaml has in common, and how its keys are looked at."""
+"""The base of every mapping of app.yaml, and access to its keys and their types."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Keys(BaseModel):
-    """A mapping of app.yaml: unknown keys are errors, types are not guessed, nothing changes once it is read."""
+    """A mapping of app.yaml. Unknown keys are errors, values are not converted, and instances are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
 
 def model_of(annotation: Any) -> type[BaseModel] | None:
-    """Return the model that a type holds directly, below a list, or as a mapping's values; None: it holds none."""
+    """Return the model in a type: itself, an item of a list, or a value of a mapping. None if there is none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     arguments = get_args(annotation)
@@ -27,6 +27,6 @@ def model_of(annotation: Any) -> type[BaseModel] | None:
 
 @cache
 def key_types(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the types of a model's keys with all their notes, which pydantic takes apart."""
+    """Return the types of a model's keys with their annotations, which pydantic splits off in `model_fields`."""
     hints = get_type_hints(model, include_extras=True)
     return {name: hints[name] for name in model.model_fields}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from bot.config.nightly import Follows
+from bot.config.nightly import TrackingBranch
 from bot.config.types import BranchName, Interval, Pattern, Shared, seconds
 from bot.core.schedule import Every
 
 
-class LastGood(Follows):
+class LastGood(TrackingBranch):
     """A branch that follows the newest commit on which everything required is green, for people to start from."""
 
     branch: BranchName = Field(

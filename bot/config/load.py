@@ -1,4 +1,4 @@
-"""app.yaml -> `Config`, or everything that is wrong with it at once."""
+"""Read app.yaml into a `Config`, or report all of its errors at once."""
 
 from __future__ import annotations
 
@@ -13,52 +13,51 @@ from bot.config import explain
 from bot.config.faults import ConfigError, Fault
 from bot.config.model import Config
 from bot.config.source import MAX_BYTES, Entry, Value, read
+from bot.config.texts import FILE_EMPTY, FILE_UNREADABLE, REPOSITORY_TWICE, TOO_MANY_VALUES
 from bot.config.types import LACKING
 
-UNREADABLE = "cannot be read: {reason}; name another file, or make this one readable"
-EMPTY = 'the file is empty; the least it can say is "repositories: {octocat/compiler: {}}"'
-MAX_UNFOLDED = 200_000
-"""Values once `defaults` stands under every repository; more is a mistake, and would take long to check."""
-UNFOLDS = f"defaults under every repository make more than {MAX_UNFOLDED:,} values, the most that are read"
-NAMED_TWICE = "the same repository as in line {line}: GitHub does not tell upper from lower case; keep one of them"
+MAX_MERGED_VALUES = 200_000
+"""Values after `defaults` is merged into every repository. More is a mistake, and takes long to check."""
 
 
 def load_config(path: str | Path) -> Config:
     """Read a configuration file.
 
-    Raises `ConfigError` with every fault of it, also when there is no such file.
+    Raises `ConfigError` with every error in it, also if the file does not exist.
     """
     return parse_config(read_file(path), str(path))
 
 
 def read_file(path: str | Path, most: int = MAX_BYTES) -> bytes:
-    """Return what is in a file, or a byte more than `most` where it is larger. Raises `ConfigError`."""
+    """Return the content of a file; of a larger one the first `most` + 1 bytes. Raises `ConfigError`."""
     try:
         with Path(path).open("rb") as file:
             return file.read(most + 1)
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
-        raise ConfigError([Fault(str(path), 1, 1, "", UNREADABLE.format(reason=reason))]) from None
+        raise ConfigError([Fault(str(path), 1, 1, "", FILE_UNREADABLE.format(reason=reason))]) from None
 
 
 def parse_config(raw: bytes, file: str) -> Config:
-    """Read configuration from memory; `file` is what faults call it.
+    """Read configuration from memory; `file` is its name in errors.
 
-    Raises `ConfigError` with every fault.
+    Raises `ConfigError` with every error in it.
     """
     root, faults = read(raw, file)
     if root is None or root.content is None:
-        raise ConfigError([*faults, Fault(file, 1, 1, "", EMPTY)])
+        raise ConfigError([*faults, Fault(file, 1, 1, "", FILE_EMPTY)])
     faults += _named_twice(root, file)
-    if _unfolded_size(root) > MAX_UNFOLDED:
-        raise ConfigError([*faults, Fault(file, root.line, root.column, "", UNFOLDS)])
+    if _merged_size(root) > MAX_MERGED_VALUES:
+        raise ConfigError(
+            [*faults, Fault(file, root.line, root.column, "", TOO_MANY_VALUES.format(most=MAX_MERGED_VALUES))]
+        )
     whole = _with_defaults(root)
     try:
         config = Config.model_validate(whole.plain())
     except ValidationError as error:
         if found := faults_of(error, whole, file, Config):
             raise ConfigError([*faults, *found]) from None
-        # All that `defaults` lacks, the repositories have: it stands under them already.
+        # `defaults` alone is incomplete; merged into the repositories, it is complete.
         config = Config.model_validate({key: value for key, value in whole.plain().items() if key != "defaults"})
     if faults:
         raise ConfigError(faults)
@@ -66,7 +65,7 @@ def parse_config(raw: bytes, file: str) -> Config:
 
 
 def check(path: str | Path, load: Callable[[str | Path], object] = load_config) -> list[Fault]:
-    """Return what is wrong with a configuration file, in the order of its lines; nothing: it can be used."""
+    """Return the errors of a configuration file, in the order of its lines."""
     try:
         load(path)
     except ConfigError as error:
@@ -75,12 +74,14 @@ def check(path: str | Path, load: Callable[[str | Path], object] = load_config) 
 
 
 def faults_of(error: ValidationError, whole: Value, file: str, root: type[BaseModel]) -> list[Fault]:
-    """Put what pydantic found in a `root` where it was written: a fault of `defaults` is one, not one a repository."""
-    # A list whose items are all faulty counts as empty with pydantic; for a reader it is not.
+    """Return pydantic's errors of a `root` at the places in the file; an error in `defaults` is reported once."""
+    # pydantic reports a list of invalid items as empty as well.
     details = [d for d in error.errors(include_url=False) if d["type"] != "too_short" or not d["input"]]
-    # What `defaults` leaves out each repository may say for itself; whether it does is seen there.
+    # A repository may add what `defaults` leaves out; the check of the repository reports what is missing.
     details = [d for d in details if d["type"] not in ("missing", LACKING) or d["loc"][0] != "defaults"]
-    # Keys that are missing all stand at the place of the mapping that lacks them.
+    # Missing keys all have the place of their mapping.
+    misplaced = {d["loc"][:2] for d in details if explain.is_misplaced_feature(d)}
+    details = [d for d in details if d["loc"][:2] not in misplaced or explain.is_misplaced_feature(d)]
     once = {(_place(d, whole), d["type"], d["loc"][-1] if d["type"] == "missing" else ""): d for d in details}
     return [Fault(file, *place, explain.message(detail, root)) for (place, *_), detail in once.items()]
 
@@ -108,19 +109,19 @@ def _named_twice(root: Value, file: str) -> list[Fault]:
     for name, entry in _entries(root, "repositories").items():
         known = first.setdefault(name.lower(), entry)
         if known is not entry:
-            message = NAMED_TWICE.format(line=known.line)
+            message = REPOSITORY_TWICE.format(line=known.line)
             faults.append(Fault(file, entry.line, entry.column, entry.path, message))
     return faults
 
 
-def _unfolded_size(root: Value) -> int:
+def _merged_size(root: Value) -> int:
     if not isinstance(root.content, dict) or "defaults" not in root.content:
         return root.size()
     return root.size() + root.content["defaults"].value.size() * len(_entries(root, "repositories"))
 
 
 def _with_defaults(root: Value) -> Value:
-    """Merge `defaults` under every repository; values keep the places where they were written."""
+    """Merge `defaults` into every repository; each value has the place where it was written."""
     content = root.content
     if not isinstance(content, dict) or "defaults" not in content or not _entries(root, "repositories"):
         return root
@@ -134,15 +135,15 @@ def _with_defaults(root: Value) -> Value:
 
 
 def _entries(root: Value, key: str) -> dict[str, Entry]:
-    """Return the mapping below a key of the file; empty when it is not there or no mapping."""
+    """Return the mapping below a key of the file, an empty one if it is missing or not a mapping."""
     entry = root.content.get(key) if isinstance(root.content, dict) else None
     return entry.value.content if entry is not None and isinstance(entry.value.content, dict) else {}
 
 
 def _merged(default: Value, own: Value, *, switch: bool = True) -> Value:
-    """Return `own` where it says something, `default` where it does not: mappings key by key, all else whole.
+    """Merge `default` into `own`, mappings key by key; any other value of `own` replaces the default.
 
-    An empty value, and for a feature `true`, take a default mapping as it is.
+    An empty value, and `true` for a feature, mean the default mapping.
     """
     if not isinstance(default.content, dict):
         return own

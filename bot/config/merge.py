@@ -7,13 +7,13 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from bot.config.keys import Keys
+from bot.config.texts import HOLDING_LABEL
 from bot.config.types import Pattern, Says
 from bot.core.schedule import Every
 
-LOOK_AGAIN_SECONDS = 15 * 60
-"""How often it is looked whether a merge that waits can go on, in case that no event has told of it."""
+SCAN_SECONDS = 15 * 60
+"""How often pending merges are checked, in case an event was lost."""
 
-HOLDS = "label must not be one of hold_labels: it would keep from being merged what is ready"
 
 Method = Literal["squash", "merge", "rebase"]
 
@@ -59,13 +59,13 @@ class Merge(Keys):
     )
 
     @model_validator(mode="after")
-    def _label_holds_nothing(self) -> Self:
-        """Raise ValueError where the label that says "ready" is one that keeps from being merged."""
+    def _label_is_no_hold_label(self) -> Self:
+        """Raise ValueError if the label that says "ready" is one that blocks a merge."""
         if self.label is not None and self.label.lower() in {held.lower() for held in self.hold_labels}:
-            raise ValueError(HOLDS)
+            raise ValueError(HOLDING_LABEL)
         return self
 
     @property
     def schedule(self) -> Every:
-        """Return when it is looked at the merges that wait."""
-        return Every(LOOK_AGAIN_SECONDS)
+        """Return when pending merges are checked."""
+        return Every(SCAN_SECONDS)

@@ -1,4 +1,4 @@
-"""Every key of app.yaml, described once: the JSON schema, the docs and the error texts are made from here."""
+"""Every key of app.yaml. The JSON schema, the docs and the error texts are generated from this description."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from bot.config.nightly import Nightly
 from bot.config.results import Results
 from bot.config.stale_reviews import StaleReviews
 from bot.config.teams import Teams
+from bot.config.texts import BRANCH_IN_USE, NEEDS_RESULTS, UNKNOWN_LAB
 from bot.config.types import (
     LACKING,
     EncryptedAddress,
@@ -39,10 +40,6 @@ from bot.config.types import (
 )
 from bot.config.welcome import Welcome
 from bot.core.schedule import Schedule
-
-NEEDS_LAB = "needs a lab {lab} with the target {target} below results.labs, as which CI uploads its results"
-SHARED_BRANCH = "branch must not be that of {other}, which moves it too"
-NEEDS_RESULTS = "needs results, which says where labs put what they find; add that key, or leave this one out"
 
 
 class SlowTests(Keys):
@@ -253,38 +250,38 @@ class RepositoryConfig(Keys):
 
     @field_validator("regressions")
     @classmethod
-    def _with_results(cls, regressions: Regressions | None, info: ValidationInfo) -> Regressions | None:
-        """Raise a fault of the kind LACKING where there are no results, unless what they say is a fault itself."""
+    def _regressions_need_results(cls, regressions: Regressions | None, info: ValidationInfo) -> Regressions | None:
+        """Raise an error of type LACKING if there are no results; if they are invalid, that is the only error."""
         if regressions is not None and "results" in info.data and info.data["results"] is None:
             raise PydanticCustomError(LACKING, NEEDS_RESULTS)
         return regressions
 
     @field_validator("skipped_tests", "runtime")
     @classmethod
-    def _of_a_known_lab(cls, tests: Tests | None, info: ValidationInfo) -> Tests | None:
-        """Raise a fault of the kind LACKING where there is no such lab, unless what is said of labs is a fault."""
+    def _lab_exists(cls, tests: Tests | None, info: ValidationInfo) -> Tests | None:
+        """Raise an error of type LACKING if there is no such lab; if labs are invalid, that is the only error."""
         if tests is not None and tests.lab is not None and "results" in info.data:
             results = info.data["results"]
             lab = results.labs.get(tests.lab) if results else None
             if lab is None or tests.target not in lab.targets:
-                raise PydanticCustomError(LACKING, NEEDS_LAB, {"lab": tests.lab, "target": tests.target})
+                raise PydanticCustomError(LACKING, UNKNOWN_LAB, {"lab": tests.lab, "target": tests.target})
         return tests
 
     @field_validator("last_good", "docker_update")
     @classmethod
-    def _with_a_branch_of_its_own(
+    def _branch_is_not_shared(
         cls, feature: LastGood | DockerUpdate | None, info: ValidationInfo
     ) -> LastGood | DockerUpdate | None:
-        """Raise ValueError where another feature moves the same branch."""
+        """Raise ValueError if another feature moves the same branch."""
         for other in ("nightly", "last_good"):
             mover = info.data.get(other)
             if feature is not None and mover is not None and mover.branch == feature.branch:
-                raise ValueError(SHARED_BRANCH.format(other=other))
+                raise ValueError(BRANCH_IN_USE.format(other=other))
         return feature
 
     @property
     def timers(self) -> dict[str, Schedule]:
-        """Return when each of the repository's timers is due, by their names."""
+        """Return the schedules of the repository's timers by their names."""
         features = {
             "nightly": self.nightly,
             "last-good": self.last_good,
@@ -309,7 +306,7 @@ class RepositoryConfig(Keys):
         return frozenset(name for name in switched if getattr(self, name) is not None)
 
     def allowed(self, feature: str) -> tuple[Role, ...] | None:
-        """Return who may use a feature; None: it leaves no choice, or is off."""
+        """Return who may use a feature; None if it has no `allow`, or is off."""
         match getattr(self, feature, None):
             case SlowTests(allow=allow) | Rerun(allow=allow):
                 return allow
@@ -388,7 +385,7 @@ class Config(Keys):
     )
 
     def repository(self, full_name: str) -> RepositoryConfig | None:
-        """Return what is set for `owner/name`, in any case of its letters; None: the bot has no business there."""
+        """Return the settings of `owner/name`, in any case of letters; None if app.yaml does not list it."""
         return self._by_lower_name.get(full_name.lower())
 
     @cached_property

@@ -8,13 +8,12 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, Field, StringConstraints, create_model, model_validator
 
 from bot.config.keys import Keys
+from bot.config.texts import TRACKS_ITSELF, UNKNOWN_TIME_ZONE
 from bot.config.types import BranchName, Pattern, Says, Shared
 from bot.core.schedule import Daily
 
 STATUS = "nightly"
 """Context of the commit status on the commit that labs test."""
-ITSELF = "branch and from must be two branches: the one follows the other"
-UNKNOWN_ZONE = "is no time zone that is known here; it must be one of IANA's, as in America/Los_Angeles"
 
 TimeOfDay = Annotated[
     str,
@@ -24,11 +23,15 @@ TimeOfDay = Annotated[
 
 
 def _known_zone(name: str) -> str:
-    """Return the name of a time zone; raise ValueError where there is none of it."""
+    """Return the name of a time zone; raise ValueError if it is unknown."""
     try:
         ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # what zoneinfo raises: unknown, not a name at all, a folder of zones
-        raise ValueError(UNKNOWN_ZONE) from None
+    except (
+        KeyError,
+        ValueError,
+        OSError,
+    ):  # zoneinfo raises these for an unknown zone, an invalid name, and a folder of zones
+        raise ValueError(UNKNOWN_TIME_ZONE) from None
     return name
 
 
@@ -39,7 +42,7 @@ TimeZone = Annotated[
     Says("a time zone of IANA's, as in America/Los_Angeles"),
 ]
 
-# `from` is a word of Python's, so that a class cannot have it as an attribute.
+# `from` is a keyword of Python, so a class cannot declare it as a field.
 _From = create_model(
     "_From",
     __base__=Keys,
@@ -52,16 +55,16 @@ _From = create_model(
 )
 
 
-class Follows(_From):
-    """A branch that follows another one, `from`."""
+class TrackingBranch(_From):
+    """A branch that tracks another one, `from`."""
 
     branch: BranchName
 
     @model_validator(mode="after")
     def _two_branches(self) -> Self:
-        """Raise ValueError where the branch is to follow itself: it would never move."""
+        """Raise ValueError if the branch tracks itself: it would never move."""
         if self.branch == self.source:
-            raise ValueError(ITSELF)
+            raise ValueError(TRACKS_ITSELF)
         return self
 
     @property
@@ -70,7 +73,7 @@ class Follows(_From):
         return str(getattr(self, "from"))
 
 
-class Nightly(Follows):
+class Nightly(TrackingBranch):
     """A branch that once a day moves to the newest commit that is fit to be tested; all labs test that one."""
 
     branch: BranchName = Field(

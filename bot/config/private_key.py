@@ -1,4 +1,4 @@
-"""The App's private key, read once: to check that its primes are prime takes a tenth of a second."""
+"""The App's private key, parsed once: checking that its primes are prime takes a tenth of a second."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 
 def pem_of(text: str) -> str:
-    """Return a PEM with line ends: .env files and consoles often keep them as a backslash and an n."""
+    """Return a PEM text with line ends; .env files and consoles often hold them as a backslash and an n."""
     return text.replace("\\n", "\n").strip() + "\n"
 
 
 @lru_cache(maxsize=1)
 def rsa_key(pem: str) -> RSAPrivateKey | None:
-    """Return the RSA private key that a PEM holds, None where it holds none that is usable without a passphrase."""
+    """Return the RSA private key of a PEM text, None if there is none that works without a passphrase."""
     try:
         key = load_pem_private_key(pem.encode(), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):

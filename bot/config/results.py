@@ -9,24 +9,19 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StringConstraints
 
 from bot.config.keys import Keys
+from bot.config.texts import PLACEHOLDER_IN_QUOTES, QUOTED_FOR_ONE_SHELL, UNKNOWN_PLACEHOLDER
 from bot.config.types import BranchName, Duration, Says, WebAddress, WholeNumber, seconds
 from bot.core.patterns import LETTER_OR_DIGIT, Pattern
 
 PLACEHOLDERS = ("test", "path", "name", "suite", "target", "sha")
-"""What a lab's `reproduce` may hold between braces."""
+"""The placeholders of a lab's `reproduce`."""
 
-UNKNOWN_PLACEHOLDER = "must not hold {written}; what is filled in: {known}"
-IN_QUOTES = "must not have {written} between quotes; what is filled in is quoted already"
-READ_TWICE = (
-    "must not give {written} to {word}, where a second shell reads what was quoted for one, and a test's name could "
-    "become a command; put {word} into a script of the lab's"
-)
 _PLACEHOLDER = Pattern(r"\{([a-z_]*)\}")
 _PART_OF_WORD = rf"{LETTER_OR_DIGIT}_./-"
 _SECOND_SHELL = Pattern(rf"(?:^|[^{_PART_OF_WORD}])(ssh|adb|eval)(?:[^{_PART_OF_WORD}]|$)")
 
 SWEEP = "10m"
-"""How often the bucket is listed where a queue tells of new runs; it finds what the queue has lost."""
+"""How often the bucket is listed in addition to a queue, to find runs whose message was lost."""
 POLL = "30s"
 
 Bucket = Annotated[
@@ -51,26 +46,26 @@ Contact = Annotated[
 ]
 
 
-def _fillable(template: str) -> str:
-    """Return a template in which labs' words can be filled in, quoted for a shell; raise ValueError for others."""
+def _checked_template(template: str) -> str:
+    """Return a template whose placeholders can be replaced by shell-quoted values; raise ValueError for others."""
     for found in _PLACEHOLDER.finditer(template):
         if found[1] not in PLACEHOLDERS:
             known = ", ".join(f"{{{known}}}" for known in PLACEHOLDERS)
             raise ValueError(UNKNOWN_PLACEHOLDER.format(written=found[0], known=known))
         before = template[: found.start()]
         if second := _SECOND_SHELL.search(before):
-            raise ValueError(READ_TWICE.format(written=found[0], word=second[1]))
+            raise ValueError(QUOTED_FOR_ONE_SHELL.format(written=found[0], word=second[1]))
         try:
             shlex.split(before)
-        except ValueError:  # a quotation, or an escape, that has not ended
-            raise ValueError(IN_QUOTES.format(written=found[0])) from None
+        except ValueError:  # an open quotation or escape
+            raise ValueError(PLACEHOLDER_IN_QUOTES.format(written=found[0])) from None
     return template
 
 
 Template = Annotated[
     str,
     StringConstraints(min_length=1, max_length=1000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$"),
-    AfterValidator(_fillable),
+    AfterValidator(_checked_template),
     Says("a command, as in pytest {test}"),
 ]
 

@@ -1,4 +1,4 @@
-"""The JSON schemas of app.yaml and of a repository's own file, which editors complete and check from."""
+"""The JSON schemas of app.yaml and of a repository's own file, for completion and checks in editors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bot.config.shared import PATH, RepositoryFile
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 TITLE = "app.yaml, the configuration of Nightjar"
-REPOSITORY_FILE_TITLE = f"{PATH}, what a repository sets of its own for Nightjar"
+REPOSITORY_FILE_TITLE = f"{PATH}, a repository's own settings for Nightjar"
 
 
 def schema_text() -> str:
@@ -20,7 +20,7 @@ def schema_text() -> str:
 
 
 def repository_file_schema_text() -> str:
-    """Return the schema of a repository's own file, likewise."""
+    """Return the schema of a repository's own file as a JSON file's text."""
     return _text(RepositoryFile, REPOSITORY_FILE_TITLE)
 
 

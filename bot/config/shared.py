@@ -1,8 +1,7 @@
 """`.github/nightjar.yaml`: the keys of app.yaml that a repository's own maintainers may set.
 
-Nothing is described twice: the model of that file is made out of those keys of `RepositoryConfig` that are `Shared`. A
-section that is itself `Shared` may be switched on and off there; one that only has `Shared` keys has to be on in
-app.yaml.
+The model of that file is generated from the keys of `RepositoryConfig` that are `Shared`, so that no key is described
+twice. A `Shared` section may be switched on and off there; a section with only `Shared` keys must be on in app.yaml.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ PATH = ".github/nightjar.yaml"
 """Where the file is in a repository."""
 
 ORIGINS: dict[type[BaseModel], type[BaseModel]] = {}
-"""What each mapping of the file is a part of."""
+"""The mapping of app.yaml from which each mapping of the file was generated."""
 
 
 def _narrowed(model: type[BaseModel]) -> type[Keys]:
-    """Return a mapping of app.yaml with its shared keys alone, none of which has to be there."""
+    """Return a mapping of app.yaml with only its shared keys, all optional."""
     fields: dict[str, Any] = {}
     for name, annotation in key_types(model).items():
         field, notes = model.model_fields[name], get_args(annotation)[1:]
@@ -37,7 +36,7 @@ def _narrowed(model: type[BaseModel]) -> type[Keys]:
             elif section.model_fields:
                 fields[name] = _definition(Annotated[section, Section(switch=False)], field, section)
         elif SHARED in notes:
-            # What the description itself demands, such as a length, pydantic has added to the notes.
+            # pydantic adds constraints of the field, such as a length, to the metadata.
             more = [note for note in field.metadata if note not in notes]
             fields[name] = _definition(Annotated[(annotation, *more)] if more else annotation, field)
     made = create_model(model.__name__, __base__=Keys, __doc__=model.__doc__, **fields)
@@ -46,13 +45,13 @@ def _narrowed(model: type[BaseModel]) -> type[Keys]:
 
 
 def _definition(annotation: Any, field: FieldInfo, section: type[Keys] | None = None) -> tuple[Any, Any]:
-    """Return type and description of a key that app.yaml has; one that is left out has no value of its own."""
+    """Return type and field of a key of app.yaml, for the file; a key that is left out is None."""
     examples = [_example(example, section) for example in field.examples or ()]
     return annotation, Field(default_factory=lambda: None, description=field.description, examples=examples)
 
 
 def _example(example: Any, section: type[Keys] | None) -> Any:
-    """Return as much of a section's example as may stand in the file, or one of its keys."""
+    """Return the part of a section's example that the file may set, or one of its keys."""
     if section is None or not isinstance(example, dict):
         return example
     narrowed = {key: value for key, value in example.items() if key in section.model_fields}
@@ -60,22 +59,22 @@ def _example(example: Any, section: type[Keys] | None) -> Any:
 
 
 RepositoryFile = _narrowed(RepositoryConfig)
-"""The model of the file. What it says are its `model_fields_set`; what they are called is what app.yaml calls them."""
+"""The model of the file. Its `model_fields_set` are the keys in the file; they have the same names as in app.yaml."""
 
 SWITCHES = frozenset(name for name, kind in key_types(RepositoryConfig).items() if SHARED in get_args(kind))
 """The features that the file may switch on and off."""
 
 
-def overlaid(config: RepositoryConfig, said: Keys) -> RepositoryConfig:
-    """Return what holds for a repository: what its own file says wins, key by key.
+def overlaid(config: RepositoryConfig, own: Keys) -> RepositoryConfig:
+    """Return the settings of a repository: its own file over app.yaml, key by key.
 
-    What app.yaml does not switch on stays off, unless the file may switch it.
+    A feature that is off in app.yaml stays off, unless the file may enable it.
     """
-    return cast("RepositoryConfig", _with(config, {name: _over(config, said, name) for name in said.model_fields_set}))
+    return cast("RepositoryConfig", _with(config, {name: _over(config, own, name) for name in own.model_fields_set}))
 
 
-def _over(config: RepositoryConfig, said: Keys, name: str) -> Any:
-    given, written = getattr(config, name), getattr(said, name)
+def _over(config: RepositoryConfig, own: Keys, name: str) -> Any:
+    given, written = getattr(config, name), getattr(own, name)
     if not isinstance(written, Keys):
         return written
     if given is None:
@@ -86,7 +85,7 @@ def _over(config: RepositoryConfig, said: Keys, name: str) -> Any:
 
 
 def _with(model: BaseModel, changes: Mapping[str, Any]) -> BaseModel:
-    # Not `model_copy`: it would take along what the model has computed of its keys and kept.
+    # Not `model_copy`: it copies the values of cached properties, which depend on the keys.
     values = {name: getattr(model, name) for name in type(model).model_fields}
     return type(model).model_construct(**{**values, **changes})
 

@@ -1,7 +1,7 @@
-"""YAML text -> a tree of plain values in which everything knows where it was written.
+"""Parse YAML into a tree of plain values with their lines and columns.
 
-No part of YAML that one file of settings does not need is read: anchors, aliases and tags are refused, so that what
-is written is what is meant, and a small file cannot unfold into a large one.
+Anchors, aliases, tags and directives are refused: a file of settings does not need them, and a small file could expand
+to a huge one (https://en.wikipedia.org/wiki/Billion_laughs_attack).
 """
 
 from __future__ import annotations
@@ -19,35 +19,43 @@ from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.tokens import DirectiveToken
 
 from bot.config.faults import ConfigError, Fault
+from bot.config.texts import (
+    CONTROL_CHARACTER,
+    FILE_TOO_LARGE,
+    KEY_NOT_TEXT,
+    MISSING_COLON,
+    NO_ALIASES,
+    NO_DIRECTIVES,
+    NO_TABS,
+    NO_TAGS,
+    NOT_UTF8,
+    NOT_YAML,
+    ONE_DOCUMENT,
+    QUOTE_MENTION,
+    QUOTE_PATTERN,
+    STARTED_IN_LINE,
+    TOO_DEEP,
+    TOO_MANY_NODES,
+    WRITTEN_TWICE,
+)
 from bot.core.patterns import Pattern
 
 MAX_BYTES = 256 * 1024
-"""Room for more than a thousand repositories; it bounds the time that reading takes."""
+"""Enough for more than a thousand repositories; it limits the time to read the file."""
 MAX_DEPTH = 16
-"""Twice what the deepest key of the model needs."""
+"""Twice the depth of the deepest key."""
 MAX_NODES = 20_000
-"""Keys and values in one file; read within a second."""
+"""Keys and values in one file, which are read within a second."""
 MAX_SHOWN = 100
-"""Characters of a key that are repeated in an error text."""
+"""Characters of a key to show in an error text."""
 
-TOO_LARGE = "the file is larger than {most} KiB, the most that is read"
-TOO_MANY = f"more than {MAX_NODES:,} keys and values, the most that are read"
-TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep, the most that is read"
-NOT_UTF8 = "the file is not UTF-8 text; save it as UTF-8"
-NOT_A_CHARACTER = "a control character, which YAML does not allow; remove it"
-ONE_DOCUMENT = "a second YAML document starts here; one file holds one document, remove the ---"
-NO_ALIASES = "anchors and aliases (& and *) are not read; write the value out, or share it through defaults"
-QUOTE_PATTERN = 'a value that starts with * must be in quotes, as in "*/branch"'
-QUOTE_MENTION = 'a value that starts with @ must be in quotes, as in "@ci"'
-NO_TABS = "tabs cannot indent YAML; use spaces"
-NO_TAGS = "tags (!) are not read; write the plain value"
-NO_DIRECTIVES = "directives (%) are not read; remove the line"
+TWO_COLONS = "mapping values are not allowed here"
+NO_COLON = "could not find expected ':'"
+UNEXPECTED_MAPPING = "<block mapping start>"
+"""How ruamel.yaml reports a missing colon."""
 _LINE_END = Pattern(r"\r\n|[\n\r\x85\x{2028}\x{2029}]")
 _INTEGER = Pattern("[-+]?[0-9]{1,18}")
 
-NOT_YAML = "not valid YAML: {problem}"
-KEY_NOT_TEXT = "a key must be plain text"
-TWICE = "written twice; the first is in line {line}, keep one of them"
 
 Scalar = str | int | float | bool | None
 
@@ -62,7 +70,7 @@ class Value:
     content: Scalar | tuple[Value, ...] | dict[str, Entry]
 
     def plain(self) -> Any:
-        """Return the value without its places: dicts, tuples and scalars."""
+        """Return the value as dicts, tuples and scalars."""
         if isinstance(self.content, dict):
             return {key: entry.value.plain() for key, entry in self.content.items()}
         if isinstance(self.content, tuple):
@@ -70,7 +78,7 @@ class Value:
         return self.content
 
     def size(self) -> int:
-        """Return how many values it holds, itself included."""
+        """Return the number of values in it, itself included."""
         if isinstance(self.content, dict):
             return 1 + sum(entry.value.size() for entry in self.content.values())
         return 1 + sum(value.size() for value in self.content) if isinstance(self.content, tuple) else 1
@@ -78,7 +86,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key of a mapping, where it stands, and its value."""
+    """A key of a mapping with its place, and its value."""
 
     line: int
     column: int
@@ -87,9 +95,9 @@ class Entry:
 
 
 def read(raw: bytes, file: str, most: int = MAX_BYTES) -> tuple[Value | None, list[Fault]]:
-    """Return the file's one value (None: it holds nothing) and the faults that don't keep the rest from being read.
+    """Return the value of the file (None if it is empty), and the errors that leave the rest of it readable.
 
-    `most` is how many bytes are read. Raises `ConfigError` for those that do, such as a syntax error.
+    `most` is the largest size in bytes. Raises `ConfigError` for other errors, such as a syntax error.
     """
     text = _decode(raw, file, most)
     yaml = YAML(typ="safe", pure=True)
@@ -100,10 +108,10 @@ def read(raw: bytes, file: str, most: int = MAX_BYTES) -> tuple[Value | None, li
         root = yaml.compose(text)
     except ReaderError as error:
         line, column = _place(text[: error.position])
-        raise ConfigError([Fault(file, line, column, "", NOT_A_CHARACTER)]) from None
+        raise ConfigError([Fault(file, line, column, "", CONTROL_CHARACTER)]) from None
     except MarkedYAMLError as error:
         raise ConfigError([_syntax_fault(error, text, file)]) from None
-    except Exception as error:  # the library has asserts of its own; whatever the file holds, it is a fault of the file
+    except Exception as error:  # ruamel.yaml fails with AssertionError and others on some files
         raise ConfigError([Fault(file, 1, 1, "", NOT_YAML.format(problem=shown(str(error))))]) from None
     if root is None:
         return None, []
@@ -112,14 +120,14 @@ def read(raw: bytes, file: str, most: int = MAX_BYTES) -> tuple[Value | None, li
 
 
 def shown(text: str) -> str:
-    """Return text from the file so that it fits into one line of an error."""
+    """Return text of the file in a form that fits into one line of an error."""
     cut = text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
     return cut if cut.isprintable() else ascii(cut)[1:-1]
 
 
 def _decode(raw: bytes, file: str, most: int) -> str:
     if len(raw) > most:
-        raise ConfigError([Fault(file, 1, 1, "", TOO_LARGE.format(most=most // 1024))])
+        raise ConfigError([Fault(file, 1, 1, "", FILE_TOO_LARGE.format(most=most // 1024))])
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     try:
         return raw.decode()
@@ -134,26 +142,26 @@ def _place(before: str) -> tuple[int, int]:
 
 
 class _PlainParser(Parser):
-    """Refuse directives: %YAML 1.1 would turn `off` into false, %TAG has no use without tags."""
+    """Refuse directives: with %YAML 1.1 `off` would mean false, and %TAG needs tags."""
 
     def process_directives(self) -> Any:
-        """Go on to the document, once nothing stands before it."""
+        """Refuse a directive before the document."""
         if self.scanner.check_token(DirectiveToken):
             raise ParserError(problem=NO_DIRECTIVES, problem_mark=self.scanner.peek_token().start_mark)
         return super().process_directives()
 
 
 class _PlainComposer(Composer):
-    """Refuse what would let a small file grow, before it is built."""
+    """Refuse aliases, anchors and tags, and too many nodes, before they are built."""
 
     nodes = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Build one node, once it is known to be plain."""
+        """Build one node if it is plain."""
         event = self.parser.peek_event()
         self.nodes += 1
         if self.nodes > MAX_NODES:
-            raise ComposerError(problem=TOO_MANY, problem_mark=event.start_mark)
+            raise ComposerError(problem=TOO_MANY_NODES, problem_mark=event.start_mark)
         if isinstance(event, AliasEvent) or event.anchor is not None:
             raise ComposerError(problem=NO_ALIASES, problem_mark=event.start_mark)
         if event.tag is not None:
@@ -165,16 +173,43 @@ def _syntax_fault(error: MarkedYAMLError, text: str, file: str) -> Fault:
     mark: StreamMark | None = error.problem_mark or error.context_mark
     index = min(mark.index, len(text)) if mark else 0
     line, column = _place(text[:index])
+    if fault := _missing_colon(error, text, file):
+        return fault
     return Fault(file, line, column, "", _syntax_text(error, text[index : index + 1]))
+
+
+def _missing_colon(error: MarkedYAMLError, text: str, file: str) -> Fault | None:
+    """Return the error of a key without its colon, which YAML notices in a later line; None for another error."""
+    lines = _LINE_END.split(text)
+    problem = str(error.problem)
+    if (problem == TWO_COLONS or UNEXPECTED_MAPPING in problem) and error.problem_mark is not None:
+        # Without a colon, a key and the next line are one text, unless a comment stands between them.
+        number = next((n for n in range(error.problem_mark.line - 1, -1, -1) if _content(lines[n])), None)
+        if number is None or ":" in _content(lines[number]):
+            return None
+    elif problem == NO_COLON and error.context_mark is not None:
+        number = error.context_mark.line
+    else:
+        return None
+    key = _content(lines[number]).split()[0]
+    column = len(lines[number]) - len(lines[number].lstrip()) + len(key) + 1
+    return Fault(file, number + 1, column, "", MISSING_COLON.format(key=shown(key)))
+
+
+def _content(line: str) -> str:
+    """Return a line without indentation and comment."""
+    return "" if line.lstrip().startswith("#") else line.partition(" #")[0].strip()
 
 
 def _syntax_text(error: MarkedYAMLError, character: str) -> str:
     problem = str(error.problem or error.context or "")
     if isinstance(error, MaxDepthExceededError):
-        return TOO_DEEP
+        return TOO_DEEP.format(most=MAX_DEPTH)
     if (problem == NO_ALIASES and character == "*") or "scanning an alias" in str(error.context):
-        return f"{NO_ALIASES}; {QUOTE_PATTERN}"
-    if problem in (NO_ALIASES, NO_TAGS, NO_DIRECTIVES, TOO_MANY):
+        return QUOTE_PATTERN.format(problem=NO_ALIASES)
+    if problem == TOO_MANY_NODES:
+        return problem.format(most=MAX_NODES)
+    if problem in (NO_ALIASES, NO_TAGS, NO_DIRECTIVES):
         return problem
     if "another document" in problem:
         return ONE_DOCUMENT
@@ -183,12 +218,13 @@ def _syntax_text(error: MarkedYAMLError, character: str) -> str:
     if character == "\t":
         return NO_TABS
     if error.context and error.context_mark and error.problem:
-        problem += f", {error.context} that starts in line {error.context_mark.line + 1}"
+        line = error.context_mark.line + 1
+        problem = STARTED_IN_LINE.format(problem=problem, context=error.context, line=line)
     return NOT_YAML.format(problem=shown(problem))
 
 
 class _Builder:
-    """Turn YAML nodes into values; what is wrong with a key is noted and the key left out."""
+    """Turn YAML nodes into values. A key with an error is left out, and the error added to `faults`."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -213,7 +249,7 @@ class _Builder:
                 continue
             below = f"{path}.{shown(key.value)}".removeprefix(".")
             if key.value in entries:
-                message = TWICE.format(line=entries[key.value].line)
+                message = WRITTEN_TWICE.format(line=entries[key.value].line)
                 self.faults.append(Fault(self.file, line, column, below, message))
                 continue
             entries[key.value] = Entry(line, column, below, self.value(child, below))
@@ -230,6 +266,6 @@ def _scalar(tag: str, text: str) -> Scalar:
         case "int" if _INTEGER.fullmatch(text):
             return int(text)
         case "int" | "float":
-            return float("nan")  # a number no key of ours takes: hexadecimal, a fraction, astronomic
+            return float("nan")  # a number that no key accepts: hexadecimal, a fraction, or too large
         case _:
             return text

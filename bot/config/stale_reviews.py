@@ -34,5 +34,5 @@ class StaleReviews(Keys):
 
     @property
     def schedule(self) -> Every:
-        """Return when it is looked who is to be reminded."""
+        """Return when stale reviews are scanned."""
         return Every(int(seconds(self.every)))

@@ -1,4 +1,4 @@
-"""The kinds of value that keys take, each with the words that errors and docs use for it."""
+"""The types of keys' values, each with its words for errors and docs."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
+from bot.config.texts import SHORT_INTERVAL, WHOLE_REF
 from bot.core.patterns import glob
 from bot.core.urls import encrypted_url, http_url
 
 HEADS = "refs/heads/"
-WHOLE_REF = "must be the name of a branch alone, without refs/heads/ before it"
 LACKING = "lacking"
-"""The kind of a fault of a key that needs another one beside it."""
+"""The type of an error of a key that needs another key beside it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """Say in words what a type allows, so that "must be …" reads well."""
+    """Describe what a type allows, as words after "must be"."""
 
     words: str
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A mapping of keys that may be left empty; `switch`: also true, for its defaults, or false, for off (None)."""
+    """A mapping of keys that may be empty. With `switch` also true, for its defaults, or false, for off (None)."""
 
     switch: bool
 
     @property
     def words(self) -> str:
-        """Say what may be written."""
+        """Describe the allowed values."""
         return "true, false or a mapping of keys" if self.switch else "a mapping of keys"
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Read an empty value as an empty mapping, and a switch as its two states."""
+        """Read an empty value and true as an empty mapping, and false as None."""
         return core_schema.no_info_before_validator_function(self._mapping, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Describe what may be written, not what comes of it."""
+        """Describe the values in the file, not the values of the model."""
         inner = handler(schema)
         options = inner.get("anyOf", [inner])
         options = [option for option in options if option.get("type") != "null"]
@@ -65,14 +65,14 @@ class Section:
 
 
 class _Shared:
-    """Marks a key that a repository's own maintainers may set too."""
+    """Marks a key that a repository's maintainers may set too."""
 
 
 SHARED = _Shared()
 _Value = TypeVar("_Value")
 Shared = Annotated[_Value, SHARED]
-"""The type of a key that may stand in `.github/nightjar.yaml` too (`bot.config.shared`): it must lend nothing that the
-operator has not given, such as credentials, a place that is written to, or a schedule."""
+"""The type of a key that `.github/nightjar.yaml` may set too (`bot.config.shared`). Such a key must not give access to
+anything that the operator has not granted: credentials, a place to write to, or a schedule."""
 
 RepositoryName = Annotated[
     str,
@@ -121,14 +121,14 @@ EncryptedAddress = Annotated[
 
 
 def _without_prefix(branch: str) -> str:
-    """Return the name of a branch; raise ValueError where it is written as the whole name of its ref."""
+    """Return the name of a branch; raise ValueError if it starts with refs/heads/."""
     if branch.startswith(HEADS):
         raise ValueError(WHOLE_REF)
     return branch
 
 
 BRANCH = r"[^\s\x00-\x20\x7f~^:?*\[\\/-][^\s\x00-\x20\x7f~^:?*\[\\]{0,243}"
-"""What git takes for the name of a branch, nearly (https://git-scm.com/docs/git-check-ref-format)."""
+"""Nearly the names that git allows for a branch: https://git-scm.com/docs/git-check-ref-format"""
 
 BranchName = Annotated[
     str,
@@ -153,15 +153,14 @@ def seconds(duration: str) -> float:
 
 
 def _not_too_often(duration: str) -> str:
-    """Return a `Duration` of a minute at least; raise ValueError for a shorter one."""
+    """Return a `Duration` of at least a minute; raise ValueError for a shorter one."""
     if seconds(duration) < SHORTEST_INTERVAL:
-        raise ValueError(TOO_OFTEN)
+        raise ValueError(SHORT_INTERVAL)
     return duration
 
 
 SHORTEST_INTERVAL = 60.0
-"""Seconds: once a minute it is looked what is due."""
-TOO_OFTEN = "is too short; it must be a time of one minute or more, as in 15m"
+"""Seconds; timers are checked once a minute."""
 
 Interval = Annotated[Duration, AfterValidator(_not_too_often)]
 
@@ -170,5 +169,5 @@ Role = Literal["author", "triage", "write", "maintain", "admin"]
 
 
 def matches(patterns: Iterable[str], name: str) -> bool:
-    """Tell whether a name matches any of the patterns; upper and lower case differ, as in Git."""
+    """Return whether a name matches any of the patterns; case matters, as in Git."""
     return any(glob(pattern).fullmatch(name) for pattern in patterns)

@@ -1,4 +1,4 @@
-"""A repository's own settings, `.github/nightjar.yaml` on its default branch: what is kept of them, and what holds."""
+"""The settings in force: app.yaml, and over it a repository's own `.github/nightjar.yaml` on its default branch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import structlog
 from bot.config.faults import ConfigError, Fault
 from bot.config.repository_file import MOST_BYTES, parse_repository_file
 from bot.config.shared import PATH, overlaid
-from bot.config.source import TOO_LARGE
+from bot.config.texts import FILE_KINDS, FILE_TOO_LARGE, NOT_A_FILE
 from bot.core.errors import PayloadError
 from bot.core.payload import Payload
 from bot.core.run_in_thread import run_in_thread
@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     from bot.config.keys import Keys
     from bot.engine.records import Records
 
-REMEMBERED = 200
-"""Files that are kept parsed."""
+PARSED_FILES = 200
+"""Parsed files in the cache."""
 
-NOT_A_FILE = "is not a file but a {kind}; put a file there"
-KINDS = {"dir": "folder", "symlink": "symbolic link that leads nowhere", "submodule": "submodule"}
 
-CORRUPT = "the record of a repository's own settings cannot be read: app.yaml alone holds"
-OUTDATED = "a repository's own settings were good once and are not to this version: app.yaml alone holds"
+CORRUPT = "cannot read the stored settings of a repository; only app.yaml applies"
+OUTDATED = "the stored settings of a repository are invalid in this version; only app.yaml applies"
 
 log = structlog.get_logger(__name__)
 
@@ -132,9 +130,9 @@ async def read_found(found: Found | None, given: RepositoryConfig) -> tuple[str,
     if found is None:
         return "", ()
     if found.kind != FILE:
-        return "", (Fault(PATH, 1, 1, "", NOT_A_FILE.format(kind=KINDS.get(found.kind, found.kind))),)
+        return "", (Fault(PATH, 1, 1, "", NOT_A_FILE.format(kind=FILE_KINDS.get(found.kind, found.kind))),)
     if found.size > MOST_BYTES:
-        return "", (Fault(PATH, 1, 1, "", TOO_LARGE.format(most=MOST_BYTES // 1024)),)
+        return "", (Fault(PATH, 1, 1, "", FILE_TOO_LARGE.format(most=MOST_BYTES // 1024)),)
     parse = partial(parse_repository_file, found.raw, PATH, given)
     try:
         await run_in_thread(parse, found.raw.decode(errors="replace"))
@@ -143,7 +141,7 @@ async def read_found(found: Found | None, given: RepositoryConfig) -> tuple[str,
     return found.raw.decode(), ()
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(PARSED_FILES)
 def _parsed(text: str) -> Keys | None:
     try:
         return parse_repository_file(text.encode())

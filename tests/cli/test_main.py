@@ -205,7 +205,8 @@ async def test_check_config_tells_a_repositorys_own_file_by_its_name_or_by_an_op
     finished = await run("check-config", ".github/nightjar.yaml", env={}, cwd=tmp_path)
     assert (finished.status, finished.out) == (
         1,
-        ".github/nightjar.yaml:2:1: mentions: can only be set in app.yaml, by who runs the bot; remove it here\n",
+        ".github/nightjar.yaml:2:1: mentions: "
+        "can only be set in app.yaml, by the operator of the bot; remove it here\n",
     )
     finished = await run("check-config", "other.yaml", "--repository-file", env={}, cwd=tmp_path)
     assert finished.status == 0
@@ -290,8 +291,8 @@ async def test_deliveries_are_filtered_and_ignored_ones_are_hidden(
 
 async def test_deliveries_fit_the_terminal_and_their_json_has_moments_in_iso_8601(tmp_path: Path) -> None:
     env = await handled(tmp_path)
-    finished = await run("deliveries", env={**env, "COLUMNS": "100"}, cwd=tmp_path)
-    assert max(len(line) for line in finished.out.splitlines()) == 100
+    finished = await run("deliveries", env={**env, "COLUMNS": "130"}, cwd=tmp_path)
+    assert max(len(line) for line in finished.out.splitlines()) == 130
     as_json = json.loads((await run("deliveries", "--json", env=env, cwd=tmp_path)).out)
     moment = datetime.fromisoformat(as_json[0]["received_at"])
     assert (moment.tzinfo, as_json[0]["received_at"][-1]) == (UTC, "Z")

@@ -9,7 +9,7 @@ from bot.config.alarms import MOST_WATCHED
 from bot.config.repository_file import MOST_ITEMS, parse_repository_file
 
 RESULTS = "results: {bucket: b-1, labs: {example-lab: {targets: [adreno]}}}"
-NEEDS = "needs results, which says where labs put what they find; add that key, or leave this one out"
+NEEDS = "needs the key results, which says where labs upload; add it, or remove this key"
 
 
 def faults_of(text: str) -> list[str]:
@@ -57,7 +57,7 @@ def test_a_repository_cannot_have_more_looked_at_than_a_few_branches() -> None:
     parse_repository_file(f"main_failures: {{branches: {branches[1:]}}}".encode(), config=given)
     with pytest.raises(ConfigError) as refused:
         parse_repository_file(f"main_failures: {{branches: {branches}}}".encode(), "nightjar.yaml", given)
-    told = "nightjar.yaml:1:27: main_failures.branches: has more than 10 items, the most that are allowed"
+    told = "nightjar.yaml:1:27: main_failures.branches: has more than 10 items, the maximum"
     assert str(refused.value) == told
 
 
@@ -67,5 +67,5 @@ def test_a_repository_cannot_have_everything_held_against_thousands_of_patterns(
     parse_repository_file(f"last_good: {{require: {patterns[1:]}}}".encode(), config=given["octocat/a"])
     with pytest.raises(ConfigError) as refused:
         parse_repository_file(f"last_good: {{require: {patterns}}}".encode(), "nightjar.yaml", given["octocat/a"])
-    told = "nightjar.yaml:1:22: last_good.require: has more than 100 items, the most that are allowed"
+    told = "nightjar.yaml:1:22: last_good.require: has more than 100 items, the maximum"
     assert str(refused.value) == told

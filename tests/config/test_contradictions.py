@@ -20,30 +20,30 @@ def faults(*lines: str) -> list[str]:
 @pytest.mark.parametrize(
     ("lines", "fault"),
     [
-        (["nightly: {branch: main}"], "3:14: nightly: branch and from must be two branches: the one follows the other"),
+        (["nightly: {branch: main}"], "3:14: nightly: branch and from must differ: one tracks the other"),
         (
             ["last_good: {from: develop, branch: develop, require: [ci]}"],
-            "3:16: last_good: branch and from must be two branches: the one follows the other",
+            "3:16: last_good: branch and from must differ: one tracks the other",
         ),
         (
             ["nightly: {}", "last_good: {branch: nightly, require: [ci]}"],
-            "4:16: last_good: branch must not be that of nightly, which moves it too",
+            "4:16: last_good: branch must differ from the one of nightly, which moves it too",
         ),
         (
             ["nightly: {}", "docker_update: {branch: nightly}"],
-            "4:20: docker_update: branch must not be that of nightly, which moves it too",
+            "4:20: docker_update: branch must differ from the one of nightly, which moves it too",
         ),
         (
             ["docker_update: {branch: last-successful}", "last_good: {require: [ci]}"],
-            "3:20: docker_update: branch must not be that of last_good, which moves it too",
+            "3:20: docker_update: branch must differ from the one of last_good, which moves it too",
         ),
         (
             ["merge: {label: Hold}"],
-            "3:12: merge: label must not be one of hold_labels: it would keep from being merged what is ready",
+            "3:12: merge: label must not be one of hold_labels: those block a merge",
         ),
         (
             ["nightly: {branch: refs/heads/nightly}"],
-            "3:23: nightly.branch: must be the name of a branch alone, without refs/heads/ before it",
+            "3:23: nightly.branch: must be the name of a branch without refs/heads/",
         ),
     ],
 )

@@ -24,21 +24,20 @@ OTHER_KIND = (
 GOOD = {"GITHUB_APP_ID": "12345", "GITHUB_PRIVATE_KEY": PEM, "GITHUB_WEBHOOK_SECRET": "sesame-sesame-01"}
 
 NOT_A_KEY = (
-    "is not an RSA private key in PEM form; it must be the whole .pem file that GitHub gave, "
+    "is not an RSA private key in PEM form; it must be the whole .pem file from GitHub, "
     "from -----BEGIN to END-----, without a passphrase"
 )
 SHORT = (
-    "GITHUB_WEBHOOK_SECRET has a secret of fewer than 16 characters; each of them, separated by white space, "
-    "must have at least 16"
+    "GITHUB_WEBHOOK_SECRET has a secret of fewer than 16 characters; separate secrets, each that long, by white space"
 )
 DATABASE = (
     "DATABASE_URL must be sqlite:///PATH or postgresql://…, as in sqlite:///nightjar.db or "
     "postgresql://db.example.org/nightjar"
 )
 APP_ID = (
-    "GITHUB_APP_ID is malformed; it must be: the App's ID, a number (or its client ID), from the App's page on GitHub"
+    "GITHUB_APP_ID is malformed; it must be the App's ID, a number (or its client ID), from the App's page on GitHub"
 )
-MEMORY = "DATABASE_URL must name a file: what is only in memory is lost when the server ends"
+MEMORY = "DATABASE_URL must name a file: a database in memory is lost when the server ends"
 JENKINS = "JENKINS_TOKEN and JENKINS_USER belong together; set both or neither"
 
 
@@ -62,11 +61,10 @@ def test_the_least_that_works_has_the_usual_places() -> None:
 
 def test_everything_that_is_missing_is_told_at_once_one_line_each() -> None:
     assert problems({"GITHUB_APP_ID": "  ", "UNRELATED": "x"}) == (
-        "GITHUB_APP_ID is not set; "
-        "it is needed: the App's ID, a number (or its client ID), from the App's page on GitHub",
-        "GITHUB_PRIVATE_KEY is not set, and GITHUB_PRIVATE_KEY_FILE is not either; "
+        "GITHUB_APP_ID is not set; it must be the App's ID, a number (or its client ID), from the App's page on GitHub",
+        "GITHUB_PRIVATE_KEY is not set, and neither is GITHUB_PRIVATE_KEY_FILE; "
         "set one of them to the App's private key",
-        "GITHUB_WEBHOOK_SECRET is not set; it is needed: the App's webhook secret, at least 16 characters; "
+        "GITHUB_WEBHOOK_SECRET is not set; it must be the App's webhook secret, at least 16 characters; "
         "more than one, separated by white space, while rotating",
     )
 

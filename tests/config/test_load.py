@@ -19,7 +19,7 @@ FEATURES = (
 LABEL = "the name of a label, up to 50 characters in one line, as in ready-for-merge"
 SWITCH = "it must be true, false or a mapping of keys"
 ADDRESS = "must be a web address that starts with https:// or http:// and names a host"
-NO_ALIASES = "anchors and aliases (& and *) are not read; write the value out, or share it through defaults"
+NO_ALIASES = "anchors and aliases (& and *) are not supported; write the value out, or share it through defaults"
 QUOTED = 'a value that starts with * must be in quotes, as in "*/branch"'
 
 
@@ -50,10 +50,13 @@ def inside(line: str) -> str:
         ("1: true", f"3:5: {{}}.1: unknown key; allowed: {FEATURES}"),
         ("merge: {method: fast}", "3:21: {}.merge.method: must be one of squash, merge, rebase"),
         (f"merge: {{label: {'a' * 51}}}", f"3:20: {{}}.merge.label: must be {LABEL}"),
-        ("help: no", f"3:11: {{}}.help: is text; {SWITCH}; for example false"),
+        ("help: no", '3:11: {}.help: is the text "no"; write false'),
+        ("help: ON", '3:11: {}.help: is the text "ON"; write true'),
+        ("help: maybe", f"3:11: {{}}.help: is text; {SWITCH}; for example false"),
+        ("repository_file: yes", '3:22: {}.repository_file: is the text "yes"; write true'),
         ("help: 1", f"3:11: {{}}.help: is a number; {SWITCH}; for example false"),
         ("help: [x]", f"3:11: {{}}.help: is a list; {SWITCH}; for example false"),
-        ("help: {x: 1}", "3:12: {}.help.x: unknown key; there are none to be set here, write true or false"),
+        ("help: {x: 1}", "3:12: {}.help.x: unknown key; help has no keys, write true or false"),
         (
             "slow_tests: {statsu: x}",
             "3:18: {}.slow_tests.statsu: unknown key (did you mean status?); allowed: status, branches, allow, rerun",
@@ -84,7 +87,7 @@ def inside(line: str) -> str:
         ),
         (
             f"slow_tests: {{branches: [{'a' * 256}]}}",
-            "3:29: {}.slow_tests.branches[0]: is longer than 255 characters, the most that are allowed",
+            "3:29: {}.slow_tests.branches[0]: is longer than 255 characters, the maximum",
         ),
         ("rerun: {allow: []}", f"3:20: {{}}.rerun.allow: is empty; it must be a list, each item {ROLES}"),
         ("rerun: {allow: [triager]}", f"3:21: {{}}.rerun.allow[0]: must be {ROLES} (did you mean triage?)"),
@@ -115,9 +118,9 @@ def test_a_fault_in_a_repository_is_named_with_its_place_and_what_is_allowed(lin
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", '1:1: the file is empty; the least it can say is "repositories: {octocat/compiler: {}}"'),
-        ("# nothing\n", '1:1: the file is empty; the least it can say is "repositories: {octocat/compiler: {}}"'),
-        ("null", '1:1: the file is empty; the least it can say is "repositories: {octocat/compiler: {}}"'),
+        ("", '1:1: the file is empty; it needs at least "repositories: {octocat/compiler: {}}"'),
+        ("# nothing\n", '1:1: the file is empty; it needs at least "repositories: {octocat/compiler: {}}"'),
+        ("null", '1:1: the file is empty; it needs at least "repositories: {octocat/compiler: {}}"'),
         ("- a", "1:1: is a list; it must be a mapping of keys"),
         ("hello", "1:1: is text; it must be a mapping of keys"),
         ("mentions: ['@ci']", f"1:1: the key repositories is missing; it must be a mapping, each key {REPOSITORY[8:]}"),
@@ -138,11 +141,11 @@ def test_a_fault_in_a_repository_is_named_with_its_place_and_what_is_allowed(lin
         (
             "repositories: {octocat/a: , Octocat/A: }",
             "1:29: repositories.Octocat/A: the same repository as in line 1: "
-            "GitHub does not tell upper from lower case; keep one of them",
+            "GitHub ignores upper and lower case; remove one of them",
         ),
         (
             "repositories: {octocat/a: }\nrepositories: {octocat/b: }",
-            "2:1: repositories: written twice; the first is in line 1, keep one of them",
+            "2:1: repositories: written twice; the first is in line 1, remove one of them",
         ),
         (
             "repositories: {octocat/a: }\nmentions: []",
@@ -152,11 +155,16 @@ def test_a_fault_in_a_repository_is_named_with_its_place_and_what_is_allowed(lin
         ("repositories: {octocat/a: }\npublic_url: ci.example.org", f"2:13: public_url: {ADDRESS}"),
         (
             "repositories: {octocat/a: }\nslow_tests: {}",
-            "2:1: slow_tests: unknown key here; write it below defaults, or below a repository",
+            "2:1: slow_tests: is a key of a repository; indent it below a repository, or below defaults",
         ),
         (
+            "repositories:\n  octocat/a:\n  merge: {method: x}",
+            "3:3: repositories.merge: is a key of a repository; indent it below a repository",
+        ),
+        ("repositories:\n  help: on", "2:3: repositories.help: is a key of a repository; indent it below a repository"),
+        (
             "repositories: {octocat/a: }\nresults: {}",
-            "2:1: results: unknown key here; write it below defaults, or below a repository",
+            "2:1: results: is a key of a repository; indent it below a repository, or below defaults",
         ),
         (
             "repositories: {octocat/a: }\nmention: ['@x']",
@@ -177,12 +185,19 @@ def test_a_fault_of_the_whole_file_is_named(text: str, expected: str) -> None:
         ("a: [*/branch]", f"1:5: {NO_ALIASES}; {QUOTED}"),
         ("a: [*]", f"1:6: {NO_ALIASES}; {QUOTED}"),
         ("a: &b c", f"1:4: {NO_ALIASES}"),
-        ("a: !!python/object:os.system x", "1:4: tags (!) are not read; write the plain value"),
-        ("%YAML 1.1\n---\nrepositories: {octocat/a: {help: off}}", "1:1: directives (%) are not read; remove the line"),
-        ("# x\n%YAML 1.11", "2:1: directives (%) are not read; remove the line"),
+        ("a: !!python/object:os.system x", "1:4: tags (!) are not supported; write the plain value"),
+        (
+            "%YAML 1.1\n---\nrepositories: {octocat/a: {help: off}}",
+            "1:1: directives (%) are not supported; remove the line",
+        ),
+        ("# x\n%YAML 1.11", "2:1: directives (%) are not supported; remove the line"),
         ("a:\n\tb: 1", "2:1: tabs cannot indent YAML; use spaces"),
-        ("a: 1\n---\nb: 2", "2:1: a second YAML document starts here; one file holds one document, remove the ---"),
+        ("a: 1\n---\nb: 2", "2:1: a second YAML document starts here; a file holds one document, remove the ---"),
         ("a: b: c", "1:5: not valid YAML: mapping values are not allowed here"),
+        ("repositories:\n  octocat/a\n    help: true", "2:12: a colon is missing after octocat/a"),
+        ("repositories:\n  octocat/a  # ours\n\n    help: true", "2:12: a colon is missing after octocat/a"),
+        ("mentions ['@ci']\nrepositories:\n", "1:9: a colon is missing after mentions"),
+        ("public_url: x\nrepositories\ndefaults: {}", "2:13: a colon is missing after repositories"),
         (
             "a: 1\nb: 'x\n",
             "3:1: not valid YAML: found unexpected end of stream, while scanning a quoted scalar that starts in line 2",
@@ -197,11 +212,11 @@ def test_a_fault_of_the_whole_file_is_named(text: str, expected: str) -> None:
         ("a: 1".encode("utf-16"), "1:1: the file is not UTF-8 text; save it as UTF-8"),
     ],
 )
-def test_what_is_not_yaml_is_told_with_its_place_and_the_remedy(text: str | bytes, expected: str) -> None:
+def test_invalid_yaml_is_reported_with_its_place_and_the_fix(text: str | bytes, expected: str) -> None:
     assert faults(text) == [f"app.yaml:{expected}"]
 
 
-def test_every_fault_is_told_at_once_in_the_order_of_the_file() -> None:
+def test_every_error_is_reported_at_once_in_the_order_of_the_file() -> None:
     text = (
         "mentions: [ci]\n"
         "repositories:\n"
@@ -215,8 +230,8 @@ def test_every_fault_is_told_at_once_in_the_order_of_the_file() -> None:
     )
     assert faults(text) == [
         f"app.yaml:1:12: mentions[0]: {NAME}",
-        f"app.yaml:4:11: repositories.octocat/compiler.help: is text; {SWITCH}; for example false",
-        "app.yaml:5:5: repositories.octocat/compiler.help: written twice; the first is in line 4, keep one of them",
+        'app.yaml:4:11: repositories.octocat/compiler.help: is the text "off"; write false',
+        "app.yaml:5:5: repositories.octocat/compiler.help: written twice; the first is in line 4, remove one of them",
         f"app.yaml:6:5: repositories.octocat/compiler.team: unknown key (did you mean teams?); allowed: {FEATURES}",
         "app.yaml:7:29: repositories.octocat/compiler.rerun.jenkins[0].url: must not hold a user name or password",
         "app.yaml:7:66: repositories.octocat/compiler.rerun.jenkins[1]: the key url is missing; "
@@ -227,7 +242,7 @@ def test_every_fault_is_told_at_once_in_the_order_of_the_file() -> None:
     ]
 
 
-def test_a_fault_of_the_defaults_is_told_once_where_it_was_written() -> None:
+def test_an_error_in_the_defaults_is_reported_once_where_it_was_written() -> None:
     text = (
         "repositories: {octocat/a: , octocat/b: {slow_tests: true}, octocat/c: {slow_tests: {rerun: []}}}\n"
         "defaults:\n"
@@ -239,7 +254,7 @@ def test_a_fault_of_the_defaults_is_told_once_where_it_was_written() -> None:
     ]
 
 
-def test_a_fault_of_the_defaults_is_told_also_when_every_repository_overrides_it() -> None:
+def test_an_error_in_the_defaults_is_reported_even_if_every_repository_overrides_it() -> None:
     text = "repositories: {octocat/a: {help: false}}\ndefaults: {help: maybe}"
     assert faults(text) == [f"app.yaml:2:18: defaults.help: is text; {SWITCH}; for example false"]
 

@@ -15,13 +15,13 @@ NIGHTLY = "repositories:\n  octocat/a:\n    nightly: %s\n"
         ("{at: '24:00'}", '3:19: {}.at: must be a time of day in quotes, as in "21:00"'),
         (
             "{timezone: America/Los_Angels}",
-            "3:25: {}.timezone: is no time zone that is known here; "
-            "it must be one of IANA's, as in America/Los_Angeles",
+            "3:25: {}.timezone: is not a time zone known here; "
+            "it must be one of the IANA database, as in America/Los_Angeles",
         ),
         (
             "{timezone: America}",
-            "3:25: {}.timezone: is no time zone that is known here; "
-            "it must be one of IANA's, as in America/Los_Angeles",
+            "3:25: {}.timezone: is not a time zone known here; "
+            "it must be one of the IANA database, as in America/Los_Angeles",
         ),
         ("{timezone: ../../etc}", "3:25: {}.timezone: must be a time zone of IANA's, as in America/Los_Angeles"),
         ("{from: -x}", "3:21: {}.from: must be the name of a branch, as in nightly"),

@@ -15,8 +15,10 @@ KNOWN = (
     "slow_tests, rerun, cc_reviewers, help, nightly, last_good, main_failures, skip_ci, rebuild_docker, stale_reviews, "
     "teams, lint, welcome"
 )
-ONLY_APP_YAML = "can only be set in app.yaml, by who runs the bot; remove it here"
-NOT_ON = "app.yaml does not switch it on, and only app.yaml can; remove it here, or ask who runs the bot"
+ONLY_APP_YAML = "can only be set in app.yaml, by the operator of the bot; remove it here"
+NOT_ON = (
+    "is not enabled in app.yaml, and cannot be enabled here; remove it, or ask the operator of the bot to enable it"
+)
 PATTERNS = "a list, each item a name or a pattern of *, ? and [letters], as in release/*"
 EVERYTHING_ON = """
 rerun: {jenkins: [{url: "https://ci.example.org"}]}
@@ -76,15 +78,12 @@ def test_what_only_the_operator_may_say_is_refused_with_the_remedy(written: str,
     [
         ("slow_test: {}", f"1:1: slow_test: unknown key (did you mean slow_tests?); allowed: {KNOWN}"),
         ("frobnicate: 1", f"1:1: frobnicate: unknown key; allowed: {KNOWN}"),
-        ("help: {x: 1}", "1:8: help.x: unknown key; there are none to be set here, write true or false"),
+        ("help: {x: 1}", "1:8: help.x: unknown key; help has no keys, write true or false"),
         (
             "slow_tests: {alow: [write]}",
             "1:14: slow_tests.alow: unknown key (did you mean allow?); allowed: branches, allow, rerun",
         ),
-        (
-            "cc_reviewers: no",
-            "1:15: cc_reviewers: is text; it must be true, false or a mapping of keys; for example false",
-        ),
+        ("cc_reviewers: no", '1:15: cc_reviewers: is the text "no"; write false'),
         (
             "slow_tests: []",
             "1:13: slow_tests: is a list; it must be true, false or a mapping of keys; "
@@ -107,12 +106,12 @@ def test_what_only_the_operator_may_say_is_refused_with_the_remedy(written: str,
         ("- a", "1:1: is a list; it must be a mapping of keys"),
         (
             "help: &a true",
-            "1:7: anchors and aliases (& and *) are not read; write the value out, or share it through defaults",
+            "1:7: anchors and aliases (& and *) are not supported; write the value out, or share it through defaults",
         ),
-        ("help: true\nhelp: false", "2:1: help: written twice; the first is in line 1, keep one of them"),
+        ("help: true\nhelp: false", "2:1: help: written twice; the first is in line 1, remove one of them"),
         ("help: \x01", "1:7: a control character, which YAML does not allow; remove it"),
         (b"help: \xff", "1:7: the file is not UTF-8 text; save it as UTF-8"),
-        ("#" * (MOST_BYTES + 1), "1:1: the file is larger than 64 KiB, the most that is read"),
+        ("#" * (MOST_BYTES + 1), "1:1: the file is larger than 64 KiB, the maximum"),
     ],
 )
 def test_a_fault_is_named_with_its_place_and_what_is_allowed(written: str | bytes, expected: str) -> None:

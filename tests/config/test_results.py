@@ -32,18 +32,17 @@ RESULTS = "repositories:\n  octocat/a:\n    results: %s\n"
         ),
         (
             '{bucket: b-1, labs: {a: {targets: [x], reproduce: "run {tst}"}}}',
-            "3:64: {}.results.labs.a.reproduce: must not hold {tst}; what is filled in: "
+            "3:64: {}.results.labs.a.reproduce: must not contain {tst}; available placeholders: "
             "{test}, {path}, {name}, {suite}, {target}, {sha}",
         ),
         (
             "{bucket: b-1, labs: {a: {targets: [x], reproduce: 'bash -c \"pytest {test}\"'}}}",
-            "3:64: {}.results.labs.a.reproduce: must not have {test} between quotes; "
-            "what is filled in is quoted already",
+            "3:64: {}.results.labs.a.reproduce: must not have {test} in quotes: the value is quoted already",
         ),
         (
             "{bucket: b-1, labs: {a: {targets: [x], reproduce: 'ssh {target} pytest'}}}",
-            "3:64: {}.results.labs.a.reproduce: must not give {target} to ssh, where a second shell reads what was "
-            "quoted for one, and a test's name could become a command; put ssh into a script of the lab's",
+            "3:64: {}.results.labs.a.reproduce: must not pass {target} to ssh: a second shell reads it there, so "
+            "that the name of a test could become a command; put ssh into a script of the lab",
         ),
         ("{bucket: b-1, poll: 30, labs: {a: {targets: [x]}}}", f"3:34: {{}}.results.poll: is a number; {TIME}"),
         ("{bucket: b-1, poll: 5w, labs: {a: {targets: [x]}}}", f"3:34: {{}}.results.poll: {TIME.removeprefix('it ')}"),

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bot.config import Config, ConfigError, parse_config
-from bot.config.ci_tests import LEADS_ELSEWHERE, NO_SOURCE, TWO_SOURCES
-from bot.config.model import NEEDS_LAB
+from bot.config.texts import BAD_PATH, NO_RESULTS_SOURCE, TWO_RESULTS_SOURCES, UNKNOWN_LAB
 from bot.core.urls import NO_CREDENTIALS, NOT_AN_ADDRESS, NOT_HTTPS
 
 DOCS, SKIPPED, RUNTIME = ("repositories.octocat/compiler." + key for key in ("docs", "skipped_tests", "runtime"))
-FILLED_IN = "what is filled in: {number}, {build}, {sha}"
+FILLED_IN = "available placeholders: {number}, {build}, {sha}"
 LINK = "https://docs.example.org/PR-{number}/{build}/index.html"
 
 
@@ -39,13 +38,16 @@ def test_a_link_is_an_https_address_with_placeholders(link: str) -> None:
 @pytest.mark.parametrize(
     ("link", "problem"),
     [
-        ("https://docs.example.org/{pr}", f"must not hold {{pr}}; {FILLED_IN}"),
-        ("https://docs.example.org/{}", f"must not hold {{}}; {FILLED_IN}"),
-        ("https://docs.example.org/{{sha}}", f"must not hold {{; {FILLED_IN}"),
-        ("https://docs.example.org/{sha", f"must not hold {{; {FILLED_IN}"),
-        ("https://docs.example.org/sha}", f"must not hold }}; {FILLED_IN}"),
-        ("https://{sha}.example.org/", "must not hold {sha} in the host: what CI says must not choose which server"),
-        ("https://docs.example.org:{number}/", "must not hold {number} in the host"),
+        ("https://docs.example.org/{pr}", f"must not contain {{pr}}; {FILLED_IN}"),
+        ("https://docs.example.org/{}", f"must not contain {{}}; {FILLED_IN}"),
+        ("https://docs.example.org/{{sha}}", f"must not contain {{; {FILLED_IN}"),
+        ("https://docs.example.org/{sha", f"must not contain {{; {FILLED_IN}"),
+        ("https://docs.example.org/sha}", f"must not contain }}; {FILLED_IN}"),
+        (
+            "https://{sha}.example.org/",
+            "must not contain {sha} in the host: what CI reports must not choose the server",
+        ),
+        ("https://docs.example.org:{number}/", "must not contain {number} in the host"),
         ("http://docs.example.org/{sha}", NOT_HTTPS),
         ("https://octocat:sesame@docs.example.org/", NO_CREDENTIALS),
         ("docs.example.org/{sha}", NOT_AN_ADDRESS),
@@ -82,11 +84,11 @@ def test_the_results_are_in_one_of_two_places(key: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("keys", "problem"),
     [
-        *((keys, NO_SOURCE) for keys in ("", "lab: ci", "target: linux", "workflow: CI", 'artifacts: ["*"]')),
-        ("workflow: CI, artifacts: []", NO_SOURCE),
-        ('lab: ci, target: linux, workflow: CI, artifacts: ["*"]', TWO_SOURCES),
-        ("lab: ci, target: linux, workflow: CI", TWO_SOURCES),
-        ('lab: ci, artifacts: ["*"]', TWO_SOURCES),
+        *((keys, NO_RESULTS_SOURCE) for keys in ("", "lab: ci", "target: linux", "workflow: CI", 'artifacts: ["*"]')),
+        ("workflow: CI, artifacts: []", NO_RESULTS_SOURCE),
+        ('lab: ci, target: linux, workflow: CI, artifacts: ["*"]', TWO_RESULTS_SOURCES),
+        ("lab: ci, target: linux, workflow: CI", TWO_RESULTS_SOURCES),
+        ('lab: ci, artifacts: ["*"]', TWO_RESULTS_SOURCES),
     ],
 )
 def test_anything_else_is_a_fault_that_says_what_is_needed(keys: str, problem: str) -> None:
@@ -95,13 +97,13 @@ def test_anything_else_is_a_fault_that_says_what_is_needed(keys: str, problem: s
 
 
 def test_true_names_no_place() -> None:
-    assert fault("runtime: true").endswith(f"{RUNTIME}: {NO_SOURCE}")
+    assert fault("runtime: true").endswith(f"{RUNTIME}: {NO_RESULTS_SOURCE}")
 
 
 @pytest.mark.parametrize(("lab", "target"), [("other", "linux"), ("ci", "mac")])
 def test_a_lab_that_nobody_is_is_a_fault(lab: str, target: str) -> None:
     """Nothing would ever come of it, and nobody would be told (TVM #13368)."""
-    said = NEEDS_LAB.format(lab=lab, target=target)
+    said = UNKNOWN_LAB.format(lab=lab, target=target)
     with pytest.raises(ConfigError) as caught:
         with_lab(f"runtime: {{lab: {lab}, target: {target}}}")
     assert str(caught.value).endswith(f"{RUNTIME}: {said}")
@@ -125,11 +127,11 @@ def test_required_tests_are_in_a_file(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "problem"),
     [
-        ("../other.json", LEADS_ELSEWHERE),
-        ("ci/./a.json", LEADS_ELSEWHERE),
-        ("/etc/passwd", LEADS_ELSEWHERE),
-        ("ci//a.json", LEADS_ELSEWHERE),
-        ("ci/", LEADS_ELSEWHERE),
+        ("../other.json", BAD_PATH),
+        ("ci/./a.json", BAD_PATH),
+        ("/etc/passwd", BAD_PATH),
+        ("ci//a.json", BAD_PATH),
+        ("ci/", BAD_PATH),
         ("a?ref=x", "must be the path of a file"),
         ("a%2e", "must be the path of a file"),
         ("a b", "must be the path of a file"),

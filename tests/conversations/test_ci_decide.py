@@ -209,7 +209,7 @@ async def test_without_the_bot_app_yaml_counts_where_it_is_named(here: Town, tmp
     assert answer["skip_ci"] == {"value": False, "reason": CODE}
     (tmp_path / "trusted.yaml").write_text("repositories: {octocat/elsewhere: }\n")
     answer = await asked_of_github(here, tmp_path, pull, "--config", "trusted.yaml")
-    assert answer["skip_ci"]["reason"].startswith("Fallback: trusted.yaml does not name octocat/compiler")
+    assert answer["skip_ci"]["reason"].startswith("Fallback: trusted.yaml does not list octocat/compiler")
 
 
 async def test_without_the_bot_too_nothing_is_skipped_that_could_not_be_found_out(here: Town, tmp_path: Path) -> None:

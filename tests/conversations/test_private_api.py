@@ -104,7 +104,7 @@ async def test_a_token_of_the_repository_lets_programs_in(here: Town, tmp_path: 
     assert "Jenkins" in shown.out
     assert made["token"] not in shown.out
     revoked = await command(tmp_path, "token", "revoke", made["id"])
-    assert revoked.out == f"{made['id']} lets nobody in any more\n"
+    assert revoked.out == f"revoked {made['id']}\n"
     status, headers, problem = await asked(here, path_of(pull), made["token"])
     assert (status, problem["detail"]) == (401, BAD_TOKEN)
     assert headers["WWW-Authenticate"] == 'Bearer realm="nightjar", error="invalid_token"'
@@ -194,12 +194,12 @@ async def test_ci_decide_sends_no_token_over_a_line_that_others_can_read(tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        (["create", "octocat/elsewhere"], 1, "app.yaml does not name octocat/elsewhere"),
+        (["create", "octocat/elsewhere"], 1, "app.yaml does not list octocat/elsewhere"),
         (["create", "octocat"], 2, "must be OWNER/NAME"),
         (["create", "octocat/compiler", "--expires", "0d"], 2, "must be a number of days from 1d to 3650d, or never"),
         (["create", "octocat/compiler", "--expires", "4000d"], 2, "must be a number of days"),
         (["create", "octocat/compiler", "--note", "x" * 101], 2, "at most 100 characters"),
-        (["revoke", "000000000000"], 1, "there is no token with the id 000000000000; `nightjar token list`"),
+        (["revoke", "000000000000"], 1, "no token has the ID 000000000000; `nightjar token list`"),
     ],
 )
 async def test_what_is_wrong_with_a_command_is_said(

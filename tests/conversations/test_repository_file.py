@@ -115,10 +115,11 @@ async def test_a_pull_request_that_edits_it_is_told_each_fault_at_its_line_and_t
     assert (run.status, run.conclusion, run.title) == ("completed", "failure", "3 faults")
     assert [(annotation["start_line"], annotation["message"]) for annotation in run.annotations] == [
         (3, "must be one of author, triage, write, maintain, admin (did you mean triage?)"),
-        (4, "can only be set in app.yaml, by who runs the bot; remove it here"),
+        (4, "can only be set in app.yaml, by the operator of the bot; remove it here"),
         (
             5,
-            "app.yaml does not switch it on, and only app.yaml can; remove it here, or ask who runs the bot",
+            "is not enabled in app.yaml, and cannot be enabled here; remove it, or ask the operator of the bot to "
+            "enable it",
         ),
     ]
     assert {annotation["annotation_level"] for annotation in run.annotations} == {"failure"}

@@ -49,13 +49,13 @@ async def test_all_failures_of_a_repository_are_done_again_once(tmp_path: Path, 
         assert states(ours, pulls[:PULLS]) == [0] * PULLS
         status, out, err = await replay(here, "--since", "2h", "--repo", ours.full_name)
         assert (status, out) == (0, f"{PULLS} replayed: {PULLS} done, 0 failed again, 0 not done yet\n")
-        assert f"{PULLS} of {PULLS} put to the queue, {PULLS} done" in err
+        assert f"{PULLS} of {PULLS} queued, {PULLS} done" in err
         assert states(ours, pulls[:PULLS]) == [1] * PULLS
         assert states(theirs, pulls[PULLS:]) == [0]
         status, out, _ = await replay(here, "--json")
         assert (status, json.loads(out)["done"]) == (0, 1)
         assert states(theirs, pulls[PULLS:]) == [1]
-        assert await replay(here) == (0, "nothing has failed in that time\n", "")
+        assert await replay(here) == (0, "nothing failed in that time\n", "")
 
 
 async def test_what_fails_again_is_named_and_the_status_is_1(tmp_path: Path, sqlite_url: str) -> None:

@@ -60,11 +60,17 @@ def test_the_time_of_a_push_is_read_in_both_of_githubs_forms(written: object, ex
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (Found("dir", "dir"), "is not a file but a folder; put a file there"),
-        (Found("symlink", "a"), "is not a file but a symbolic link that leads nowhere; put a file there"),
-        (Found("submodule", "a"), "is not a file but a submodule; put a file there"),
+        (Found("dir", "dir"), "is a folder instead of a file; put a file there"),
+        (
+            Found("symlink", "a"),
+            "is a symbolic link to nothing instead of a file; put a file there",
+        ),
+        (
+            Found("submodule", "a"),
+            "is a submodule instead of a file; put a file there",
+        ),
         # GitHub sends no content along with a file of more than 1 MB.
-        (Found("file", "a", 2_000_000), "the file is larger than 64 KiB, the most that is read"),
+        (Found("file", "a", 2_000_000), "the file is larger than 64 KiB, the maximum"),
         (Found("file", "a", 3, b"\xff\xfe\x00"), "the file is not UTF-8 text; save it as UTF-8"),
         (Found("file", "a", 4, b"- a\n"), "is a list; it must be a mapping of keys"),
     ],
@@ -162,7 +168,7 @@ async def test_a_folder_in_its_place_is_told(world: World) -> None:
     pull = world.open(files={f"{FILE}/a.txt": "a"})
     await world.happen()
     (run,) = world.repository.check_runs(pull.head_sha, "nightjar/config")
-    assert "is not a file but a folder" in (run.summary or "")
+    assert "is a folder" in (run.summary or "")
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)])
