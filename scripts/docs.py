@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -11,23 +12,66 @@ from bot.app.features import REGISTRY
 from bot.app.registration import registration_text
 from bot.commands.texts import commands_table
 from bot.config import docs as config_docs
-from bot.core.docs import replace_block
+from bot.core.docs import replace_block, table
 from bot.results import guide
+from handlers import FEATURES, MODULES
 from scripts.limits import limits_table
+from scripts.pages import contents
+from scripts.texts import texts
 
 ROOT = Path(__file__).parents[1]
 README = Path("README.md")
+INSTALLING = Path("docs/installing.md")
 SECURITY = Path("docs/security.md")
+ARCHITECTURE = Path("docs/architecture.md")
+INDEX = Path("docs/README.md")
+TEXTS = Path("docs/texts.md")
+PAGES = tuple(sorted(path.relative_to(ROOT) for path in ROOT.glob("docs/*.md") if path != ROOT / INDEX))
+"""The pages of docs/, each with a table of contents."""
+FEATURE_MAP_HEADER = ("feature", "where", "keys of app.yaml", "commands", "effects")
 
 
 def documents(root: Path = ROOT) -> dict[Path, str]:
     """Return what every generated file should hold, by its path below the root of the checkout."""
-    table = commands_table(REGISTRY)
-    readme = replace_block((root / README).read_text(encoding="utf-8"), "commands", table)
-    readme = replace_block(readme, "features", config_docs.features_table())
-    readme = replace_block(readme, "registration", registration_text())
-    security = replace_block((root / SECURITY).read_text(encoding="utf-8"), "limits", limits_table())
-    return {README: readme, SECURITY: security, **config_docs.documents(root), **guide.documents(root)}
+    written: dict[Path, str] = {**config_docs.documents(root), **guide.documents(root)}
+    for page, name, content in (
+        (README, "commands", commands_table(REGISTRY)),
+        (README, "features", config_docs.features_table()),
+        (INSTALLING, "registration", registration_text()),
+        (SECURITY, "limits", limits_table()),
+        (ARCHITECTURE, "feature-map", feature_map()),
+        (TEXTS, "texts", texts()),
+    ):
+        written[page] = replace_block(_text(page, written, root), name, content)
+    for page in PAGES:
+        text = _text(page, written, root)
+        written[page] = replace_block(text, "contents", contents(text))
+    return written
+
+
+def _text(page: Path, written: dict[Path, str], root: Path) -> str:
+    return written[page] if page in written else (root / page).read_text(encoding="utf-8")
+
+
+def feature_map() -> str:
+    """Return the table of features, with the folder or file of each."""
+    rows = []
+    for module, feature in zip(MODULES, FEATURES, strict=True):
+        path = module.removesuffix(".feature").replace(".", "/") + ("/" if module.endswith(".feature") else ".py")
+        rows.append(
+            (
+                feature.name.replace("_", " "),
+                f"`{path}`",
+                _listed(feature.config),
+                _listed(spec.name for spec, _ in feature.commands),
+                _listed(effect.__name__ for effect in feature.effects),
+            )
+        )
+    return table(FEATURE_MAP_HEADER, rows)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def main() -> int:

@@ -74,7 +74,7 @@ RULES = (
         r"(?:first|second|third|fourth|fifth|sixth|next|last|same|later|earlier|final|whole|other|closer|further)\s+looks?\b|"
         r"\b(?:a|the|one|each|every|any|no|another|its|this|that)\s+look\b(?!\s+(?:like|for|up|alike)\b)|"
         r"\b(?:two|three|both|all|many|few|more|of|between|the)\s+looks\b|\blooks\s+of\b",
-        but=r"\blook[ -]?(?:up|around|ahead|behind)s?\b|\blooked up\b|\blook and feel\b",
+        but=r"\blook[ -]?(?:up|around|ahead|behind)s?\b|\blooked up\b|\btake a look\b|\blook and feel\b",
     ),
     Rule("run in a thread (elsewhere: apart from, except)", r"\baside\b"),
     Rule(

@@ -1,12 +1,12 @@
-"""What an App has to be registered with on GitHub: the permissions and events that the code needs, and no more.
+"""The permissions and events that the App needs on GitHub.
 
-The README's table and link come from here, and the demo and the conversations of the tests run an App with exactly
-these, so none of them can promise what the others do not keep.
+The table and the link in docs/installing.md come from here. The demo and the tests run an App with exactly these.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from textwrap import fill
 from urllib.parse import urlencode
 
 from bot.core.docs import table
@@ -14,9 +14,9 @@ from bot.core.docs import table
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """One permission: its key in GitHub's API, its name on GitHub's pages, and what it is for.
+    """One permission: its key in GitHub's API, its name on GitHub's pages, and its purpose.
 
-    One that is `on_demand` is named in the README, and the link leaves it out: most repositories do without it.
+    A permission that is `on_demand` is in the table but not in the link: most repositories don't need it.
     """
 
     key: str
@@ -26,70 +26,68 @@ class Permission:
     on_demand: bool = False
 
 
-# What reading and writing takes: https://docs.github.com/rest/authentication/permissions-required-for-github-apps
-# What hearing of an event takes: https://docs.github.com/webhooks/webhook-events-and-payloads
+# Permissions of each request: https://docs.github.com/rest/authentication/permissions-required-for-github-apps
+# Permissions of each event: https://docs.github.com/webhooks/webhook-events-and-payloads
 NEEDS = (
-    Permission("metadata", "Metadata", "read", "people's roles, the rules of branches; GitHub sets it by itself"),
+    Permission("metadata", "Metadata", "read", "roles of people, rules of branches; GitHub adds it automatically"),
     Permission(
         "pull_requests",
         "Pull requests",
         "write",
-        "reading pull requests and reviews, asking for reviews, the merge queue; opening the one of `docker_update`",
+        "read pull requests and reviews, request reviews, use the merge queue, open the pull request of "
+        "`docker_update`",
     ),
     Permission(
         "issues",
         "Issues",
         "write",
-        "comments, reactions; saying why a branch cannot move, and what fails on it; "
-        "hearing of new issues, and of the one that lists teams",
+        "comments, reactions, issues about blocked branches and failures; events about new issues and the list of "
+        "teams",
     ),
     Permission(
         "statuses",
         "Commit statuses",
         "write",
-        "`ci/slow-tests`, `ci/skip`, `nightly`; reading, and hearing, what Jenkins reported",
+        "write `ci/slow-tests`, `ci/skip` and `nightly`; read what Jenkins reports",
     ),
     Permission(
-        "actions", "Actions", "write", "finding and rerunning workflows; hearing how they ended; artifacts of tests"
+        "actions", "Actions", "write", "find, rerun and approve workflow runs; read their results and artifacts"
     ),
     Permission(
         "checks",
         "Checks",
         "write",
-        "check runs of hardware labs, of `.github/nightjar.yaml` and of titles; finding a job by its name",
+        "check runs of hardware labs, of `.github/nightjar.yaml` and of titles; find jobs by name",
     ),
     Permission(
         "contents",
         "Contents",
         "write",
-        "merging where somebody asks for it, moving the nightly and the last good branch and the branch of "
-        "`docker_update`, and writing nothing else; "
-        "hearing of pushes; which commits are on a branch, what protects it, the names of files, and of what is in "
-        "them `.github/nightjar.yaml`, templates of pull requests, the lists of required tests and of "
-        "images alone",
+        "merge, and move the nightly branch, the last good branch and the branch of `docker_update`; nothing else is "
+        "written. Reads pushes, commits of branches, branch protection and names of files, and the content of "
+        "`.github/nightjar.yaml`, pull request templates, and the lists of required tests and images only",
     ),
     Permission(
-        "members", "Members, of the organization", "read", "`cc @octo-org/hexagon`; may be left out without teams"
+        "members", "Members, of the organization", "read", "`cc @octo-org/hexagon`; optional if you don't use teams"
     ),
     Permission(
         "merge_queues",
         "Merge queues",
         "read",
-        "hearing of a merge queue's groups, to report `ci/slow-tests`, `ci/skip` and `nightjar/lint` on them; may be "
-        "left out without a merge queue",
+        "report `ci/slow-tests`, `ci/skip` and `nightjar/lint` on merge groups; optional without a merge queue",
     ),
     Permission(
         "workflows",
         "Workflows",
         "write",
-        "merging pull requests, and moving the nightly and the last good branch, across changes of "
-        "`.github/workflows`; optional, and not in the link: where it is missing, the refusal names it",
+        "merge, and move branches, across changes of `.github/workflows`. Optional, and not in the link: without it "
+        "the bot says what it cannot do",
         on_demand=True,
     ),
 )
 PERMISSIONS = {need.key: need.access for need in NEEDS if not need.on_demand}
 ON_DEMAND = {need.key: need.access for need in NEEDS if need.on_demand}
-"""What the bot does without, until it has to do the one thing that needs it."""
+"""Permissions that the bot needs for one rare action only."""
 EVENTS = (
     "check_run",
     "check_suite",
@@ -107,13 +105,16 @@ EVENTS = (
 
 NEW_APP = "https://github.com/settings/apps/new"
 TEXT = """\
-[This link]({url}) opens GitHub's form for a new App of your own with all of this filled in, but for its name and the
-webhook's address and secret. For an organization's App, put `https://github.com/organizations/ORGANIZATION/settings/apps/new`
-before the `?` of the address.
+[This link]({url}) opens GitHub's form for a new App with all of this filled in.
+You add the name, the webhook's address and its secret.
+
+For an organization's App, replace the address before the `?` with
+`https://github.com/organizations/ORGANIZATION/settings/apps/new`.
 
 {permissions}
 
-Events: {events}."""
+{events}"""
+MOST_COLUMNS = 118
 
 
 def registration_url() -> str:
@@ -127,8 +128,9 @@ def registration_url() -> str:
 
 
 def registration_text() -> str:
-    """Return what the README says of permissions and events, as Markdown."""
+    """Return the list of permissions and events for docs/installing.md, as Markdown."""
     rows = [(need.name, need.access, need.what_for) for need in NEEDS]
-    events = ", ".join(f"*{event.replace('_', ' ').capitalize()}*" for event in EVENTS)
+    names = ", ".join(f"*{event.replace('_', ' ').capitalize()}*" for event in EVENTS)
+    events = fill(f"Events: {names}.", MOST_COLUMNS)
     permissions = table(("permission", "access", "for"), rows)
     return TEXT.format(url=registration_url(), permissions=permissions, events=events)

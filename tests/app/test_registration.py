@@ -23,10 +23,10 @@ def test_the_link_fills_in_every_permission_and_event() -> None:
     assert {"metadata": "read", **{n: v for n, v in given if v in ("read", "write")}} == PERMISSIONS
 
 
-def test_the_readme_names_every_permission_and_event() -> None:
+def test_the_guide_names_every_permission_and_event() -> None:
     text = registration_text()
-    checks = "check runs of hardware labs, of `.github/nightjar.yaml` and of titles; finding a job by its name"
+    checks = "check runs of hardware labs, of `.github/nightjar.yaml` and of titles; find jobs by name"
     assert f"| Checks | write | {checks} |" in text
-    assert "| Workflows | write | merging pull requests, and moving" in text
-    assert "Events: *Check run*, *Check suite*, *Issue comment*, *Issues*, *Merge group*, *Pull request*, " in text
+    assert "| Workflows | write | merge, and move branches, " in text
+    assert "Events: *Check run*, *Check suite*, *Issue comment*, *Issues*, *Merge group*, *Pull request*," in text
     assert registration_url() in text

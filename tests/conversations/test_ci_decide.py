@@ -88,11 +88,11 @@ async def in_a_shell(script: str, folder: Path, **env: str) -> tuple[int, str]:
     return process.returncode, out.decode()
 
 
-async def test_the_lines_that_the_readme_shows_work_and_a_command_that_cannot_start_is_noticed(
+async def test_the_lines_that_the_guide_shows_work_and_a_command_that_cannot_start_is_noticed(
     here: Town, tmp_path: Path
 ) -> None:
     """TVM #10457: its script could not be executed, which its CI took for an answer."""
-    shown = re.search(r"```sh\n(decided=.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    shown = re.search(r"```sh\n(decided=.*?)```", (ROOT / "docs/ci.md").read_text(encoding="utf-8"), re.DOTALL)
     assert shown is not None
     lines = shown[1].replace("https://ci.example.org", here.url) + 'echo "$SKIP_CI $SKIP_SLOW_TESTS $REBUILD_DOCKER"'
     pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bot.github.workflow_files import MOST_COMPARED_FILES, move_changes_workflows
+from bot.github.workflow_files import (
+    MOST_COMPARED_FILES,
+    MOST_PULL_FILES,
+    move_changes_workflows,
+    pull_changes_workflows,
+)
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 WORKFLOW = ".github/workflows/ci.yml"
@@ -45,3 +50,16 @@ async def test_workflows_that_come_with_many_files_are_found_where_there_was_no_
     async with a_world(tmp_path) as world:
         assert not await changes(world, many(MOST_COMPARED_FILES))
         assert await changes(world, {**dict.fromkeys(many(MOST_COMPARED_FILES), "new"), WORKFLOW: "on: push"})
+
+
+@pytest.mark.parametrize(
+    ("count", "changed"),
+    [(MOST_PULL_FILES, WORKFLOW), (MOST_PULL_FILES + 1, WORKFLOW), (MOST_PULL_FILES + 1, "src/last.cc")],
+)
+async def test_a_pull_request_of_more_files_than_github_lists_is_searched_whole(
+    world: World, count: int, changed: str
+) -> None:
+    files = {**many(count - 1), changed: "on: pull_request"}
+    pull = world.repository.open_pull_request("hubot", "Many files", files=files)
+    github = await world.pipeline.app.reader(FULL_NAME)
+    assert await pull_changes_workflows(github, FULL_NAME, pull.number) is (changed == WORKFLOW)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,6 +59,63 @@ async def test_one_answer_sets_everything_going_that_waited(tmp_path: Path) -> N
         ] * PULLS
         assert all(any("stranger" in text for text in here.answers(pull)) for pull in pulls)
         assert await here.failures() == []
+
+
+AWAY = """
+SELECT job.id AS id, job.lock AS lock, job.attempts AS attempts, note.text AS note
+  FROM procrastinate_jobs AS job JOIN nightjar_notes AS note ON note.job_id = job.id
+ WHERE job.status = 'todo' AND job.scheduled_at IS NOT NULL AND note.outcome = 'away' AND job.lock LIKE 'pr:%%'
+"""
+SET_NOTE = "UPDATE nightjar_notes SET text = %(note)s WHERE job_id = %(id)s"
+TRY_NOW = "UPDATE procrastinate_jobs SET scheduled_at = NULL WHERE id = %(id)s"
+OUTAGE = 2 * 3600
+"""Seconds."""
+COMMANDS = 4
+"""Commands on each pull request."""
+TRIES = 13
+"""One more than a job has while GitHub answers with errors."""
+
+
+async def test_an_outage_loses_no_command(tmp_path: Path) -> None:
+    """The waits are skipped: every job is moved into the past by a part of the outage, and tried again at once."""
+    async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
+        await here.started()
+        pulls = [here.repo.open_pull_request("hubot", f"Change {n}") for n in range(PULLS)]
+        await here.quiet()
+        here.github.faults.add("*", EVERYTHING, status=503, times=None)
+        comments = [(pull, pull.comment("hubot", "@ci help")) for pull in pulls for _ in range(COMMANDS)]
+        await here.github.delivered()
+        connector = here.bot.engine.database.connector
+        tries: dict[int, int] = {}
+
+        async def away() -> list[Any]:
+            return [*await connector.execute_query_all_async(AWAY)]
+
+        async def all_wait() -> bool:
+            tried = {row["lock"] for row in await away() if row["attempts"] > tries.get(row["id"], 0)}
+            return len(tried) == PULLS
+
+        for _ in range(TRIES):
+            await until(all_wait)
+            for row in await away():
+                note = json.loads(row["note"])
+                note["tries"]["away_since"] -= OUTAGE / TRIES
+                tries[row["id"]] = row["attempts"]
+                await connector.execute_query_async(SET_NOTE, id=row["id"], note=json.dumps(note))
+                await connector.execute_query_async(TRY_NOW, id=row["id"])
+        await until(all_wait)
+        here.github.faults.clear()
+
+        async def answered() -> bool:
+            for row in await away():  # the client asks GitHub again only after a pause of its own
+                await connector.execute_query_async(TRY_NOW, id=row["id"])
+            return all(pull.reactions(comment, by=BOT) == ["eyes", "+1"] for pull, comment in comments)
+
+        await until(answered)
+        await here.quiet()
+        assert await here.failures() == []
+        assert [pull.reactions(comment, by=BOT) for pull, comment in comments] == [["eyes", "+1"]] * (PULLS * COMMANDS)
+        assert [len(here.answers(pull)) for pull in pulls] == [COMMANDS] * PULLS
 
 
 async def test_while_github_is_away_hardly_anything_is_asked(tmp_path: Path) -> None:

@@ -1,0 +1,112 @@
+"""All texts that people see, by feature: the capital constants of the modules named `texts` or `text`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import fill
+
+ROOT = Path(__file__).parents[1]
+COLUMNS = 118
+NAMES = frozenset({"texts.py", "text.py", "sentences.py"})
+NOT_SHOWN = frozenset({"bot/engine/text.py"})
+"""Modules of such a name that hold no texts for people."""
+
+
+def modules(root: Path = ROOT) -> list[Path]:
+    """Return the modules that hold texts: the features' first."""
+    found = [path for folder in ("handlers", "bot") for path in sorted((root / folder).rglob("*.py"))]
+    paths = [path.relative_to(root) for path in found]
+    return [path for path in paths if _holds_texts(path) and path.as_posix() not in NOT_SHOWN]
+
+
+def _holds_texts(path: Path) -> bool:
+    """Say whether a module holds texts for people; a feature of one file has them at its top."""
+    alone = path.parts[0] == "handlers" and len(path.parts) == 2 and path.name != "__init__.py"
+    return alone or path.name in NAMES or path.stem.endswith(("_text", "_texts"))
+
+
+def texts(root: Path = ROOT) -> str:
+    """Return a section for each module with texts: every public constant with what its comment says of it."""
+    parts = []
+    for path in modules(root):
+        lines = [
+            f"{fill(f'**`{name}`**{said}', COLUMNS)}\n\n{_quoted(value)}"
+            for name, value, said in constants(root / path)
+        ]
+        if lines:
+            parts.append("\n\n".join([f"## {_title(path)}", f"`{path.as_posix()}`", *lines]))
+    return "\n\n".join(parts)
+
+
+def constants(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield name, text and description of each text of a module; of a tuple or a mapping, each of its texts."""
+    source = path.read_text(encoding="utf-8")
+    body = ast.parse(source).body
+    for place, node in enumerate(body):
+        names, value = _assigned(node)
+        if not names or value is None:
+            continue
+        said = _described(node, body[place + 1] if place + 1 < len(body) else None, source)
+        for name, one in _pairs(names, value):
+            if name.isupper() and not name.startswith("_"):
+                for label, text in _strings(name, one):
+                    if " " in text or path.parent.name != "handlers":
+                        yield label, text, f": {said}" if said else ""
+
+
+def _assigned(node: ast.stmt) -> tuple[list[str], ast.expr | None]:
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        target = node.targets[0]
+        names = target.elts if isinstance(target, ast.Tuple) else [target]
+        return [name.id for name in names if isinstance(name, ast.Name)], node.value
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        return [node.target.id], node.value
+    return [], None
+
+
+def _pairs(names: list[str], value: ast.expr) -> list[tuple[str, ast.expr]]:
+    if len(names) > 1 and isinstance(value, ast.Tuple):
+        return list(zip(names, value.elts, strict=True))
+    return [(names[0], value)]
+
+
+def _strings(name: str, value: ast.expr) -> Iterator[tuple[str, str]]:
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        if value.value.strip():
+            yield name, value.value
+    elif isinstance(value, ast.JoinedStr):
+        yield name, ast.unparse(value)
+    elif isinstance(value, (ast.Tuple, ast.List, ast.Set)):
+        for place, one in enumerate(value.elts):
+            yield from _strings(f"{name}[{place}]", one)
+    elif isinstance(value, ast.Dict):
+        for key, one in zip(value.keys, value.values, strict=True):
+            yield from _strings(f"{name}[{ast.unparse(key) if key else '…'}]", one)
+    elif isinstance(value, ast.Call):
+        for one in [*value.args, *(keyword.value for keyword in value.keywords)]:
+            yield from _strings(name, one)
+
+
+def _described(node: ast.stmt, after: ast.stmt | None, source: str) -> str:
+    """Return the docstring below an assignment, or else the comment above it."""
+    if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
+        return " ".join(after.value.value.split())
+    above: list[str] = []
+    for line in reversed(source.splitlines()[: node.lineno - 1]):
+        if not line.startswith("#"):
+            break
+        above.insert(0, line.lstrip("# "))
+    return " ".join(above)
+
+
+def _quoted(text: str) -> str:
+    """Show a text as it is written: nothing in it acts."""
+    fence = "````" if "```" in text else "```"
+    return f"{fence}text\n{text.strip(chr(10))}\n{fence}"
+
+
+def _title(path: Path) -> str:
+    parts = [part for part in path.with_suffix("").parts[1:] if part not in ("texts", "text")]
+    return ": ".join(parts).replace("_texts", "").replace("_text", "").replace("_", " ").capitalize()

@@ -1,0 +1,51 @@
+"""Pull requests with artifacts that are made to be slow to read keep no command waiting, and no health check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bot.github import sticky
+from tests.conversations.town import BOT, REPOSITORY, town
+from tests.waiting import until
+
+CONFIG = f"""
+repositories:
+  {REPOSITORY}:
+    repository_file: false
+    skipped_tests: {{workflow: CI, artifacts: ["*"]}}
+"""
+PULLS = 8
+FILES, CASES = 1_500, 3_000
+"""All files have one name, and every test could be in each of them."""
+
+
+async def test_commands_and_health_checks_are_answered_while_hostile_artifacts_are_read(tmp_path: Path) -> None:
+    cases = "".join(
+        f'<testcase classname="d{n}.test_ops.T{n}" name="test_{n}"><skipped/></testcase>' for n in range(CASES)
+    )
+    report = f"<testsuite>{cases}</testsuite>"
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=CONFIG) as here:
+        here.repo.push("main", {f"d{n}/e{n}/test_ops.py": "" for n in range(FILES)}, by="octocat")
+        hostile = [here.repo.open_pull_request("hubot", f"Faster {n}") for n in range(PULLS)]
+        other = here.repo.open_pull_request("hubot", "Ask")
+        await here.quiet()
+        for pull in hostile:
+            run = here.repo.add_workflow_run(pull.head_sha, "CI", event="pull_request")
+            run.upload("tests", {"junit.xml": report})
+            run.finish("success")
+        await here.github.delivered()
+
+        def sections() -> int:
+            comments = [comment.body for pull in hostile for comment in pull.comments_by(BOT)]
+            return sum("skipped-tests" in sticky.sections_of(body) for body in comments)
+
+        comment = other.comment("hubot", "@ci help")
+
+        async def answered() -> bool:
+            assert (await here.ask("/healthz"))[0] == 200
+            return other.reactions(comment, by=BOT) == ["eyes", "+1"]
+
+        await until(answered)
+        await here.quiet()
+        assert sections() == PULLS
+        assert await here.failures() == []

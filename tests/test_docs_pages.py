@@ -1,0 +1,77 @@
+"""README and docs/ can be read: an index, contents, short lines, and links that lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts.docs import PAGES, documents
+from scripts.pages import contents, headings, links, prose
+
+ROOT = Path(__file__).parents[1]
+FILES = sorted(
+    path.relative_to(ROOT)
+    for path in [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("benchmarks/*.md"),
+        ROOT / "tests/data/README.md",
+    ]
+)
+MOST_COLUMNS = 120
+FREE = ("|", "![")
+"""How lines begin that may be longer: tables and pictures."""
+ADDRESS = re.compile(r"\]\(https://[^)]*\)")
+"""Addresses do not count."""
+
+
+def read(path: Path) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = {target for _, target in links(read(Path("docs/README.md")))}
+    assert {page.name for page in PAGES} <= index
+    decisions = {path.name for path in (ROOT / "docs/decisions").glob("*.md")} - {"README.md"}
+    assert decisions == {target for _, target in links(read(Path("docs/decisions/README.md")))}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_page_begins_with_its_contents(page: Path) -> None:
+    before, found, after = read(page).partition("<!-- generated: contents -->\n")
+    assert found, f"{page} has no place for its contents"
+    assert not any(line.startswith("## ") for line in before.splitlines())
+    assert after.startswith("- ["), f"{page}: run `make docs`"
+
+
+@pytest.mark.parametrize("file", FILES, ids=str)
+def test_links_lead_somewhere(file: Path) -> None:
+    wrong = []
+    for line, target in links(read(file)):
+        if "://" in target:
+            continue
+        name, _, anchor = target.partition("#")
+        path = (ROOT / file).parent / name if name else ROOT / file
+        if not path.exists():
+            wrong.append(f"{file}:{line}: there is no {name}")
+        elif anchor and anchor not in {one for *_, one in headings(path.read_text(encoding="utf-8"))}:
+            wrong.append(f"{file}:{line}: {name or file} has no section #{anchor}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file.parts[0] not in ("benchmarks", "tests")], ids=str)
+def test_lines_are_short(file: Path) -> None:
+    lines = [(f"{file}:{number}", line) for number, line in prose(read(file)) if not line.startswith(FREE)]
+    assert [place for place, line in lines if len(ADDRESS.sub("", line)) > MOST_COLUMNS] == []
+
+
+def test_contents_name_sections_with_the_anchors_of_github() -> None:
+    text = "# A\n## The `b`, and C\n```\n## no\n```\n### Part\n## The `b`, and C\n"
+    assert contents(text) == "- [The `b`, and C](#the-b-and-c)\n  - [Part](#part)\n- [The `b`, and C](#the-b-and-c-1)"
+
+
+def test_generated_parts_are_what_the_code_says() -> None:
+    for path, text in documents(ROOT).items():
+        assert read(path) == text, f"{path}: run `make docs`"
