@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from bot.core.events import PullRequest
 from bot.core.run_in_thread import run_in_thread
 from bot.core.titles import folded, tags_of
-from bot.effects.checks import PutCheckRun, check_key
+from bot.effects.checks import CHECK_RUN, PutCheckRun
 from bot.feature import Feature
 from bot.github.check_runs import NEUTRAL, SUCCESS, Block, CheckContent, joined
 from bot.github.markdown import code, truncate
@@ -144,7 +144,7 @@ async def look_again(context: Context) -> Plan:
     """Look once more, for somebody asked for it or for all checks of the commit."""
     as_of, asked = time.time(), context.delivery.payload.at(context.delivery.event)
     sha, ours = asked.string("head_sha"), asked.integer("app", "id") == context.me.app_id
-    if not ours or not await context.records.get(check_key(context.repository.id, CHECK, sha)):
+    if not ours or not await context.records.get(CHECK_RUN.of(context.repository.id, sha, CHECK)):
         return NOTHING
     numbers = await pulls_with_head(context.records, context.repository.id, sha)
     if not numbers:

@@ -7,7 +7,7 @@ why, and how to change it; CI itself asks `GET …/decision` (`handlers.ci_decis
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bot.ci.base import CiRun, State
@@ -15,18 +15,15 @@ from bot.commands.dialogue import Answer, Asked, CommandFunction
 from bot.commands.grammar import Command, CommandSpec
 from bot.config.types import matches
 from bot.core.events import PullRequestEvent
-from bot.core.payload import Payload
-from bot.effects.remember import Remember
+from bot.effects.remember import StoreRecord
 from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
+from bot.engine.records import Record
 from bot.feature import Feature
 from bot.github.markdown import code, truncate
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from bot.config import SlowTests
 
 NAME = "slow-tests"
@@ -91,13 +88,8 @@ class Choice:
     by_id: int
     at: str
 
-    @classmethod
-    def read(cls, record: Mapping[str, Any] | None) -> Choice | None:
-        """Read it back out of its record; None where nobody chose."""
-        if record is None:
-            return None
-        stored = Payload(record, "slow-tests record")
-        return cls(stored.flag("on"), stored.string("by"), stored.integer("by_id"), stored.text("at"))
+
+CHOICE = Record("slow-tests", 1, Choice, "whether slow tests run for a pull request, and who chose so", days=365)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +110,6 @@ def decide(config: SlowTests, head_ref: str, choice: Choice | None, mention: str
     return Verdict(choice.on, said.format(login=choice.by, mention=mention))
 
 
-def choice_key(repository_id: int, number: int) -> str:
-    """Return the key of the record of a pull request's choice."""
-    return f"slow-tests:{repository_id}#{number}"
-
-
 def status(config: SlowTests, sha: str, verdict: Verdict) -> SetStatus:
     """Return the effect that shows a verdict on a commit."""
     return SetStatus(sha, config.status, SUCCESS, truncate(verdict.reason, DESCRIPTION_LIMIT))
@@ -134,11 +121,13 @@ async def show_on_head(context: Context) -> Plan:
     config, event = context.config.slow_tests, PullRequestEvent.of(context.delivery.payload)
     if config is None or not event.pull.is_open:
         return NOTHING
-    key = choice_key(context.repository.id, event.pull.number)
-    record = await context.records.get(key)
-    verdict = decide(config, event.pull.head_ref, Choice.read(record), context.app_config.mentions[0])
+    key = CHOICE.of(context.repository.id, event.pull.number)
+    choice = await context.records.get(key)
+    verdict = decide(config, event.pull.head_ref, choice, context.app_config.mentions[0])
     # A command may come between this and its retry: then what this would show is no longer true.
-    shown = replace(status(config, event.pull.head_sha, verdict), record=key, recorded=record)
+    shown = replace(
+        status(config, event.pull.head_sha, verdict), record=key.name, recorded=CHOICE.dump(choice) if choice else None
+    )
     return Plan((shown,), why=verdict.reason)
 
 
@@ -169,8 +158,8 @@ async def _switch(asked: Asked, *, on: bool) -> Answer:
     config, mention = context.config.slow_tests, context.app_config.mentions[0]
     if config is None or not pull.is_open:
         return Answer(say=CLOSED, done=False)
-    key = choice_key(context.repository.id, pull.number)
-    before = Choice.read(await context.records.get(key))
+    key = CHOICE.of(context.repository.id, pull.number)
+    before = await context.records.get(key)
     verdict = decide(config, pull.head_ref, before, mention)
     always = pull.head_ref and matches(config.branches, pull.head_ref)
     if always:
@@ -187,10 +176,10 @@ async def _switch(asked: Asked, *, on: bool) -> Answer:
         kept = replace(before, at=choice.at) if before else choice
         shown = status(config, pull.head_sha, decide(config, pull.head_ref, kept, mention))
         already = ALREADY_ON.format(login=code(kept.by)) if on else ALREADY_OFF
-        return Answer((Remember(key, asdict(kept)), shown), already)
+        return Answer((StoreRecord.of(key, kept), shown), already)
     verdict = decide(config, pull.head_ref, choice, mention)
     # The record first: a CI that starts in between asks for the record, not for the status.
-    effects: tuple[Effect, ...] = (Remember(key, asdict(choice)), status(config, pull.head_sha, verdict))
+    effects: tuple[Effect, ...] = (StoreRecord.of(key, choice), status(config, pull.head_sha, verdict))
     if not on:
         return Answer(effects, SWITCHED_OFF)
     found = await asked.runs()
@@ -231,4 +220,4 @@ COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = (
 )
 
 
-FEATURE = Feature(name="slow_tests", config=(KEY,), router=router, commands=COMMANDS)
+FEATURE = Feature(name="slow_tests", config=(KEY,), router=router, commands=COMMANDS, records=(CHOICE,))

@@ -20,7 +20,6 @@ from bot.effects.section_state import (
     moment,
     seconds_since_1970,
     short,
-    shown_key,
 )
 from bot.github.sticky import with_section
 
@@ -76,16 +75,6 @@ def test_each_wish_is_announced_under_a_name_of_its_own() -> None:
 def test_a_repository_whose_installation_is_not_known_is_announced_without_it() -> None:
     wish = announce_due(Repository(7, "octocat/compiler", None), "runtime", 12, A, {}, "asked")
     assert Repository.of(Payload(json.loads(wish.body))).installation_id is None
-
-
-@pytest.mark.parametrize("shown", [Shown(A, 5.5, "digest"), Shown(A, 0.0, ""), Shown(A, 1.0, "digest", B)])
-def test_what_is_remembered_is_read_again(shown: Shown) -> None:
-    assert Shown.read(json.loads(json.dumps(shown.as_record()))) == shown
-
-
-def test_what_was_never_shown_is_not_remembered() -> None:
-    assert Shown.read(None) is None
-    assert shown_key(7, 12, "runtime") == "section:7#12:runtime"
 
 
 @pytest.mark.parametrize(

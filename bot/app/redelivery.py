@@ -13,10 +13,9 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from typing import Any, Protocol
 
 import structlog
 from gidgethub import BadRequest
@@ -24,6 +23,7 @@ from gidgethub import BadRequest
 from bot.core.errors import TryAgain
 from bot.core.metrics import Metrics
 from bot.core.payload import Payload
+from bot.engine.records import Record, Records
 from bot.github.client import GitHub
 from bot.github.errors import TooManyPages, Unavailable
 from bot.github.limits import WRITE_BURST, WRITE_SPACING
@@ -48,7 +48,6 @@ READING_SECONDS = 300.0
 """Seconds for which a sweep reads the list: with what it asks for afterwards, it stays below the limit of a job."""
 MOST_MISSING = 10_000
 """GUIDs that are remembered as missing. Should there be more, a later sweep reads the others again."""
-RECORD = "missed-deliveries"
 OLDER = "older deliveries are not looked at"
 TOOK_LONG = f"the list took longer than {READING_SECONDS:g} s"
 
@@ -59,18 +58,6 @@ Known = Callable[[Sequence[str]], Awaitable[Collection[str]]]
 """Returns those of the GUIDs that are in our inbox, in one query."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-
-
-class Memory(Protocol):
-    """Where a sweep leaves what the next one must know: the engine's records."""
-
-    async def get(self, key: str) -> Mapping[str, Any] | None:
-        """Return what was put, or None."""
-        ...
-
-    async def put(self, key: str, value: Mapping[str, Any]) -> object:
-        """Keep a value."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +104,17 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
+class MissingDeliveries:
+    """The deliveries that have not reached us, and from when on the next sweep reads GitHub's list."""
+
+    since: float = 0.0
+    missing: tuple[Missing, ...] = ()
+
+
+MISSING = Record("missing-deliveries", 1, MissingDeliveries, "the deliveries that have not reached us", days=None)
+
+
+@dataclass(frozen=True, slots=True)
 class Swept:
     """What one sweep did: GUIDs asked for again, GUIDs that have arrived since we asked, GUIDs still missing."""
 
@@ -153,7 +151,7 @@ class Redelivery:
     def __init__(
         self,
         github: GitHub,
-        memory: Memory,
+        records: Records,
         known: Known,
         metrics: Metrics,
         *,
@@ -168,7 +166,7 @@ class Redelivery:
         `clock` is monotonic, in seconds; `most` is how many GUIDs are remembered.
         """
         self._github = github
-        self._memory = memory
+        self._records = records
         self._known = known
         self._metrics = metrics
         self._pace = pace
@@ -181,10 +179,10 @@ class Redelivery:
         Raises `TryAgain` or gidgethub's errors where GitHub cannot be asked; then nothing is forgotten.
         """
         now = time.time()
-        kept = await self._memory.get(RECORD) or {}
-        before = {entry["guid"]: Missing(**entry) for entry in kept.get("missing", ())}
+        noted = await self._records.get(MISSING.of()) or MissingDeliveries()
+        before = {entry.guid: entry for entry in noted.missing}
         with ranked(Rank.SWEEP):
-            attempts = await self._read(max(float(kept.get("since", 0)), now - WINDOW))
+            attempts = await self._read(max(noted.since, now - WINDOW))
             suspects = before.keys() | {attempt.guid for attempt in attempts if not attempt.arrived}
             known = await self._known(sorted(suspects)) if suspects else ()
             missing = still_missing(before, attempts, known, now)
@@ -193,7 +191,7 @@ class Redelivery:
                 if lost.first <= now - WINDOW and lost.guid not in known:
                     log.error("missed delivery is lost", delivery=lost.guid, reason="GitHub no longer offers it")
             newest = max((attempt.at for attempt in attempts), default=None)
-            since = newest - OVERLAP if newest is not None else float(kept.get("since", 0))
+            since = newest - OVERLAP if newest is not None else noted.since
             missing, since = self._cut(missing, since)
             await self._note(since, missing, asked=0, recovered=recovered)
             due = [m for m in missing.values() if m.due <= now][:PER_SWEEP]
@@ -219,15 +217,14 @@ class Redelivery:
 
     async def _note(self, since: float, missing: Mapping[str, Missing], *, asked: int, recovered: int) -> None:
         """Keep how far a sweep is, and tell the metrics."""
-        await self._memory.put(RECORD, {"since": since, "missing": [asdict(m) for m in missing.values()]})
+        await self._records.put(MISSING.of(), MissingDeliveries(since, tuple(missing.values())))
         self._metrics.redelivered(asked=asked, recovered=recovered)
         if asked:
             log.info("redeliveries asked for", asked=asked, missing=len(missing))
 
     async def missing(self) -> int:
         """Return how many deliveries were missing after the last sweep, whichever replica made it."""
-        kept = await self._memory.get(RECORD) or {}
-        return len(kept.get("missing", ()))
+        return len((await self._records.get(MISSING.of()) or MissingDeliveries()).missing)
 
     async def _read(self, since: float) -> list[Attempt]:
         """Return the attempts since then; GitHub lists the newest first.

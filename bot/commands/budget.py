@@ -8,9 +8,9 @@ late counts in its own hour.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bot.config.commands import Commands
@@ -65,22 +65,8 @@ class Tally:
     `told`: the IDs of people who were told on this pull request who may run commands.
     """
 
-    counted: Mapping[str, Counted]
+    counted: Mapping[str, Counted] = field(default_factory=dict)
     told: tuple[int, ...] = ()
-
-    @classmethod
-    def read(cls, record: Mapping[str, Any] | None) -> Tally:
-        """Read it back out of its record."""
-        record = record or {}
-        counted = {
-            intent: Counted(float(one["at"]), int(one["commands"]), Kind(one["kind"]))
-            for intent, one in record.get("counted", {}).items()
-        }
-        return cls(counted, tuple(record.get("told", ())))
-
-    def as_record(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {"counted": {intent: asdict(one) for intent, one in self.counted.items()}, "told": list(self.told)}
 
     def with_one(self, intent: str, one: Counted, told: int | None = None) -> Tally:
         """Return it with one more comment and without those that are more than an hour older."""

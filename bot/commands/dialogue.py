@@ -19,7 +19,7 @@ from bot.ci.rerun_actions import one_for_each_run
 from bot.commands import texts
 from bot.commands.budget import Kind, Question, Response, Tally, decide_response
 from bot.commands.conclusion import CommandConclusion, CommandResults, Item, decide_conclusion
-from bot.commands.effects import CountCommands, person_key, pull_key
+from bot.commands.effects import COMMANDS_BY, COMMANDS_ON, CountCommands
 from bot.commands.grammar import BadCommand, Command, CommandSpec, Registry, new_commands, parse
 from bot.core.errors import TryAgain, UserError
 from bot.core.events import Person, PullRequest, UserComment, comment_in
@@ -169,9 +169,9 @@ class Dialogue:
     async def _response(self, context: Context, remark: UserComment, question: Question) -> Response:
         """Say what the budgets of the person and of the pull request allow."""
         repository = context.repository.id
-        person = await context.records.get(person_key(repository, remark.sender.id))
-        on_pull = await context.records.get(pull_key(repository, remark.number))
-        return decide_response(question, Tally.read(person), Tally.read(on_pull), context.app_config.commands)
+        person = await context.records.get(COMMANDS_BY.of(repository, remark.sender.id)) or Tally()
+        on_pull = await context.records.get(COMMANDS_ON.of(repository, remark.number)) or Tally()
+        return decide_response(question, person, on_pull, context.app_config.commands)
 
     async def plan_failure(self, context: Context, told: str) -> Plan:
         """Answer a comment whose commands could not be worked out at all."""

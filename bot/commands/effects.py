@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from bot.commands.budget import Counted, Kind, Tally
 from bot.core.errors import TryAgain
+from bot.engine.records import Record
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 
 COUNTED, CHANGED = "{commands} command(s) counted", "somebody else counted at the same moment"
 
 
-def person_key(repository_id: int, person_id: int) -> str:
-    """Return the key of the record of what a person asked for in a repository."""
-    return f"commands-by:{repository_id}:{person_id}"
-
-
-def pull_key(repository_id: int, number: int) -> str:
-    """Return the key of the record of what was asked for on a pull request."""
-    return f"commands-on:{repository_id}#{number}"
+COMMANDS_BY = Record("commands-by", 1, Tally, "the commands of a person in a repository, of the last hour", days=7)
+COMMANDS_ON = Record(
+    "commands-on",
+    1,
+    Tally,
+    "the commands on a pull request of the last hour, and who was told who may run them",
+    days=365,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +51,14 @@ class CountCommands:
         one = Counted(self.at, self.commands, self.outcome)
         repository = context.repository.id
         for key, told in (
-            (person_key(repository, self.person_id), None),
-            (pull_key(repository, self.number), self.person_id if self.told else None),
+            (COMMANDS_BY.of(repository, self.person_id), None),
+            (COMMANDS_ON.of(repository, self.number), self.person_id if self.told else None),
         ):
-            known = await context.records.get(key)
-            new = Tally.read(known).with_one(context.intent, one, told).as_record()
-            if known != new and not await context.records.exchange(key, known, new):
+            add = partial(_with_one, context.intent, one, told)
+            if not await context.records.change(key, add):
                 raise TryAgain(CHANGED)
         return Applied(COUNTED.format(commands=self.commands))
+
+
+def _with_one(intent: str, one: Counted, told: int | None, known: Tally | None) -> Tally:
+    return (known or Tally()).with_one(intent, one, told)

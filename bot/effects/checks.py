@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from bot.core.payload import Payload
+from bot.engine.records import Record
 from bot.github.access import CHECKS, NO_PERMISSIONS, WritePermissions
 from bot.github.check_runs import Annotation, CheckContent
 from bot.plan.effect import Applied, EffectContext
@@ -24,6 +25,22 @@ SAME = "{name} said so already"
 SUPERSEDED = {"title": "Superseded", "summary": "Another run of this check on this commit has the result."}
 
 _Remark = tuple[str, int, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCheckRun:
+    """A check run of ours: the number that GitHub has given it, and the `as_of` of what it says.
+
+    `again` is the `as_of` of the last request for a new run, and `over` the run that was there when it was made.
+    """
+
+    as_of: float = 0.0
+    id: int = 0
+    again: float | None = None
+    over: int = 0
+
+
+CHECK_RUN = Record("check-run", 1, WrittenCheckRun, "a check run of ours on a commit", days=90)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +73,27 @@ class PutCheckRun:
         A PATCH adds its annotations to those that are there, so only those that GitHub does not have are sent; and a
         run whose annotations are no longer true is superseded by a new one, for none can be taken away.
         """
-        key = check_key(context.repository.id, self.name, self.sha)
-        record = await context.records.get(key) or {}
-        written = record.get("as_of", 0)
+        key = CHECK_RUN.of(context.repository.id, self.sha, self.name)
+        record = await context.records.get(key) or WrittenCheckRun()
+        written = record.as_of
         if written > self.as_of:
             return Applied(NEWER.format(name=self.name), changed=False)
         if self.again and written == self.as_of:
             if context.writes.may_have_twins:
-                await self._supersede_twins(context, await self._newest(context, record.get("id", 0)))
+                await self._supersede_twins(context, await self._newest(context, record.id))
             return Applied(SAME.format(name=self.name), changed=False)
-        found = await self._newest(context, record.get("id", 0))
+        found = await self._newest(context, record.id)
         if context.writes.may_have_twins:
             await self._supersede_twins(context, found)
-        if self.again and record.get("again") != self.as_of:
+        if self.again and record.again != self.as_of:
             # By this a try after a crash tells a run that is there already from the one that it was to make.
-            record |= {"again": self.as_of, "over": found.integer("id") if found else 0}
+            record = replace(record, again=self.as_of, over=found.integer("id") if found else 0)
             await context.records.put(key, record)
-        if found is None or (self.again and found.integer("id") == record["over"]):
+        if found is None or (self.again and found.integer("id") == record.over):
             done, number = await self._create(context)
         else:
             done, number = await self._change(context, found)
-        await context.records.put(key, {"as_of": self.as_of, "id": number})
+        await context.records.put(key, WrittenCheckRun(self.as_of, number))
         return done
 
     async def _change(self, context: EffectContext, found: Payload) -> tuple[Applied, int]:
@@ -179,11 +196,6 @@ class RequestCheckRun:
         about, repository = TargetKey(context.repository.full_name, self.lab, self.on), context.repository
         new = await context.results.ask_for_check(about, self.sha, repository.id, context.intent)
         return Applied(ASKED.format(name=about.check_name, sha=self.sha[:7]), changed=new)
-
-
-def check_key(repository_id: int, name: str, sha: str) -> str:
-    """Return the key of the record of a check run of ours; there is one as soon as it was written."""
-    return f"check-run:{repository_id}:{name}:{sha}"
 
 
 async def _annotations(context: EffectContext, where: dict[str, str]) -> Counter[_Remark]:

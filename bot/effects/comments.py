@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from bot.core.errors import TryAgain
 from bot.core.payload import Payload
+from bot.engine.records import Record
 from bot.github import sticky
 from bot.github.access import ISSUES, PULL_REQUESTS, WritePermissions
 from bot.github.errors import is_not_found
@@ -18,6 +19,16 @@ REPLY_LIMIT = sticky.SIZE_LIMIT - 100
 """Characters of an answer; the rest is for its marker."""
 
 ANSWERED = "answered"
+
+
+@dataclass(frozen=True, slots=True)
+class StickyComment:
+    """The number of a sticky comment."""
+
+    id: int
+
+
+STICKY = Record("sticky", 1, StickyComment, "the sticky comment of a pull request or an issue", days=365)
 
 Change = Callable[[Mapping[str, str]], Mapping[str, str]]
 """Makes other sections out of those that there are, by their names."""
@@ -136,7 +147,7 @@ async def change_sections(context: EffectContext, number: int, change: Change) -
     if wanted and not mine:
         where = {"repo": context.repository.full_name, "number": str(number)}
         made = Payload(await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": wanted}), "comment")
-        await context.records.put(_sticky_key(context, number), {"id": made.integer("id")})
+        await context.records.put(STICKY.of(context.repository.id, number), StickyComment(made.integer("id")))
     elif wanted and mine[0].body != wanted:
         await _edit(context, mine[0].id, wanted)
     else:
@@ -148,10 +159,10 @@ async def change_sections(context: EffectContext, number: int, change: Change) -
 
 async def _known_sticky(context: EffectContext, number: int) -> list[sticky.Comment]:
     """Return the sticky comment that we have written, where GitHub's list does not show it yet: lists lag."""
-    known = await context.records.get(_sticky_key(context, number))
+    known = await context.records.get(STICKY.of(context.repository.id, number))
     if known is None:
         return []
-    where = {"repo": context.repository.full_name, "id": str(known["id"])}
+    where = {"repo": context.repository.full_name, "id": str(known.id)}
     try:
         comment = _comment(Payload(await context.github.getitem(ONE_COMMENT, url_vars=where), "comment"))
     except Exception as error:
@@ -159,10 +170,6 @@ async def _known_sticky(context: EffectContext, number: int) -> list[sticky.Comm
             return []
         raise
     return [comment] if sticky.is_sticky(comment, context.me.user_id) else []
-
-
-def _sticky_key(context: EffectContext, number: int) -> str:
-    return f"sticky:{context.repository.id}#{number}"
 
 
 async def _comments(context: EffectContext, number: int, since: str = "") -> AsyncIterator[sticky.Comment]:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from bot.core.payload import Payload
 from bot.effects.comments import delete_comment, marked_comments
+from bot.engine.records import Record
 from bot.github.access import ISSUES, WritePermissions
 from bot.github.errors import is_not_found
 from bot.github.markdown import TEXT_LIMIT, plain, truncate
 from bot.plan.effect import Applied, EffectContext
 
 if TYPE_CHECKING:
-    from bot.engine.records import Records
+    from bot.engine.records import Key, Records
 
 OURS = "/repos/{+repo}/issues{?creator,state}"
 NEWEST = "/repos/{+repo}/issues?state=open&sort=created&direction=desc&per_page=100"
@@ -36,6 +37,32 @@ SAYS_SO, CHANGED = "the issue #{number} says so already", "the issue #{number} s
 NEWER = "something newer was told in the issue of {key} already"
 LEFT_CLOSED = "somebody closed the issue #{number}, so it was left alone"
 TOLD_BEFORE = "told in an issue already"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIssue:
+    """An issue that we opened and have not closed."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class IssueMoment:
+    """The moment of the newest news in an issue, in seconds since 1970."""
+
+    as_of: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NewsState:
+    """Whether news was posted in a place; while not `done`, a post of it has begun."""
+
+    done: bool = False
+
+
+ISSUE = Record("issue", 1, OpenIssue, "the open issue of a key; removed when we close it", days=None)
+ISSUE_MOMENT = Record("issue-as-of", 1, IssueMoment, "the moment of the newest news in the issue of a key", days=365)
+NEWS_STATE = Record("news", 1, NewsState, "whether news of a key was posted in a place", days=365)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +95,24 @@ class EnsureIssue:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Look for the open issue by its marker and our author id, then open, change or close it, or do nothing."""
-        told = message_key(context.repository.id, "issue", self.news_key)
-        if self.news_key and not context.writes.may_have_twins and await context.records.get(told):
+        told = NEWS_STATE.of(context.repository.id, "issue", self.news_key)
+        if self.news_key and not context.writes.may_have_twins and await context.records.get(told) is not None:
             return Applied(TOLD_BEFORE, changed=False)
-        moment = _moment_key(context.repository.id, self.key)
-        newest = (await context.records.get(moment) or {}).get("as_of", 0.0)
+        moment = ISSUE_MOMENT.of(context.repository.id, self.key)
+        newest = (await context.records.get(moment) or IssueMoment()).as_of
         if 0 < self.as_of < newest:
             return Applied(NEWER.format(key=self.key), changed=False)
         applied = await self._keep(context)
         if self.as_of > newest:
-            await context.records.put(moment, {"as_of": self.as_of})
+            await context.records.put(moment, IssueMoment(self.as_of))
         if self.news_key:
-            await context.records.put(told, {"state": "done"})
+            await context.records.put(told, NewsState(done=True))
         return applied
 
     async def _keep(self, context: EffectContext) -> Applied:
-        record = issue_key(context.repository.id, self.key)
-        known = (await context.records.get(record) or {}).get("number")
+        record = ISSUE.of(context.repository.id, self.key)
+        issue = await context.records.get(record)
+        known = issue.number if issue is not None else None
         if not self.body and known is None:
             return Applied(NONE_OPEN, changed=False)
         found = await self._open_one(context, known)
@@ -97,10 +125,10 @@ class EnsureIssue:
             data = {"title": title, "body": self._body_with(self._news_marker)}
             where = {"repo": context.repository.full_name}
             made = Payload(await context.github.post(ALL_ISSUES, url_vars=where, data=data), "issue")
-            await context.records.put(record, {"number": made.integer("number")})
+            await context.records.put(record, OpenIssue(made.integer("number")))
             return Applied(OPENED)
         number = found.integer("number")
-        await context.records.put(record, {"number": number})
+        await context.records.put(record, OpenIssue(number))
         body = self._body_with(_news_marker_in(found.text("body")))
         changed = found.text("body") != body
         if changed:
@@ -108,12 +136,12 @@ class EnsureIssue:
         commented = await self._comment(context, found)
         return Applied((CHANGED if changed or commented else SAYS_SO).format(number=number), changed or commented)
 
-    async def _close(self, context: EffectContext, found: Payload | None, record: str) -> Applied:
+    async def _close(self, context: EffectContext, found: Payload | None, record: Key[OpenIssue]) -> Applied:
         if found is not None:
             number = found.integer("number")
             await self._comment(context, found)
             await self._change(context, number, {"state": "closed", "state_reason": "completed"})
-        await context.records.put(record, {})
+        await context.records.remove(record)
         return Applied(CLOSED.format(number=number)) if found is not None else Applied(NONE_OPEN, changed=False)
 
     async def _open_one(self, context: EffectContext, known: int | None) -> Payload | None:
@@ -181,23 +209,9 @@ class EnsureIssue:
         return "\n".join(filter(None, [self._marker, news_marker, self.body]))
 
 
-def issue_key(repository_id: int, key: str) -> str:
-    """Return the key of the record that has the `number` of an issue, until it is closed by us."""
-    return f"issue:{repository_id}:{key}"
-
-
-def _moment_key(repository_id: int, key: str) -> str:
-    return f"issue-as-of:{repository_id}:{key}"
-
-
-def message_key(repository_id: int, place: str, key: str) -> str:
-    """Return the key of the record that says that news of a key was told in a place."""
-    return f"told:{repository_id}:{place}:{key}"
-
-
 async def is_posted(records: Records, repository_id: int, news_key: str) -> bool:
     """Tell whether the news of a key has come to its issue; no news has."""
-    return not news_key or bool(await records.get(message_key(repository_id, "issue", news_key)))
+    return not news_key or await records.get(NEWS_STATE.of(repository_id, "issue", news_key)) is not None
 
 
 def _is_ours(written: Payload, context: EffectContext) -> bool:

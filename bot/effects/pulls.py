@@ -7,13 +7,14 @@ somebody else pushed there is theirs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from bot.core.errors import TryAgain, UserError
 from bot.core.patterns import Pattern
 from bot.core.payload import Payload
 from bot.effects.refs import ONE_REF, REFS
+from bot.engine.records import Record
 from bot.github.access import CONTENTS, PULL_REQUESTS, WritePermissions
 from bot.github.contents import COMMIT, found_at
 from bot.github.errors import is_not_found, is_unprocessable
@@ -53,6 +54,18 @@ TAKEN = (
 
 
 @dataclass(frozen=True, slots=True)
+class PullBranch:
+    """A branch of ours: our newest commits there, what the last of them is based on, and when that was decided."""
+
+    shas: tuple[str, ...] = ()
+    base_sha: str = ""
+    at: str = ""
+
+
+PULL_BRANCH = Record("pull-of", 1, PullBranch, "our commits on a branch that we propose", days=None)
+
+
+@dataclass(frozen=True, slots=True)
 class EnsurePull:
     """Keep one pull request open, from `branch` into `base`, as one commit on `base_sha` that gives a file `content`.
 
@@ -85,12 +98,12 @@ class EnsurePull:
 
         Raises `TryAgain` where somebody moved the branch at this moment, `UserError` where it is not ours to use.
         """
-        record = await context.records.get(record_key(context.repository.id, self.branch)) or {}
-        if record.get("at", "") > self.at:
+        record = await context.records.get(PULL_BRANCH.of(context.repository.id, self.branch)) or PullBranch()
+        if record.at > self.at:
             return Applied(OLDER, changed=False)
         pull = await self._pull(context)
         head = await branch_head(context.github, context.repository.full_name, self.branch)
-        ours = head in record.get("shas", ())
+        ours = head in record.shas
         if not self.content:
             return await self._end(context, pull, head if ours else None, record)
         if pull and not _is_open(pull) and not pull.has("merged_at") and self._says_so(context, pull):
@@ -116,14 +129,14 @@ class EnsurePull:
         mine = [pull for pull in listed if _is_ours(pull, context)]
         return next((pull for pull in listed if _is_open(pull)), mine[0] if mine else None)
 
-    async def _is_there(self, context: EffectContext, head: str, record: dict[str, Any], *, is_open: bool) -> bool:
+    async def _is_there(self, context: EffectContext, head: str, record: PullBranch, *, is_open: bool) -> bool:
         """Say whether the branch has the file as it is to be; without a pull request, also whether it began here."""
-        if not is_open and (record.get("base_sha"), record.get("shas", [""])[-1]) != (self.base_sha, head):
+        if not is_open and (record.base_sha, *record.shas[-1:]) != (self.base_sha, head):
             return False
         found = await found_at(context.github, context.repository.full_name, self.path, head)
         return found is not None and found.raw == self.content.encode()
 
-    async def _push(self, context: EffectContext, head: str | None, record: dict[str, Any]) -> None:
+    async def _push(self, context: EffectContext, head: str | None, record: PullBranch) -> None:
         """Make the commit, note it, and move the branch to it, if nobody has moved it meanwhile."""
         github, where = context.github, {"repo": context.repository.full_name}
         base = await github.getitem(COMMIT, url_vars={**where, "sha": self.base_sha})
@@ -132,9 +145,8 @@ class EnsurePull:
         made = Payload(await github.post(TREES, url_vars=where, data=tree), "tree").string("sha")
         commit = {"message": self.message, "tree": made, "parents": [self.base_sha]}
         sha = Payload(await github.post(COMMITS, url_vars=where, data=commit), "commit").string("sha")
-        shas = [*record.get("shas", ()), sha][-MOST_COMMITS:]
-        noted = {"shas": shas, "base_sha": self.base_sha, "at": self.at}
-        await context.records.put(record_key(context.repository.id, self.branch), noted)
+        noted = PullBranch((*record.shas, sha)[-MOST_COMMITS:], self.base_sha, self.at)
+        await context.records.put(PULL_BRANCH.of(context.repository.id, self.branch), noted)
         if await branch_head(github, context.repository.full_name, self.branch) != head:
             raise TryAgain(MOVED_MEANWHILE.format(branch=self.branch))
         if head is None:
@@ -169,16 +181,15 @@ class EnsurePull:
             raise
         return Applied(OPENED.format(number=Payload(made, "pull_request").integer("number")))
 
-    async def _end(
-        self, context: EffectContext, pull: Payload | None, head: str | None, record: dict[str, Any]
-    ) -> Applied:
+    async def _end(self, context: EffectContext, pull: Payload | None, head: str | None, record: PullBranch) -> Applied:
         """Close the pull request, in one write with the reason, and delete the branch; `head` None: it is not ours."""
         done = []
         is_open = pull is not None and _is_open(pull) and _is_ours(pull, context)
         if is_open and head is None:
             return Applied(LEFT_ALONE.format(branch=self.branch), changed=False)
         if head is not None:
-            await context.records.put(record_key(context.repository.id, self.branch), {**record, "at": self.at})
+            noted = replace(record, at=self.at)
+            await context.records.put(PULL_BRANCH.of(context.repository.id, self.branch), noted)
         if is_open and pull is not None:
             number = pull.integer("number")
             body = NOT_NEEDED.format(base=self.base) + _ANY_MARKER.sub("", pull.text("body"))
@@ -202,11 +213,6 @@ class EnsurePull:
         """Say whether a pull request of ours is about what this is."""
         marker = MARKER.format(key=key or self.key)
         return _is_ours(pull, context) and pull.text("body").startswith(marker)
-
-
-def record_key(repository_id: int, branch: str) -> str:
-    """Return the key of the record of a branch: the newest of our commits there, `shas`, and when it was decided."""
-    return f"pull-of:{repository_id}:{branch}"
 
 
 def _is_open(pull: Payload) -> bool:

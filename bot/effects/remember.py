@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Self, TypeVar
 
+from bot.engine.records import Key, StoredValue
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 
+STORED, REMOVED = "stored {key}", "removed {key}"
+
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
-class Remember:
-    """Keep a small JSON object under a key, in place of what stood there."""
+class StoreRecord:
+    """Store a value under a key, in place of what is there; without a value, remove what is there."""
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     key: str
-    value: Mapping[str, Any]
+    stored: StoredValue | None
+
+    @classmethod
+    def of(cls, key: Key[T], value: T | None) -> Self:
+        """Return the effect that stores a value, or removes the record for None."""
+        return cls(key.name, None if value is None else StoredValue.of(key, value))
 
     @property
     def target(self) -> str:
@@ -26,5 +35,8 @@ class Remember:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Write the record; writing the same twice is the same as once."""
-        await context.records.put(self.key, dict(self.value))
-        return Applied(f"remembered {self.key}")
+        if self.stored is None:
+            await context.records.remove_name(self.key)
+            return Applied(REMOVED.format(key=self.key))
+        await context.records.write(self.key, self.stored)
+        return Applied(STORED.format(key=self.key))

@@ -6,7 +6,7 @@ The predecessor left the links and lists of an older commit standing without a w
 from __future__ import annotations
 
 from bot.core.events import PullRequestEvent
-from bot.effects.section_state import SECTION_TEXT, Shown, Told, shown_key
+from bot.effects.section_state import SECTION, SECTION_TEXT, Told
 from bot.effects.sections import MarkOutOfDate, ShowSection
 from bot.plan.handler import Context, Plan, Router
 
@@ -29,8 +29,8 @@ def section_router(sections: tuple[str, ...]) -> Router:
     async def mark(context: Context) -> Plan:
         """Mark the sections of another commit; where our records know of none, nothing is to be done."""
         pull = PullRequestEvent.of(context.delivery.payload).pull
-        keys = [shown_key(context.repository.id, pull.number, section) for section in sections]
-        known = [Shown.read(await context.records.get(key)) for key in keys]
+        keys = [SECTION.of(context.repository.id, pull.number, section) for section in sections]
+        known = [await context.records.get(key) for key in keys]
         if not any(shown is not None and shown.head != shown.mark(pull.head_sha) for shown in known):
             return Plan(why="no section of the sticky comment tells of another commit")
         return Plan((MarkOutOfDate(pull.number, sections),), why=f"the head of #{pull.number} has moved")

@@ -9,12 +9,12 @@ own before that, in order with itself alone: meanwhile nobody's command waits.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bot.core.payload import Json, Payload
+from bot.engine.records import Record
 from bot.github.markdown import code
 
 if TYPE_CHECKING:
@@ -119,26 +119,12 @@ class Shown:
     digest: str
     head: str = ""
 
-    @classmethod
-    def read(cls, record: Mapping[str, Any] | None) -> Shown | None:
-        """Read it back out of its record; None where there never was such a section."""
-        if record is None:
-            return None
-        stored = Payload(record, "section record")
-        return cls(stored.string("sha"), float(record["as_of"]), stored.text("digest"), stored.text("head"))
-
-    def as_record(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return asdict(self)
-
     def mark(self, head: str) -> str:
         """Return the head that the section's mark has to name; empty where it needs none."""
         return head if self.digest and self.sha != head else ""
 
 
-def shown_key(repository_id: int, number: int, section: str) -> str:
-    """Return the key of the record of what a section says."""
-    return f"section:{repository_id}#{number}:{section}"
+SECTION = Record("section", 1, Shown, "what a section of a pull request's sticky comment says", days=365)
 
 
 def marked(text: str, sha: str, head: str) -> str:

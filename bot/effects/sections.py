@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from bot.effects.comments import change_sections
-from bot.effects.section_state import Shown, Told, announce_due, announce_text, marked, shown_key
+from bot.effects.section_state import SECTION, Shown, Told, announce_due, announce_text, marked
 from bot.github import sticky
 from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
 from bot.github.pull_heads import confirmed_head, head_of
@@ -99,8 +99,8 @@ class ShowSection:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Compare with what we know that it says, and ask GitHub only where that differs."""
-        key = shown_key(context.repository.id, self.number, self.section)
-        before = Shown.read(await context.records.get(key))
+        key = SECTION.of(context.repository.id, self.number, self.section)
+        before = await context.records.get(key)
         told = {"section": self.section, "sha": self.sha[:7], "number": self.number}
         if await confirmed_head(context.records, context.github, context.repository, self.number, self.sha) is None:
             return Applied(MOVED.format(**told), changed=False)
@@ -114,7 +114,7 @@ class ShowSection:
         await change_sections(
             context, self.number, lambda present: sticky.with_section(present, self.section, self.text)
         )
-        await context.records.put(key, after.as_record())
+        await context.records.put(key, after)
         return Applied((WRITTEN if self.text else TAKEN_AWAY).format(**told))
 
 
@@ -139,7 +139,7 @@ class MarkOutOfDate:
         """Mark what our own record of heads asks for at this moment, which may be newer than the plan."""
         head = await head_of(context.records, context.repository.id, self.number)
         known = {
-            section: Shown.read(await context.records.get(shown_key(context.repository.id, self.number, section)))
+            section: await context.records.get(SECTION.of(context.repository.id, self.number, section))
             for section in self.sections
         }
         wrong = {
@@ -151,7 +151,7 @@ class MarkOutOfDate:
             return Applied(NOTHING_TO_MARK, changed=False)
         changed = await change_sections(context, self.number, lambda present: _marked(present, wrong))
         for section, shown in wrong.items():
-            await context.records.put(shown_key(context.repository.id, self.number, section), shown.as_record())
+            await context.records.put(SECTION.of(context.repository.id, self.number, section), shown)
         return Applied(MARKED.format(sections=", ".join(wrong)), changed=changed)
 
 

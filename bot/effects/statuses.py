@@ -37,7 +37,7 @@ class SetStatus:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Write the status unless it says so already: GitHub keeps 1,000 for a commit and context, then refuses."""
-        if self.record and await context.records.get(self.record) != self.recorded:
+        if self.record and await context.records.stored(self.record) != self.recorded:
             return Applied(f"{self.record} was changed since, so {self.context_name} was left alone", changed=False)
         where = {"repo": context.repository.full_name, "sha": self.sha}
         wanted = (self.state, self.description[:DESCRIPTION_LIMIT], self.target_url)

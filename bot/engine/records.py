@@ -7,13 +7,13 @@ reads what this one wrote.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, LiteralString, TypeVar, cast, overload
+from typing import Any, Generic, LiteralString, TypeVar, cast
 
 from procrastinate.connector import BaseAsyncConnector
-from pydantic import TypeAdapter, ValidationError
+from pydantic import PlainSerializer, TypeAdapter, ValidationError
 
 from bot.core.payload import Json
 from bot.engine import text
@@ -22,6 +22,9 @@ SEPARATOR, AFTER_SEPARATOR = ":", ";"
 """What divides the parts of a key, and the next character: a range of keys ends before it."""
 
 DAY = 86400.0
+
+SORTED = PlainSerializer(sorted)
+"""Annotates a set in a record, which would be written in another order by each process."""
 
 GET: LiteralString = "SELECT value AS stored, version FROM nightjar_records WHERE key = %(key)s"
 PUT: LiteralString = """
@@ -41,9 +44,11 @@ NOTHING = ""
 
 NEWER = "the record {key} has version {found} of {prefix}, this release knows {known}: install the newer release again"
 UNREADABLE = "the record {key} is not a {prefix}: {why}"
+TWO_KINDS = "two kinds of records have the prefix {prefix}"
 BAD_PREFIX = "the prefix {prefix!r} of a record is empty or has a colon"
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 class RecordError(Exception):
@@ -103,10 +108,10 @@ class Record(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Key(Generic[T]):
+class Key(Generic[T_co]):
     """Where one record is stored, and what it holds."""
 
-    record: Record[T]
+    record: Record[T_co]
     name: str
 
     def __str__(self) -> str:
@@ -118,7 +123,6 @@ class Key(Generic[T]):
 class StoredValue:
     """A value as it is written, for a plan that is stored before it is applied."""
 
-    key: str
     value: Json
     version: int
     days: float | None
@@ -126,7 +130,22 @@ class StoredValue:
     @classmethod
     def of(cls, key: Key[T], value: T) -> StoredValue:
         """Return what `Records.put` would write."""
-        return cls(key.name, key.record.dump(value), key.record.version, key.record.days)
+        return cls(key.record.dump(value), key.record.version, key.record.days)
+
+
+class RecordRegistry:
+    """All kinds of records, each with the name of the feature that it belongs to.
+
+    Raises ValueError for two kinds of one prefix.
+    """
+
+    def __init__(self, kinds: Iterable[tuple[str, Record[Any]]]) -> None:
+        self.features: dict[str, str] = {}
+        self.kinds: dict[str, Record[Any]] = {}
+        for feature, record in kinds:
+            if record.prefix in self.kinds:
+                raise ValueError(TWO_KINDS.format(prefix=record.prefix))
+            self.kinds[record.prefix], self.features[record.prefix] = record, feature
 
 
 class Records:
@@ -138,27 +157,14 @@ class Records:
     def __init__(self, connector: BaseAsyncConnector) -> None:
         self._connector = connector
 
-    @overload
-    async def get(self, key: str) -> dict[str, Any] | None: ...
-    @overload
-    async def get(self, key: Key[T]) -> T | None: ...
-    async def get(self, key: Key[T] | str) -> T | dict[str, Any] | None:
+    async def get(self, key: Key[T]) -> T | None:
         """Return what is stored under a key, None where nothing is."""
-        if isinstance(key, str):
-            return await self.stored(key)
         rows = await self._connector.execute_query_all_async(GET, key=key.name)
         return _load(key.record, key.name, rows[0]) if rows else None
 
-    @overload
-    async def put(self, key: str, value: Json) -> None: ...
-    @overload
-    async def put(self, key: Key[T], value: T) -> None: ...
-    async def put(self, key: Key[T] | str, value: T | Json) -> None:
+    async def put(self, key: Key[T], value: T) -> None:
         """Store a value in place of what is there."""
-        if isinstance(key, str):
-            await self.write(StoredValue(key, cast("Json", value), 1, None))
-            return
-        await self.write(StoredValue.of(key, cast("T", value)))
+        await self.write(key.name, StoredValue.of(key, value))
 
     async def remove(self, key: Key[Any]) -> None:
         """Remove what is stored under a key."""
@@ -174,7 +180,7 @@ class Records:
         new = change(known)
         if new is None or new == known:
             return True
-        values = _values(StoredValue.of(key, new))
+        values = _values(key.name, StoredValue.of(key, new))
         was = rows[0]["stored"] if rows else NOTHING
         return bool(await self._connector.execute_query_all_async(EXCHANGE, was=was, **values))
 
@@ -185,26 +191,14 @@ class Records:
         rows = await self._connector.execute_query_all_async(UNDER, first=first, end=end)
         return {row["key"].removeprefix(first): _load(record, row["key"], row) for row in rows}
 
-    async def exchange(self, key: str, old: Json | None, new: Json) -> bool:
-        """Replace a value if it is still what was read."""
-        was = NOTHING if old is None else text.dumps(dict(old))
-        values = _values(StoredValue(key, new, 1, None))
-        return bool(await self._connector.execute_query_all_async(EXCHANGE, was=was, **values))
-
-    async def starting_with(self, prefix: str) -> dict[str, dict[str, Any]]:
-        """Return all values whose keys begin like this."""
-        end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-        rows = await self._connector.execute_query_all_async(UNDER, first=prefix, end=end)
-        return {row["key"]: cast("dict[str, Any]", text.loads(row["stored"])) for row in rows}
-
     async def stored(self, name: str) -> dict[str, Any] | None:
         """Return the JSON that is stored under the name of a key, whatever its kind."""
         rows = await self._connector.execute_query_all_async(GET, key=name)
         return cast("dict[str, Any]", text.loads(rows[0]["stored"])) if rows else None
 
-    async def write(self, value: StoredValue) -> None:
-        """Store a value as a plan has it."""
-        await self._connector.execute_query_async(PUT, **_values(value))
+    async def write(self, name: str, value: StoredValue) -> None:
+        """Store a value, as a plan has it, under the name of a key."""
+        await self._connector.execute_query_async(PUT, **_values(name, value))
 
     async def remove_name(self, name: str) -> None:
         """Remove what is stored under the name of a key."""
@@ -215,8 +209,8 @@ def _load(record: Record[T], key: str, row: dict[str, Any]) -> T:
     return record.load(key, text.loads(row["stored"]), row["version"])
 
 
-def _values(value: StoredValue) -> dict[str, Any]:
+def _values(name: str, value: StoredValue) -> dict[str, Any]:
     now = time.time()
     expires_at = None if value.days is None else now + value.days * DAY
     written = text.dumps(dict(value.value))
-    return {"key": value.key, "value": written, "version": value.version, "at": now, "expires_at": expires_at}
+    return {"key": name, "value": written, "version": value.version, "at": now, "expires_at": expires_at}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -13,9 +13,8 @@ from bot.config.faults import ConfigError, Fault
 from bot.config.repository_file import MOST_BYTES, parse_repository_file
 from bot.config.shared import PATH, overlaid
 from bot.config.texts import FILE_KINDS, FILE_TOO_LARGE, NOT_A_FILE
-from bot.core.errors import PayloadError
-from bot.core.payload import Payload
 from bot.core.run_in_thread import run_in_thread
+from bot.engine.records import Record, RecordError
 from bot.github.contents import FILE, Found
 
 if TYPE_CHECKING:
@@ -60,37 +59,21 @@ class StoredFile:
     faults: int = 0
     good: Good = field(default_factory=Good)
 
-    @classmethod
-    def read(cls, record: Mapping[str, Any] | None) -> Self:
-        """Read it back out of its record; None: no file was ever seen. Raises `PayloadError`."""
-        if record is None:
-            return cls()
-        stored = Payload(record, "repository-file record")
-        good = stored.at("good")
-        return cls(
-            seen=stored.string("seen"),
-            commit=stored.string("commit"),
-            before=stored.string("before"),
-            pushed_at=stored.integer("pushed_at"),
-            faults=stored.integer("faults"),
-            good=Good(good.string("sha"), good.string("commit"), good.string("text")),
-        )
-
     def is_newer_than(self, pushed_at: int, commit: str) -> bool:
         """Say whether this came of a later push. Webhooks come in any order, and GitHub's times are whole seconds."""
         return self.pushed_at > pushed_at or (self.pushed_at == pushed_at and self.before == commit)
 
 
-def repository_file_key(repository: str) -> str:
-    """Return the key of the record of a repository, `owner/name`."""
-    return f"repository-file:{repository.lower()}"
+REPOSITORY_FILE = Record(
+    "repository-file", 1, StoredFile, "`.github/nightjar.yaml` as it is in force for a repository", days=None
+)
 
 
 async def kept_of(records: Records, repository: str) -> StoredFile:
     """Return what is kept of a repository's file; nothing, where its record cannot be read."""
     try:
-        return StoredFile.read(await records.get(repository_file_key(repository)))
-    except (PayloadError, ValueError):
+        return await records.get(REPOSITORY_FILE.of(repository.lower())) or StoredFile()
+    except RecordError:
         log.exception(CORRUPT, repository=repository)
         return StoredFile()
 

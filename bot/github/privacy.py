@@ -1,20 +1,33 @@
 """Which repositories a payload called private since GitHub last answered that they are public.
 
-The record `called-private:<owner/name>`, in small letters, is shared by all processes, so one that receives no webhook
-knows it too. A payload may be days old, so it only ever makes a repository private; GitHub's own answer takes it back.
+All processes share the record, so one that receives no webhook knows it too. A payload may be days old, so it only ever
+makes a repository private; GitHub's own answer takes it back.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.core.payload import Payload
+from bot.engine.records import Key, Record
 
 if TYPE_CHECKING:
     from bot.engine.records import Records
 
-PREFIX = "called-private:"
 NOBODY = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CalledPrivateBy:
+    """The GUID of the delivery that called a repository private, empty where none did."""
+
+    delivery: str = NOBODY
+
+
+CALLED_PRIVATE = Record(
+    "called-private", 1, CalledPrivateBy, "which delivery called a repository private last", days=None
+)
 
 
 def is_called_public(repository: Payload) -> bool:
@@ -33,8 +46,7 @@ class CalledPrivate:
 
     async def by(self, name: str) -> str:
         """Return the GUID of the delivery that called `owner/name` private, empty where none did."""
-        stored = await self._records.get(_key(name))
-        return stored["delivery"] if stored is not None else NOBODY
+        return (await self._records.get(_key(name)) or CalledPrivateBy()).delivery
 
     async def note(self, name: str, delivery: str, *, changed: bool) -> None:
         """Remember that the delivery with this GUID calls `owner/name` private.
@@ -43,12 +55,13 @@ class CalledPrivate:
         way meanwhile can take it back. Other payloads do not, so that the events of a private repository write once.
         """
         if changed or not await self.by(name):
-            await self._records.put(_key(name), {"delivery": delivery})
+            await self._records.put(_key(name), CalledPrivateBy(delivery))
 
     async def take_back(self, name: str, delivery: str) -> None:
         """Forget that this delivery called `owner/name` private; what another has said since stands."""
-        await self._records.exchange(_key(name), {"delivery": delivery}, {"delivery": NOBODY})
+        said = CalledPrivateBy(delivery)
+        await self._records.change(_key(name), lambda known: CalledPrivateBy() if known == said else None)
 
 
-def _key(name: str) -> str:
-    return f"{PREFIX}{name.lower()}"
+def _key(name: str) -> Key[CalledPrivateBy]:
+    return CALLED_PRIVATE.of(name.lower())

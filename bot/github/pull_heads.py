@@ -7,13 +7,14 @@ a command had before their eyes is the head that we were told of last.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 from gidgethub import HTTPException
 
 from bot.core.events import Delivery, PullRequest, Repository
 from bot.core.payload import Payload
+from bot.engine.records import Record
 from bot.github.errors import is_not_found
 
 if TYPE_CHECKING:
@@ -62,22 +63,6 @@ class Head:
             since="" if opened else pull.updated_at,
         )
 
-    @classmethod
-    def read(cls, record: Mapping[str, Any]) -> Self:
-        """Read it back out of a record."""
-        stored = Payload(record, "head record")
-        return cls(
-            sha=stored.string("sha"),
-            heads={sha: stored.text("heads", sha) for sha in stored.at("heads").raw},
-            head_ref=stored.text("head_ref"),
-            base_ref=stored.text("base_ref"),
-            author_id=stored.integer("author_id"),
-            is_open=stored.flag("is_open"),
-            updated_at=stored.text("updated_at"),
-            moved_at=stored.text("moved_at"),
-            since=stored.text("since") or stored.text("moved_at"),
-        )
-
     def after(self, known: Head) -> Head:
         """Return what is known once this has been told too.
 
@@ -107,19 +92,24 @@ class Head:
         return bool(self.since) and self.since >= written_at
 
 
-def head_key(repository_id: int, number: int) -> str:
-    """Return the key of a pull request's record."""
-    return f"head:{repository_id}#{number}"
+@dataclass(frozen=True, slots=True)
+class PullNumbers:
+    """The numbers of pull requests, the one that was noted last at the end."""
+
+    numbers: tuple[int, ...] = ()
 
 
-def pulls_key(repository_id: int, sha: str) -> str:
-    """Return the key of the record of the pull requests that a commit is, or was, the head of."""
-    return f"pulls-of:{repository_id}:{sha}"
+@dataclass(frozen=True, slots=True)
+class RepositoryId:
+    """The number by which GitHub knows a repository."""
+
+    id: int
 
 
-def repository_key(full_name: str) -> str:
-    """Return the key of the record that says which id a repository's name stands for."""
-    return f"repository:{full_name.lower()}"
+HEAD = Record("head", 1, Head, "the head of a pull request, as its newest payload names it", days=365)
+PULLS_OF_COMMIT = Record("pulls-of", 1, PullNumbers, "the pull requests whose head a commit is or was", days=90)
+REPOSITORY_ID = Record("repository", 1, RepositoryId, "the id of a repository's name", days=None)
+RECORDS = (HEAD, PULLS_OF_COMMIT, REPOSITORY_ID)
 
 
 async def note_head(records: Records, delivery: Delivery) -> None:
@@ -132,20 +122,20 @@ async def note_head(records: Records, delivery: Delivery) -> None:
         return
     payload = delivery.payload
     pull, repository = PullRequest.of(payload.at("pull_request")), Repository.of(payload)
-    head, key = _told_head(pull, delivery), head_key(repository.id, pull.number)
-    stored = await records.get(key)
-    known = Head.read(stored) if stored is not None else None
+    head, key = _told_head(pull, delivery), HEAD.of(repository.id, pull.number)
+    known = await records.get(key)
     now = head.after(known) if known is not None else head
     if now != known:
         await _note_pull(records, repository.id, now.sha, pull.number)
-        await records.put(key, asdict(now))
+        await records.put(key, now)
     await note_id(records, repository.full_name, repository.id)
 
 
 async def note_id(records: Records, full_name: str, repository_id: int) -> None:
     """Keep which id a repository's name stands for."""
-    if await records.get(repository_key(full_name)) != {"id": repository_id}:
-        await records.put(repository_key(full_name), {"id": repository_id})
+    key, known = REPOSITORY_ID.of(full_name.lower()), RepositoryId(repository_id)
+    if await records.get(key) != known:
+        await records.put(key, known)
 
 
 def _told_head(pull: PullRequest, delivery: Delivery) -> Head:
@@ -154,16 +144,15 @@ def _told_head(pull: PullRequest, delivery: Delivery) -> Head:
 
 async def head_of(records: Records, repository_id: int, number: int) -> Head | None:
     """Return what is known of a pull request, None where none of its payloads came by."""
-    stored = await records.get(head_key(repository_id, number))
-    return Head.read(stored) if stored is not None else None
+    return await records.get(HEAD.of(repository_id, number))
 
 
 async def _note_pull(records: Records, repository_id: int, sha: str, number: int) -> None:
     """Keep which pull request a commit is the head of: a status or a workflow run names the commit alone."""
-    key = pulls_key(repository_id, sha)
-    numbers = _numbers(await records.get(key))
+    key = PULLS_OF_COMMIT.of(repository_id, sha)
+    numbers = (await records.get(key) or PullNumbers()).numbers
     if number not in numbers:
-        await records.put(key, {"numbers": [*numbers, number][-MOST_PULLS:]})
+        await records.put(key, PullNumbers((*numbers, number)[-MOST_PULLS:]))
 
 
 async def pulls_with_head(records: Records, repository_id: int, sha: str) -> list[int]:
@@ -171,13 +160,9 @@ async def pulls_with_head(records: Records, repository_id: int, sha: str) -> lis
 
     https://docs.github.com/rest/commits/commits#list-pull-requests-associated-with-a-commit tells of none from a fork.
     """
-    numbers = _numbers(await records.get(pulls_key(repository_id, sha)))
-    heads = {number: await head_of(records, repository_id, number) for number in numbers}
+    pulls = await records.get(PULLS_OF_COMMIT.of(repository_id, sha)) or PullNumbers()
+    heads = {number: await head_of(records, repository_id, number) for number in pulls.numbers}
     return [number for number, head in heads.items() if head is not None and head.sha == sha]
-
-
-def _numbers(record: Mapping[str, Any] | None) -> list[int]:
-    return [int(number) for number in (record or {}).get("numbers", ())]
 
 
 async def confirmed_head(
@@ -203,8 +188,8 @@ async def confirmed_head(
 
 async def repository_id_of(records: Records, full_name: str) -> int | None:
     """Return the id that a repository's name stands for, None where no payload has told us yet."""
-    stored = await records.get(repository_key(full_name))
-    return Payload(stored, "repository record").integer("id") if stored is not None else None
+    known = await records.get(REPOSITORY_ID.of(full_name.lower()))
+    return known.id if known is not None else None
 
 
 async def find_repository_id(
@@ -220,5 +205,5 @@ async def find_repository_id(
     github = await github_for(full_name)
     found = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": full_name})).integer("id")
     if remember:
-        await records.put(repository_key(full_name), {"id": found})
+        await note_id(records, full_name, found)
     return found

@@ -7,22 +7,21 @@ Another repository may get the old name on GitHub: it has another id, and what i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import structlog
 
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
+from bot.engine.records import Record
 from bot.github.privacy import CalledPrivate, is_called_public
 from bot.github.pull_heads import note_id
 
 if TYPE_CHECKING:
     from bot.config import Config
     from bot.engine.records import Records
-
-PREFIX = "known-repository:"
 
 ARCHIVED = "it is archived on GitHub"
 DELETED = "it was deleted on GitHub"
@@ -59,6 +58,11 @@ class KnownRepository:
         return self.name.lower() != self.full_name.lower()
 
 
+KNOWN_REPOSITORY = Record(
+    "known-repository", 1, KnownRepository, "a repository's names in app.yaml and on GitHub, by its id", days=None
+)
+
+
 class Repositories:
     """The repositories of one configuration."""
 
@@ -70,13 +74,12 @@ class Repositories:
 
     async def all(self) -> list[KnownRepository]:
         """Return every repository that app.yaml names and that was seen before. It reads many records: for timers."""
-        stored = await self._records.starting_with(PREFIX)
-        return [known for value in stored.values() if self._config.repository((known := _read(value)).name)]
+        known = await self._records.under(KNOWN_REPOSITORY)
+        return [one for one in known.values() if self._config.repository(one.name)]
 
     async def get(self, repository_id: int) -> KnownRepository | None:
         """Return what is known by an id; None for what was never seen, or is no longer in app.yaml."""
-        stored = await self._records.get(f"{PREFIX}{repository_id}")
-        known = _read(stored) if stored is not None else None
+        known = await self._records.get(KNOWN_REPOSITORY.of(repository_id))
         return known if known is not None and self._config.repository(known.name) is not None else None
 
     async def name_of(self, repository: Repository) -> str | None:
@@ -114,7 +117,7 @@ class Repositories:
         if now == self._seen.get(repository_id):
             return
         if now != before:
-            await self._records.put(f"{PREFIX}{repository_id}", asdict(now))
+            await self._records.put(KNOWN_REPOSITORY.of(repository_id), now)
             await note_id(self._records, given, repository_id)
             _tell(before, now)
         self._seen[repository_id] = now
@@ -159,10 +162,6 @@ def away_by_name(known: Iterable[KnownRepository]) -> dict[str, str]:
     known = list(known)
     there = {one.name.lower() for one in known if not one.away}
     return {one.name.lower(): one.away for one in known if one.away and one.name.lower() not in there}
-
-
-def _read(stored: Mapping[str, Any]) -> KnownRepository:
-    return KnownRepository(**stored)
 
 
 def _tell(before: KnownRepository | None, now: KnownRepository) -> None:

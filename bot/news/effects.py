@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from bot.config.alarms import Place
 from bot.core.errors import UserError
 from bot.core.payload import Payload
-from bot.effects.issues import EnsureIssue, message_key
+from bot.effects.issues import NEWS_STATE, EnsureIssue, NewsState
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.news.channels import NAMES, VARIABLES, Channel, post, webhook_of
 from bot.news.message import News
@@ -23,7 +23,6 @@ from bot.plan.effect import Applied, Effect, EffectContext
 MESSAGE_DUE = "nightjar.news"
 """A delivery of our own: news that is to be posted in a channel, which is its action."""
 
-BEGUN, DONE = "begun", "done"
 AGAIN = "I may have said this before: the last time I did not learn whether it has arrived."
 SENT, SENT_BEFORE = "on its way to {name}", "on its way to {name} already, or there"
 TOLD, TOLD_BEFORE = "told in {name}", "told in {name} already"
@@ -126,21 +125,21 @@ class PostNews:
         Raises `TryAgain` where the channel's service is away or asks for a pause, `UserError` where it takes nothing.
         """
         name = NAMES[self.place]
-        record = message_key(context.repository.id, self.place, self.key)
-        state = (await context.records.get(record) or {}).get("state")
-        if state == DONE:
+        record = NEWS_STATE.of(context.repository.id, self.place, self.key)
+        state = await context.records.get(record)
+        if state is not None and state.done:
             return Applied(TOLD_BEFORE.format(name=name), changed=False)
         webhook = webhook_of(context.settings, self.place)
         if webhook is None:
             raise UserError(NOT_SET.format(variable=VARIABLES[self.place], name=name))
-        news = replace(self.news, notes=(AGAIN, *self.news.notes)) if state == BEGUN else self.news
-        await context.records.put(record, {"state": BEGUN})
+        news = replace(self.news, notes=(AGAIN, *self.news.notes)) if state is not None else self.news
+        await context.records.put(record, NewsState())
         refusal = await post(context.http, self.place, webhook, news)
         if refusal is None:
-            await context.records.put(record, {"state": DONE})
+            await context.records.put(record, NewsState(done=True))
             return Applied(TOLD.format(name=name))
-        if state != BEGUN:
-            await context.records.put(record, {})  # this try has left nothing there, and there was none before it
+        if state is None:
+            await context.records.remove(record)  # this try has left nothing there, and there was none before it
         raise refusal
 
 

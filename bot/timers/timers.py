@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from bot.core.errors import TryAgain, UserError
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from bot.engine.journal import FAILED, DeliveryRecord
+from bot.engine.records import Key, Record
 from bot.github.pull_heads import find_repository_id
 from bot.github.repositories import Repositories, away_by_name
 
@@ -48,13 +49,43 @@ UNKNOWN_TIMER = "no repository of app.yaml has a timer {name}; there is {known}"
 NO_TIMERS = "none"
 NOT_THERE = "app.yaml has no timer {name} for {repository}"
 
-KNOWN = "timers"
-"""The record of what was announced last, of every timer that app.yaml has."""
-
 Accept = Callable[[str, str, str, str], Awaitable[bool]]
 """The engine's `accept`."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AnnouncedTimer:
+    """The last moment of a timer that was announced, in seconds since 1970, and the delivery of its run.
+
+    `guid` is empty where the run needs no further try; `hours` counts those between the moment and the last try.
+    """
+
+    schedule: str
+    moment: float
+    guid: str = ""
+    hours: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AnnouncedTimers:
+    """All timers of app.yaml, by repository in lower case and name."""
+
+    timers: Mapping[str, AnnouncedTimer] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TimerRun:
+    """The last run of a timer: its delivery, and when it began, in seconds since 1970."""
+
+    guid: str
+    at: float
+
+
+ANNOUNCED = Record("timers", 1, AnnouncedTimers, "which moment of each timer was announced last", days=None)
+TIMER_RUN = Record("timer", 1, TimerRun, "the last run of a timer", days=None)
+RECORDS = (ANNOUNCED, TIMER_RUN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +132,8 @@ class Timers:
 
     async def tick(self) -> str:
         """Announce what is due. What fails for one timer is logged, and keeps no other from being announced."""
-        known, away = await self._records.get(KNOWN) or {}, await self._away()
-        now: dict[str, Any] = {}
+        known, away = (await self._records.get(ANNOUNCED.of()) or AnnouncedTimers()).timers, await self._away()
+        now: dict[str, AnnouncedTimer] = {}
         for repository, name, schedule in timers_of(self._config):
             key = f"{repository.lower()} {name}"
             if repository.lower() in away:
@@ -115,12 +146,12 @@ class Timers:
                 now[key] = known[key]
         # What is switched off, or left alone, is forgotten here: switched on again, it is new.
         if now != known:
-            await self._records.put(KNOWN, now)
+            await self._records.put(ANNOUNCED.of(), AnnouncedTimers(now))
         return f"announced {sum(now[key] != known.get(key) for key in now)}"
 
     async def _look(
-        self, repository: str, name: str, schedule: Schedule, known: Mapping[str, Any] | None
-    ) -> dict[str, Any]:
+        self, repository: str, name: str, schedule: Schedule, known: AnnouncedTimer | None
+    ) -> AnnouncedTimer:
         """Announce a timer's last moment unless it was; return what to keep of it.
 
         A timer that is new, or has a new schedule, is due from its next moment on. Of the moments that an absence has
@@ -128,24 +159,24 @@ class Timers:
         """
         now = self._now()
         due = schedule.last_due(now)
-        if known is None or known["schedule"] != str(schedule):
-            return {"schedule": str(schedule), "moment": due, "guid": "", "hours": 0}
-        if due > known["moment"]:
+        if known is None or known.schedule != str(schedule):
+            return AnnouncedTimer(str(schedule), due)
+        if due > known.moment:
             guid = await self.announce(repository, name, _iso(due))
-            return {**known, "moment": due, "guid": guid, "hours": 0}
-        hours = int((now - known["moment"]) // ONCE_MORE)
-        if not known["guid"] or hours <= known["hours"]:
-            return dict(known)
-        return {**known, "guid": await self._once_more(repository, name, known, hours), "hours": hours}
+            return AnnouncedTimer(known.schedule, due, guid)
+        hours = int((now - known.moment) // ONCE_MORE)
+        if not known.guid or hours <= known.hours:
+            return known
+        return replace(known, guid=await self._once_more(repository, name, known, hours), hours=hours)
 
-    async def _once_more(self, repository: str, name: str, known: Mapping[str, Any], hours: int) -> str:
+    async def _once_more(self, repository: str, name: str, known: AnnouncedTimer, hours: int) -> str:
         """Announce a run again that has failed for good, GitHub having been away; return what to look at next."""
-        record = await self._journal.delivery(known["guid"])
+        record = await self._journal.delivery(known.guid)
         if record is None or (record.settled and record.state != FAILED):
             return ""
         if not record.settled:
-            return str(known["guid"])
-        return await self.announce(repository, name, f"{_iso(known['moment'])}:{hours}")
+            return known.guid
+        return await self.announce(repository, name, f"{_iso(known.moment)}:{hours}")
 
     async def _away(self) -> Mapping[str, str]:
         return away_by_name(await Repositories(self._config, self._records).all())
@@ -156,7 +187,7 @@ class Timers:
         guid = _guid(repository_id, name, moment)
         body = _body(repository, repository_id, name, self._now())
         await self._accept(guid, TIMER_DUE, json.dumps(body), f"timer:{repository_id}:{name}")
-        await self._records.put(_last(repository, name), {"guid": guid, "at": self._now()})
+        await self._records.put(_last(repository, name), TimerRun(guid, self._now()))
         return guid
 
     async def delivery(self, repository: str, name: str) -> Delivery:
@@ -200,27 +231,27 @@ async def timer_states(
 ) -> list[TimerState]:
     """Return how all timers stand, or those of one repository (`owner/name`)."""
     found = [timer for timer in timers_of(config) if only is None or timer[0].lower() == only.lower()]
-    runs = {timer[:2]: await records.get(_last(*timer[:2])) or {} for timer in found}
-    kept = await journal.deliveries([run["guid"] for run in runs.values() if run])
+    runs = {timer[:2]: await records.get(_last(*timer[:2])) for timer in found}
+    kept = await journal.deliveries([run.guid for run in runs.values() if run])
     away = away_by_name(await Repositories(config, records).all())
     return [_state(timer, runs[timer[:2]], kept, now, away.get(timer[0].lower(), "")) for timer in found]
 
 
 def _state(
     timer: tuple[str, str, Schedule],
-    run: Mapping[str, Any],
+    run: TimerRun | None,
     kept: Mapping[str, DeliveryRecord],
     now: float,
     away: str,
 ) -> TimerState:
     repository, name, schedule = timer
-    guid = str(run.get("guid", ""))
+    guid = run.guid if run else ""
     record = kept.get(guid)
     return TimerState(
         repository=repository,
         name=name,
         schedule=str(schedule),
-        last_run=run.get("at"),
+        last_run=run.at if run else None,
         guid=guid,
         outcome=STOPPED if away else record.state if record else FORGOTTEN if run else NEVER,
         reason=away or (record.reason if record else ""),
@@ -237,8 +268,8 @@ def _body(repository: str, repository_id: int, name: str, now: float) -> dict[st
     return {"action": name, "repository": about, "timer": {"at": int(now)}}
 
 
-def _last(repository: str, name: str) -> str:
-    return f"timer:{repository.lower()}:{name}"
+def _last(repository: str, name: str) -> Key[TimerRun]:
+    return TIMER_RUN.of(repository.lower(), name)
 
 
 def _iso(moment: float) -> str:

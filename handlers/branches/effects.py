@@ -11,7 +11,7 @@ from bot.effects.refs import CANNOT, MoveBranch
 from bot.github.refs import branch_head
 from bot.plan.effect import Applied, EffectContext
 from handlers.branches.decide import Step
-from handlers.branches.record import aim_key, record_key
+from handlers.branches.record import TRACKING, TRACKING_STEP
 
 TITLE = "The branch {branch} cannot be moved"
 NOT_MOVED = "left as it was, for the move has failed"
@@ -37,7 +37,7 @@ async def aim_of(context: EffectContext, name: str, step: Step, **more: Any) -> 
     It is noted before GitHub is asked: where that fails for good, the branch may have moved all the same, and the next
     look, which finds nothing new, has to know that it was we who moved it.
     """
-    key = aim_key(name, context.repository.id)
+    key = TRACKING_STEP.of(name, context.repository.id)
     aim = await context.records.get(key) or {}
     noted = (aim.get("at", ""), aim.get("sha", ""))
     if step.chosen and step.at >= noted[0] and (step.at, step.chosen) != noted:
@@ -61,7 +61,7 @@ async def keep(
     context: EffectContext, name: str, step: Step, ended: Ended, aim: Mapping[str, Any], **more: Any
 ) -> None:
     """Keep what is known of the branch that a timer of this name moves, and `more`: for the API and the next look."""
-    key = record_key(name, context.repository.id)
+    key = TRACKING.of(name, context.repository.id)
     record = await context.records.get(key) or {}
     moved = {member: record.get(member) for member in ("sha", "previous_sha", "moved_at", "commits")}
     if ended.head != moved["sha"] or record.get("branch") != step.branch:

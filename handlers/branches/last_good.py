@@ -14,7 +14,7 @@ from bot.timers.timers import TIMER_DUE, moment_of
 from handlers.branches.decide import TrackingScan, iso, step_of
 from handlers.branches.effects import moves
 from handlers.branches.last_good_effects import ConcludeLastGood
-from handlers.branches.record import LAST_GOOD, TrackingRecord, behind_of, known_of, record_key
+from handlers.branches.record import LAST_GOOD, TRACKING, TrackingRecord, behind_of, known_of
 from handlers.branches.scan import Looking
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ async def move_last_good(context: Context) -> Plan:
     rules = context.config.last_good
     assert rules is not None, "the handler is asked where the feature is on"
     at = moment_of(context.delivery.payload)
-    record = await context.records.get(record_key(LAST_GOOD, context.repository.id)) or {}
+    record = await context.records.get(TRACKING.of(LAST_GOOD, context.repository.id)) or {}
     name, known = context.repository.full_name, known_of(record, rules.require)
     ours = Ours.of(context.me, context.config)
     with ranked(Rank.SWEEP):

@@ -11,7 +11,7 @@ from bot.github.access import ISSUES, NO_PERMISSIONS, STATUSES, WritePermissions
 from bot.plan.effect import Applied, Effect, EffectContext
 from handlers.branches.decide import Step
 from handlers.branches.effects import NOT_MOVED, aim_of, how_it_ended, keep, tell_of_trouble
-from handlers.branches.record import NIGHTLY, aim_key, record_key
+from handlers.branches.record import NIGHTLY, TRACKING, TRACKING_STEP
 
 DESCRIPTION = "the branch {branch} moved here on {day}, for labs to test"
 BODY = """\
@@ -80,7 +80,7 @@ class MarkNightly:
     async def apply(self, context: EffectContext) -> Applied:
         """Set it unless it is there, and only then note it."""
         applied = await SetStatus(self.sha, STATUS, "success", self.description).apply(context)
-        key = aim_key(NIGHTLY, context.repository.id)
+        key = TRACKING_STEP.of(NIGHTLY, context.repository.id)
         aim = await context.records.get(key) or {}
         if aim.get("sha") == self.sha:
             await context.records.put(key, {**aim, "marked": True})
@@ -102,7 +102,7 @@ class PublishNightly:
         """Compare the file with the record, and write it where it says something else."""
         if context.config.results is None:
             return Applied(NO_LABS, changed=False)
-        known = await context.records.get(record_key(NIGHTLY, context.repository.id)) or {}
+        known = await context.records.get(TRACKING.of(NIGHTLY, context.repository.id)) or {}
         name = context.repository.full_name
         document = {"repository": name, **{member: known.get(member) for member in FOR_LABS}}
         written = await context.results.publish(name, context.config.results, FILE, document)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from bot.engine.records import Record
 from bot.github.pull_heads import repository_id_of
 from bot.github.required import State
 from handlers.branches.decide import Looked
@@ -62,17 +63,12 @@ class TrackingRecord:
         if config is None or self._name not in config.timers:
             return None
         repository_id = await repository_id_of(self._records, repository)
-        return await self._records.get(record_key(self._name, repository_id)) if repository_id is not None else None
+        return await self._records.get(TRACKING.of(self._name, repository_id)) if repository_id is not None else None
 
 
-def record_key(name: str, repository_id: int) -> str:
-    """Return the key of the record that says where the branch is that a timer of a name moves."""
-    return f"{name}:{repository_id}"
-
-
-def aim_key(name: str, repository_id: int) -> str:
-    """Return the key of the record of the last step of that branch, whether or not it was taken."""
-    return f"{name}:{repository_id}:aim"
+TRACKING = Record("tracking-branch", 1, dict[str, Any], "where the branch is that a timer moves, and why", days=None)
+TRACKING_STEP = Record("tracking-step", 1, dict[str, Any], "the last step of that branch, taken or not", days=None)
+RECORDS = (TRACKING, TRACKING_STEP)
 
 
 def known_of(record: Mapping[str, Any], require: Iterable[str]) -> dict[str, Looked]:

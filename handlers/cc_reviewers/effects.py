@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 from bot.core.payload import Payload
 from bot.effects.comments import write_section
+from bot.engine.records import SORTED, Record
 from bot.github.access import ISSUES, MEMBERS, PULL_REQUESTS, WritePermissions
 from bot.github.errors import is_unprocessable, message_of
 from bot.github.markdown import code
@@ -38,26 +39,13 @@ class Asked:
     sticky comment says.
     """
 
-    asked: frozenset[str] = frozenset()
+    asked: Annotated[frozenset[str], SORTED] = frozenset()
     refused: tuple[str, ...] = ()
     told: str = ""
     hidden: tuple[str, ...] = ()
 
-    @classmethod
-    def read(cls, record: Mapping[str, Any] | None) -> Asked:
-        """Read it back out of its record; without one nobody was asked."""
-        stored = record or {}
-        return cls(
-            asked=frozenset(str(name).lower() for name in stored.get("asked", ())),
-            refused=tuple(str(name) for name in stored.get("refused", ())),
-            told=str(stored.get("told", "")),
-            hidden=tuple(str(name) for name in stored.get("hidden", ())),
-        )
 
-    def as_record(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        names = {"refused": list(self.refused), "hidden": list(self.hidden)}
-        return {"asked": sorted(self.asked), **names, "told": self.told}
+REVIEWERS = Record("cc-reviewers", 1, Asked, "who was asked to review a pull request, and who was refused", days=365)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +63,6 @@ class RequestReviewers:
     teams: tuple[str, ...]
     named: tuple[str, ...]
     """Everybody whom the text names, in small letters: who was refused and is no longer named needs no word."""
-    record: str
 
     @property
     def target(self) -> str:
@@ -86,14 +73,15 @@ class RequestReviewers:
         """Ask those who are not asked already; remember who was asked and who was refused."""
         asked, answers = await self._ask(context) if self.users or self.teams else ([], _Refused())
         refused = list(answers.names)
-        before = Asked.read(await context.records.get(self.record))
+        record = REVIEWERS.of(context.repository.id, self.number)
+        before = await context.records.get(record) or Asked()
         now = {name.lower() for name in (*self.users, *self.teams)}
         still = [name for name in before.refused if name.lower() in self.named and name.lower() not in now]
         unasked = tuple(sorted([*still, *refused], key=str.lower))
         hidden = tuple(name for name in unasked if name in answers.hidden or (name in still and name in before.hidden))
         after = Asked(before.asked | now, unasked, before.told, hidden)
         if after != before:
-            await context.records.put(self.record, after.as_record())
+            await context.records.put(record, after)
         if not asked and not refused:
             return Applied("nobody had to be asked", changed=after != before)
         return Applied(_summary(asked, refused))
@@ -123,7 +111,6 @@ class ReportReviewers:
 
     number: int
     section: str
-    record: str
     text: str
 
     @property
@@ -133,11 +120,12 @@ class ReportReviewers:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Write, change or take away the section, unless it says so already."""
-        before = Asked.read(await context.records.get(self.record))
+        record = REVIEWERS.of(context.repository.id, self.number)
+        before = await context.records.get(record) or Asked()
         if self.text == before.told and not context.writes.may_have_twins:
             return Applied("the sticky comment says so already", changed=False)
         applied = await write_section(context, self.number, self.section, self.text)
-        await context.records.put(self.record, replace(before, told=self.text).as_record())
+        await context.records.put(record, replace(before, told=self.text))
         return applied
 
 

@@ -18,7 +18,7 @@ from bot.github.mentions import Ccs, parse_ccs
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, ConcludeStage, Context, Plan, Router
 from bot.plan.outcome import Outcomes
-from handlers.cc_reviewers.effects import TROUBLE, Asked, ReportReviewers, RequestReviewers, refusal_text
+from handlers.cc_reviewers.effects import REVIEWERS, TROUBLE, Asked, ReportReviewers, RequestReviewers, refusal_text
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
@@ -52,18 +52,17 @@ def decide(ccs: Ccs, known: Known) -> Ccs:
 async def tell_of_failure(context: Context, told: str) -> Plan:
     """Show in the section of the sticky comment that nobody could be asked, and why."""
     number = PullRequestEvent.of(context.delivery.payload).pull.number
-    report = ReportReviewers(number, NAME, _record(context, number), TROUBLE.format(why=told))
+    report = ReportReviewers(number, NAME, TROUBLE.format(why=told))
     return Plan((report,), why="whom to ask could not be found out")
 
 
 async def report_refusals(context: Context, number: int, outcomes: Outcomes) -> Plan:
     """Say in the sticky comment who could not be asked, or why asking failed; nothing where all went well."""
-    record = _record(context, number)
-    asked = Asked.read(await context.records.get(record))
+    asked = await context.records.get(REVIEWERS.of(context.repository.id, number)) or Asked()
     text = decide_report(asked, [one.text for one in outcomes.failures])
     if text == asked.told:
         return Plan(why="the sticky comment says so already")
-    return Plan((ReportReviewers(number, NAME, record, text),), why="the sticky comment says who could not be asked")
+    return Plan((ReportReviewers(number, NAME, text),), why="the sticky comment says who could not be asked")
 
 
 def decide_report(asked: Asked, failures: Sequence[str]) -> str:
@@ -89,9 +88,8 @@ async def request_reviewers(context: Context) -> Plan:
     event = PullRequestEvent.of(context.delivery.payload)
     if not event.pull.is_open:
         return NOTHING
-    record = _record(context, event.pull.number)
     ccs = await run_in_thread(partial(parse_ccs, event.pull.body), event.pull.body)
-    before = Asked.read(await context.records.get(record))
+    before = await context.records.get(REVIEWERS.of(context.repository.id, event.pull.number)) or Asked()
     refused = {name.lower() for name in before.refused}
     # An edit of the title alone tells nothing new about the names.
     again = refused if event.old_body is not None else frozenset()
@@ -104,15 +102,11 @@ async def request_reviewers(context: Context) -> Plan:
     named = tuple(name.lower() for name in (*ccs.users, *ccs.teams))
     gone = not refused <= set(named)
     if asked.users or asked.teams or gone:
-        effect: Effect = RequestReviewers(event.pull.number, asked.users, asked.teams, named, record)
+        effect: Effect = RequestReviewers(event.pull.number, asked.users, asked.teams, named)
         return Plan((effect,), why=f"cc in the text of #{event.pull.number}", conclude_with=event.pull.number)
     if before.told != refusal_text(before.refused):
         return Plan(why="what was in the way is over", conclude_with=event.pull.number)
     return Plan(why="nobody is left to be asked")
-
-
-def _record(context: Context, number: int) -> str:
-    return f"cc-reviewers:{context.repository.id}#{number}"
 
 
 async def _reviewers(github: GitHub, repository: str, number: int) -> set[str]:

@@ -38,7 +38,7 @@ from handlers.ci_decisions.decide import (
     run_everything,
     skip_ci,
 )
-from handlers.ci_decisions.skip_ci import shown_key
+from handlers.ci_decisions.skip_ci import SKIP_CI
 
 if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
@@ -181,8 +181,8 @@ class Decisions:
     async def _told_of(self, number: int, known: Known | None) -> tuple[str, ...]:
         if known is None:
             return ()
-        shown = await self._records.get(shown_key(known.repository_id, number)) or {}
-        return (known.head.sha, known.head.updated_at, shown.get("reason", ""))
+        shown = await self._records.get(SKIP_CI.of(known.repository_id, number))
+        return (known.head.sha, known.head.updated_at, shown.reason if shown else "")
 
     async def _newest(self, key: tuple[object, ...], repository: str, number: int, sha: str) -> Proposed:
         """Return what GitHub says, asked anew where it said something before of another commit than `sha`.
@@ -228,8 +228,7 @@ class Decisions:
         if seen.repository_id is None or seen.head is None:
             return run_everything(NOT_ASKED).run_slow_tests
         try:
-            record = await self._records.get(slow_tests.choice_key(seen.repository_id, number))
-            choice = slow_tests.Choice.read(record)
+            choice = await self._records.get(slow_tests.CHOICE.of(seen.repository_id, number))
         except Exception:
             log.exception("the choice of slow tests could not be read", repository=repository, number=number)
             return Verdict(True, UNREADABLE)

@@ -6,11 +6,12 @@ the status says that CI has to run again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from bot.effects.remember import Remember
+from bot.effects.remember import StoreRecord
 from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
+from bot.engine.records import Record
 from bot.github.markdown import truncate
 from bot.github.pull_heads import head_of
 from bot.plan.handler import NOTHING, Context, Plan, Router
@@ -29,6 +30,19 @@ MOVED = "somebody has pushed since; that push is shown by itself"
 NOT_LISTED = "GitHub does not tell what is changed"
 
 router = Router()
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSkip:
+    """What the status on a pull request's head says: whether CI may skip it, and why."""
+
+    sha: str
+    reason: str
+    value: bool
+    description: str
+
+
+SKIP_CI = Record("skip-ci", 1, ShownSkip, "what `ci/skip` says on the head of a pull request", days=365)
 
 
 def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
@@ -81,24 +95,20 @@ async def _shown(context: Context, proposed: Proposed, verdict: Verdict) -> Plan
     rules, pull = context.config.skip_ci, proposed.pull
     if rules is None:
         return NOTHING
-    key = shown_key(context.repository.id, pull.number)
-    shown = {"sha": pull.head_sha, "reason": verdict.reason, "value": verdict.value}
-    shown["description"] = described(verdict, pull.head_sha, await context.records.get(key))
+    key = SKIP_CI.of(context.repository.id, pull.number)
+    description = described(verdict, pull.head_sha, await context.records.get(key))
+    shown = ShownSkip(pull.head_sha, verdict.reason, verdict.value, description)
     # A retry may come late; it then finds that something else is to be shown by now.
-    status = SetStatus(pull.head_sha, rules.status, SUCCESS, str(shown["description"]), record=key, recorded=shown)
-    return Plan((Remember(key, shown), status), why=verdict.reason)
+    recorded = SKIP_CI.dump(shown)
+    status = SetStatus(pull.head_sha, rules.status, SUCCESS, description, record=key.name, recorded=recorded)
+    return Plan((StoreRecord.of(key, shown), status), why=verdict.reason)
 
 
-def shown_key(repository_id: int, number: int) -> str:
-    """Return the key of the record of what is shown on a pull request's head."""
-    return f"skip-ci:{repository_id}#{number}"
-
-
-def described(verdict: Verdict, sha: str, before: Mapping[str, Any] | None) -> str:
+def described(verdict: Verdict, sha: str, before: ShownSkip | None) -> str:
     """Return what the status says of a verdict; `before` is what was shown last of the pull request, if anything."""
-    if before is None or before["sha"] != sha:
+    if before is None or before.sha != sha:
         return truncate(verdict.reason, DESCRIPTION_LIMIT)
-    if before["reason"] == verdict.reason:
-        return str(before["description"])
-    more = RUN_AGAIN if before["value"] != verdict.value or str(before["description"]).endswith(RUN_AGAIN) else ""
+    if before.reason == verdict.reason:
+        return before.description
+    more = RUN_AGAIN if before.value != verdict.value or before.description.endswith(RUN_AGAIN) else ""
     return truncate(verdict.reason, DESCRIPTION_LIMIT - len(more)) + more

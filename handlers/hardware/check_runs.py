@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bot.config.types import seconds
 from bot.core.events import ASKED_OF_US, Person, person_or_ghost
-from bot.core.payload import Payload
 from bot.effects.checks import PutCheckRun, RequestCheckRun
-from bot.effects.remember import Remember
+from bot.effects.remember import StoreRecord
+from bot.engine.records import Key, Record
 from bot.github.markdown import code
 from bot.github.permissions import ROLES, Permissions
 from bot.plan.effect import Effect
@@ -116,8 +115,8 @@ async def show(context: Context) -> Plan:
     if not state.suites:
         return Plan(why=NOT_KNOWN.format(target=asked.about.check_name, sha=asked.sha))
     key = ignored_key(context.repository.id, state)
-    record = await context.records.get(key) if key else None
-    findings = await _findings(context, results, lab, asked, state, read_ignored(record))
+    ignored = await context.records.get(key) if key else None
+    findings = await _findings(context, results, lab, asked, state, ignored)
     may = False
     if asked.press and asked.press.button == IGNORE.identifier:
         role = await Permissions().role(context.github, context.repository.full_name, asked.press.by)
@@ -126,10 +125,10 @@ async def show(context: Context) -> Plan:
     return await asyncio.to_thread(decide, findings, asked, key, as_of, may=may)
 
 
-def decide(findings: Findings, asked: Asked, key: str, as_of: float, *, may: bool) -> Plan:
+def decide(findings: Findings, asked: Asked, key: Key[Ignored] | None, as_of: float, *, may: bool) -> Plan:
     """Return what is written: the check run, and before it what somebody chose to ignore, if they may.
 
-    `key` names the record of that, empty where there is no pull request; `as_of` is when the findings were read.
+    `key` is that of the record of that, None where there is no pull request; `as_of` is when the findings were read.
     """
     press, remembered = asked.press, list[Effect]()
     if press and press.button == IGNORE.identifier:
@@ -139,7 +138,7 @@ def decide(findings: Findings, asked: Asked, key: str, as_of: float, *, may: boo
     return Plan((*remembered, check), why=content.title)
 
 
-def _ignore(findings: Findings, press: Press, key: str, *, may: bool) -> tuple[Findings, list[Effect]]:
+def _ignore(findings: Findings, press: Press, key: Key[Ignored] | None, *, may: bool) -> tuple[Findings, list[Effect]]:
     login = code(press.by.login)
     if not may:
         return replace(findings, notice=NEEDS_WRITE.format(login=login, pull=sentences.pull_request(findings))), []
@@ -152,7 +151,7 @@ def _ignore(findings: Findings, press: Press, key: str, *, may: bool) -> tuple[F
     if len(tests) > MOST_IGNORED:
         return replace(findings, notice=TOO_MANY.format(login=login, most=MOST_IGNORED)), []
     ignored = Ignored(press.by.login, findings.state.sha, press.at, tests)
-    return replace(findings, ignored=ignored), [Remember(key, as_record(ignored, press.by))]
+    return replace(findings, ignored=ignored), [StoreRecord.of(key, ignored)]
 
 
 def asked_of(delivery: Delivery, app_id: int) -> Asked | None:
@@ -174,28 +173,14 @@ def asked_of(delivery: Delivery, app_id: int) -> Asked | None:
     return Asked(about, run.string("head_sha"), press, again=press.button != IGNORE.identifier)
 
 
-def ignored_key(repository_id: int, state: TargetState) -> str:
-    """Return the key of the record of what is ignored; empty where the commit is no pull request's."""
+IGNORED = Record("hardware-ignored", 1, Ignored, "the failures on a target that a pull request ignores", days=365)
+
+
+def ignored_key(repository_id: int, state: TargetState) -> Key[Ignored] | None:
+    """Return the key of the record of what is ignored; None where the commit is no pull request's."""
     if state.pull_request is None:
-        return ""
-    return f"hardware-ignored:{repository_id}#{state.pull_request}:{state.about.lab}/{state.about.target}"
-
-
-def as_record(ignored: Ignored, by: Person) -> dict[str, Any]:
-    """Return what was chosen to be ignored as JSON values."""
-    tests: dict[str, list[str]] = {}
-    for suite, test in sorted(ignored.tests):
-        tests.setdefault(suite, []).append(test)
-    return {"by": ignored.by, "by_id": by.id, "sha": ignored.sha, "at": ignored.at, "tests": tests}
-
-
-def read_ignored(record: Mapping[str, Any] | None) -> Ignored | None:
-    """Read it back out of its record."""
-    if record is None:
         return None
-    stored = Payload(record, "hardware-ignored record")
-    tests = frozenset((suite, test) for suite, tests in stored.at("tests").raw.items() for test in tests)
-    return Ignored(stored.string("by"), stored.string("sha"), stored.string("at"), tests)
+    return IGNORED.of(repository_id, state.pull_request, state.about.lab, state.about.target)
 
 
 async def _findings(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from bot.feature import Feature
 from bot.plan.handler import joined
-from handlers.hardware import check_runs, ingest_runs, regressions
+from handlers.hardware import check_runs, ingest_runs, regressions, watch
+from handlers.hardware.check_runs import IGNORED
 from handlers.hardware.effects import IngestRun
+from handlers.hardware.regressions import REGRESSIONS
 
 FEATURE = Feature(
     name="hardware",
     config=("results", "regressions"),
+    records=(IGNORED, REGRESSIONS, watch.LISTED, watch.FAILED_CHECKS),
     router=joined([ingest_runs.router, check_runs.router, regressions.router]),
     effects=(IngestRun,),
 )

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
-
-from pydantic import TypeAdapter
 
 from bot.results.compare.compared import exit_status
 from bot.results.compare.diff import GOOD, MASS_TESTS, absent
@@ -99,20 +96,6 @@ def judge(findings: Findings, known: Known, committed_at: float) -> tuple[Known,
     changes = Changes(began, _some(fate.well for fate in fates), _some(fate.gone for fate in fates))
     late = _some(fate.unknown for fate in came_late)
     return Known(night, committed_at, bool(changes), _bounded((*failing, *began)), late, known.news), changes
-
-
-def as_record(known: Known) -> dict[str, Any]:
-    """Return it as JSON values."""
-    record: dict[str, Any] = _KNOWN.dump_python(known, mode="json")
-    return record
-
-
-def read_record(record: Mapping[str, Any] | None) -> Known:
-    """Read it back out of its record, if there is one."""
-    return _KNOWN.validate_python(record or {})
-
-
-_KNOWN = TypeAdapter(Known)
 
 
 def _began(findings: Findings) -> tuple[Regression, ...]:

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.effects.issues import EnsureIssue, is_posted
-from bot.effects.remember import Remember
+from bot.effects.remember import StoreRecord
+from bot.engine.records import Key, Record
 from bot.news.effects import IssueState, message_effects
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
@@ -19,7 +20,7 @@ from bot.results.compare.baseline import compared_suites
 from bot.results.deliveries import CHECK_DUE, due_of
 from bot.results.model import BAD, TargetKey
 from bot.results.report.findings import Findings
-from handlers.hardware.regression_state import Known, as_record, judge, read_record
+from handlers.hardware.regression_state import Known, judge
 from handlers.hardware.regression_text import issue_body, issue_title, news_of
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ LATER = "people had a message about this night; what came since is told with the
 
 router = Router()
 
+REGRESSIONS = Record("regressions", 1, Known, "the regressions of a target, and what was told of them", days=None)
+
 
 @router.on(CHECK_DUE, name=NAME, feature="regressions")
 async def tell(context: Context) -> Plan:
@@ -55,8 +58,8 @@ async def tell(context: Context) -> Plan:
     admission = await context.results.admission(about.repository, due.sha)
     if admission is None or not admission.mainline:
         return Plan(why=NOT_A_NIGHT)
-    key = record_key(context.repository.id, about)
-    known = read_record(await context.records.get(key))
+    key = REGRESSIONS.of(context.repository.id, about.lab, about.target)
+    known = await context.records.get(key) or Known()
     if admission.committed_at < max(known.committed_at, context.delivery.received_at - OLD):
         return Plan(why=OLDER)
     behind = known.night != due.sha and "issue" in regressions.to
@@ -72,7 +75,7 @@ async def tell(context: Context) -> Plan:
 
 
 def decide(
-    findings: Findings, known: Known, committed_at: float, to: Sequence[Place], key: str, *, behind: bool = False
+    findings: Findings, known: Known, committed_at: float, to: Sequence[Place], key: Key[Known], *, behind: bool = False
 ) -> Plan:
     """Return what is remembered of a night, under a key, and what is told of it.
 
@@ -93,17 +96,12 @@ def decide(
     return Plan((*_remembered(key, known, now), *message_effects(to, now.news, news, standing)), why=news.title)
 
 
-def record_key(repository_id: int, about: TargetKey) -> str:
-    """Return the key of the record of what is known to fail on a target."""
-    return f"regressions:{repository_id}:{about.lab}/{about.target}"
-
-
 def _issue_of(about: TargetKey) -> str:
     return f"regressions:{about.lab}/{about.target}"
 
 
-def _remembered(key: str, before: Known, now: Known) -> tuple[Effect, ...]:
-    return (Remember(key, as_record(now)),) if now != before else ()
+def _remembered(key: Key[Known], before: Known, now: Known) -> tuple[Effect, ...]:
+    return (StoreRecord.of(key, now),) if now != before else ()
 
 
 def _fails(state: TargetState) -> bool:

@@ -20,6 +20,7 @@ from gidgethub import GitHubException
 from bot.aws.bucket import Arrival, Bucket, Place, Source, pause_after
 from bot.config.types import seconds
 from bot.core.errors import TryAgain, UserError
+from bot.engine.records import Record
 from bot.github.pull_heads import find_repository_id
 from bot.results.deliveries import CHECK_DUE, check_again, check_due, check_of, run_arrived
 from bot.results.ingest.manifest import MANIFEST, run_key
@@ -49,6 +50,30 @@ Accept = Callable[[str, str, str, str], Awaitable[bool]]
 """The engine's `accept`."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """When a repository's results were listed last, and are listed next; when other spellings were searched for last.
+
+    All are in seconds since 1970.
+    """
+
+    at: float = 0.0
+    next: float = 0.0
+    searched: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FailedChecks:
+    """When failed check runs are looked for next, in seconds since 1970, and the newest job that was found."""
+
+    next: float = 0.0
+    job: int = 0
+
+
+LISTED = Record("results-listed", 1, Listed, "when the results of a repository were listed", days=None)
+FAILED_CHECKS = Record("results-failed", 1, FailedChecks, "which failed check runs were tried again", days=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +138,8 @@ class Watch:
         """
         now, health = self._now(), Health()
         for repository, results in self._watched.items():
-            listed = (await self._records.get(_listed(repository)) or {}).get("at", self._began)
-            health.listed[repository] = now - float(listed)
+            listed = await self._records.get(LISTED.of(repository.lower()))
+            health.listed[repository] = now - (listed.at if listed else self._began)
             health.waiting[repository], newest = await asyncio.to_thread(self._standing, repository)
             for lab, settings in results.labs.items():
                 for about in (TargetKey(repository, lab, target) for target in settings.targets):
@@ -151,13 +176,13 @@ class Watch:
         return f"announced {announced}"
 
     async def _list(self, repository: str, results: Results) -> int:
-        record = _listed(repository)
-        before = await self._records.get(record) or {}
-        if self._now() < float(before.get("next", 0)):
+        record = LISTED.of(repository.lower())
+        before = await self._records.get(record) or Listed()
+        if self._now() < before.next:
             return 0
         pages = announced = 0
         source = self.source_for(results.bucket)
-        folders, searched = [f"{results.prefix}{repository}/"], float(before.get("searched", 0))
+        folders, searched = [f"{results.prefix}{repository}/"], before.searched
         if self._now() >= searched + ONCE_MORE:
             folders += await _misspelled(source, results.prefix, repository)
             searched = self._now()
@@ -168,7 +193,7 @@ class Watch:
                     announced += await self._announce_new(page, results)
         listed = self._now()
         pause = pause_after(pages, results.poll_seconds)
-        await self._records.put(record, {"at": listed, "next": listed + pause, "searched": searched})
+        await self._records.put(record, Listed(listed, listed + pause, searched))
         return announced
 
     async def _announce_new(self, page: Sequence[Arrival], results: Results) -> int:
@@ -205,16 +230,16 @@ class Watch:
 
         Nothing else would: their results are stored, and may never change again.
         """
-        record = f"results-failed:{repository.lower()}"
-        last = await self._records.get(record) or {}
-        if self._now() < float(last.get("next", 0)):
+        record = FAILED_CHECKS.of(repository.lower())
+        last = await self._records.get(record) or FailedChecks()
+        if self._now() < last.next:
             return 0
-        seen = newest = int(last.get("job", 0))
+        seen = newest = last.job
         for delivery in await self._journal.recent(failed=True):
             if delivery.event == CHECK_DUE and delivery.repository == repository and delivery.job.job_id > seen:
                 newest = max(newest, delivery.job.job_id)
                 await asyncio.to_thread(self._store.touch, *check_of(delivery.guid, repository))
-        await self._records.put(record, {"next": self._now() + ONCE_MORE, "job": newest})
+        await self._records.put(record, FailedChecks(self._now() + ONCE_MORE, newest))
         return 0
 
     async def _announce_checks(self, repository: str, results: Results) -> int:
@@ -246,10 +271,6 @@ async def _misspelled(source: Source, prefix: str, repository: str) -> list[str]
     owners = [folder for folder in await source.folders(prefix) if folder.lower() == owner.lower()]
     found = [folder for one in owners for folder in await source.folders(one) if folder.lower() == own.lower()]
     return [folder for folder in found if folder != own]
-
-
-def _listed(repository: str) -> str:
-    return f"results-listed:{repository.lower()}"
 
 
 def _look(since: float, now: float, deadline: float) -> str:

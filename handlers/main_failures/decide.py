@@ -7,11 +7,12 @@ an older commit that comes late is no news where a newer one is green.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import Any
+from typing import Annotated
 
 from bot.config.types import matches
+from bot.engine.records import SORTED
 from bot.github.refs import Commit
 from bot.github.required import Signal
 
@@ -76,28 +77,13 @@ class Known:
     """
 
     failing: Mapping[str, Failure] = field(default_factory=dict)
-    seen: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    seen: Mapping[str, Annotated[frozenset[str], SORTED]] = field(default_factory=dict)
     news: str = ""
     told_at: float = 0.0
 
     def telling(self, news: str, at: float) -> Known:
         """Return it as it is once people are told news of a key, at a moment in seconds since 1970."""
         return replace(self, news=news, told_at=max(at, self.told_at + 1))
-
-    @classmethod
-    def read(cls, record: Mapping[str, Any] | None) -> Known | None:
-        """Read it back out of its record; None where nobody has looked yet, or it was forgotten."""
-        if not record:
-            return None
-        failing = {one["name"]: Failure(**one) for one in record["failing"]}
-        seen = {sha: frozenset(names) for sha, names in record["seen"].items()}
-        return cls(failing, seen, record.get("news", ""), record.get("told_at", 0.0))
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as its record holds it."""
-        failing = [asdict(failure) for _, failure in sorted(self.failing.items())]
-        seen = {sha: sorted(names) for sha, names in self.seen.items()}
-        return {"failing": failing, "seen": seen, "news": self.news, "told_at": self.told_at}
 
 
 @dataclass(frozen=True, slots=True)

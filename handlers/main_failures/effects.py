@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from bot.engine.records import Record
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 
@@ -15,6 +15,16 @@ LOOK_DUE = "nightjar.look"
 
 ASKED = "{branch} is looked at"
 ASKED_ALREADY = "{branch} is looked at soon in any case"
+
+
+@dataclass(frozen=True, slots=True)
+class NextScan:
+    """When a branch is scanned next, or was last, in seconds since 1970."""
+
+    due: float
+
+
+NEXT_SCAN = Record("main-failures-scan", 1, NextScan, "when a watched branch is scanned next", days=90)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +50,7 @@ class RequestScan:
     async def apply(self, context: EffectContext) -> Applied:
         """Announce it as a delivery of our own, which happens once, and note when it is due."""
         number = context.repository.id
-        key = scan_key(number, self.branch)
+        key = NEXT_SCAN.of(number, self.branch)
         if self.wait and is_scan_pending(await context.records.get(key), self.at, self.wait):
             return Applied(ASKED_ALREADY.format(branch=self.branch), changed=False)
         due = self.at + self.wait
@@ -53,18 +63,13 @@ class RequestScan:
         not_before = due if self.wait else None
         new = await context.announce(guid, LOOK_DUE, json.dumps(body), lock, not_before=not_before)
         if self.wait:
-            await context.records.put(key, {"due": due})
+            await context.records.put(key, NextScan(due))
         return Applied(ASKED.format(branch=self.branch), changed=new)
 
 
-def scan_key(repository_id: int, branch: str) -> str:
-    """Return the key of the record of when a branch is looked at next."""
-    return f"look:{repository_id}:{branch}"
-
-
-def is_scan_pending(record: Mapping[str, Any] | None, at: float, wait: float) -> bool:
+def is_scan_pending(record: NextScan | None, at: float, wait: float) -> bool:
     """Tell whether a look is still to come that will see what happened at a moment, so that none has to be asked for.
 
     One that is further away than the `wait` is not counted on: a clock was changed, or app.yaml.
     """
-    return record is not None and 0 <= record["due"] - at <= wait
+    return record is not None and 0 <= record.due - at <= wait

@@ -9,6 +9,7 @@ from handlers.main_failures.effects import RequestScan
 FEATURE = Feature(
     name="main_failures",
     config=("main_failures",),
+    records=handler.RECORDS,
     router=handler.router,
     effects=(RequestScan,),
 )

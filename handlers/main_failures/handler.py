@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from bot.config.types import matches, seconds
 from bot.core.errors import UserError
-from bot.effects.issues import EnsureIssue, is_posted, issue_key
-from bot.effects.remember import Remember
+from bot.effects.issues import ISSUE, EnsureIssue, is_posted
+from bot.effects.remember import StoreRecord
+from bot.engine.records import Record
 from bot.github.errors import is_not_found
 from bot.github.markdown import code
 from bot.github.ours import Ours
@@ -24,7 +25,7 @@ from bot.news.effects import IssueState, message_effects
 from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_DUE, moment_of
 from handlers.main_failures.decide import BranchScan, Change, Known, decide, has_failed
-from handlers.main_failures.effects import LOOK_DUE, RequestScan, is_scan_pending, scan_key
+from handlers.main_failures.effects import LOOK_DUE, NEXT_SCAN, RequestScan, is_scan_pending
 from handlers.main_failures.text import NO_NEWS, news_of, standing_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from bot.config.alarms import MainFailures
     from bot.core.events import Delivery
     from bot.core.payload import Payload
+    from bot.engine.records import Key
     from bot.plan.effect import Effect
 
 NAME = "main-failures"
@@ -50,6 +52,20 @@ NOTHING_TO_ASK = "it changes nothing that is known, or a look that will see it i
 ASKED = "to be looked at: {branches}"
 
 router = Router()
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedBranches:
+    """The branches that are watched, or have an issue from when they were."""
+
+    branches: tuple[str, ...] = ()
+
+
+FAILURES = Record("main-failures", 1, Known, "what fails on a watched branch, and what was told", days=None)
+WATCHED_BRANCHES = Record(
+    "main-failures-branches", 1, WatchedBranches, "the branches that are watched, or were", days=None
+)
+RECORDS = (FAILURES, WATCHED_BRANCHES, NEXT_SCAN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +125,8 @@ async def take_hint(context: Context) -> Plan:
     at, wait = context.delivery.received_at, seconds(watched.wait)
     asked = []
     for branch in hint.branches if hint else ():
-        known = Known.read(await context.records.get(failures_key(context.repository.id, branch))) or Known()
-        due = await context.records.get(scan_key(context.repository.id, branch))
+        known = await context.records.get(FAILURES.of(context.repository.id, branch)) or Known()
+        due = await context.records.get(NEXT_SCAN.of(context.repository.id, branch))
         if hint and _differs(hint, known) and not is_scan_pending(due, at, wait):
             asked.append(RequestScan(branch, context.delivery.guid, at, wait))
     return _asking(asked)
@@ -128,16 +144,16 @@ async def sweep(context: Context) -> Plan:
     """
     at, guid, number = moment_of(context.delivery.payload), context.delivery.guid, context.repository.id
     watched = list(dict.fromkeys(_watched(context).branches))
-    before = (await context.records.get(branches_key(number)) or {}).get("branches", [])
+    before = (await context.records.get(WATCHED_BRANCHES.of(number)) or WatchedBranches()).branches
     open_ones = [
         branch
         for branch in before
-        if branch not in watched and await context.records.get(issue_key(number, _issue_of(branch)))
+        if branch not in watched and await context.records.get(ISSUE.of(number, _issue_of(branch))) is not None
     ]
     asking = _asking([RequestScan(branch, guid, at) for branch in (*watched, *open_ones)])
-    if before == [*watched, *open_ones]:
+    if before == (*watched, *open_ones):
         return asking
-    remembered = Remember(branches_key(number), {"branches": [*watched, *open_ones]})
+    remembered = StoreRecord.of(WATCHED_BRANCHES.of(number), WatchedBranches((*watched, *open_ones)))
     return replace(asking, effects=(remembered, *asking.effects))
 
 
@@ -154,8 +170,8 @@ async def look_at_branch(context: Context) -> Plan:
     branch = asked.string("branch")
     if branch not in watched.branches:
         return not_watched(context, branch, float(asked.integer("at")))
-    key = failures_key(context.repository.id, branch)
-    before = Known.read(await context.records.get(key))
+    key = FAILURES.of(context.repository.id, branch)
+    before = await context.records.get(key)
     commits = await _commits(context, branch)
     if not commits and not (before and before.failing):
         raise UserError(NO_BRANCH.format(branch=branch))
@@ -182,16 +198,16 @@ def not_watched(context: Context, branch: str, at: float) -> Plan:
     number, issue = context.repository.id, _issue_of(branch)
     told = NOT_WATCHED.format(branch=code(branch))
     closed = EnsureIssue(issue, news=told, news_key=f"{issue}:{context.delivery.guid}", as_of=at)
-    return Plan((Remember(failures_key(number, branch), {}), closed), why=NOT_WATCHED.format(branch=branch))
+    return Plan((StoreRecord.of(FAILURES.of(number, branch), None), closed), why=NOT_WATCHED.format(branch=branch))
 
 
-def plan(change: Change, branch: str, key: str, watched: MainFailures, before: Known | None, at: float) -> Plan:
+def plan(change: Change, branch: str, key: Key[Known], watched: MainFailures, before: Known | None, at: float) -> Plan:
     """Return what is to be done about a change that was seen at a moment, in seconds since 1970.
 
     It is remembered first, so that no other look can find it once more.
     """
     known = change.known.telling(_news_key(change, branch), at) if change.is_news else change.known
-    effects: list[Effect] = [Remember(key, known.as_json())] if known != before else []
+    effects: list[Effect] = [StoreRecord.of(key, known)] if known != before else []
     if not change.is_news:
         return Plan(tuple(effects), why=NO_NEWS.format(branch=branch, count=len(known.failing)))
     news = news_of(change, branch)
@@ -208,16 +224,6 @@ def issue_of(known: Known, branch: str) -> EnsureIssue:
     Looks are made one by one, each when all that the last one came to has ended: nobody else is about to write it.
     """
     return EnsureIssue(_issue_of(branch), *standing_of(known, branch), news_key=known.news, as_of=known.told_at)
-
-
-def failures_key(repository_id: int, branch: str) -> str:
-    """Return the key of the record of what fails on a branch."""
-    return f"{NAME}:{repository_id}:{branch}"
-
-
-def branches_key(repository_id: int) -> str:
-    """Return the key of the record of the branches that are watched, or have an issue from when they were."""
-    return f"{NAME}:{repository_id}"
 
 
 def _issue_of(branch: str) -> str:

@@ -22,7 +22,7 @@ from bot.github.pull_heads import head_of
 from bot.plan.handler import Router
 from handlers.merge.conclusion import decide_after_command
 from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, LeaveQueue, MergePull, merge_target
-from handlers.merge.pending import PendingMerge, pending_key
+from handlers.merge.pending import PendingMerge, pending_merge
 from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
 from handlers.merge.readiness import Kind, listed, reasons, undecided
 from handlers.merge.snapshot import merge_state_of
@@ -123,7 +123,7 @@ async def merge_when_green(asked: Asked, command: Command) -> Answer:
 async def cancel(asked: Asked, command: Command) -> Answer:
     """Call off what waits."""
     number = asked.pull.number
-    wish = PendingMerge.read(await asked.context.records.get(pending_key(asked.context.repository.id, number)))
+    wish = await pending_merge(asked.context.records, asked.context.repository.id, number)
     # Written down all the same: another command of this comment may have asked for a merge before.
     effects: tuple[Effect, ...] = (StorePendingMerge(number, said_at=asked.remark.written_at or asked.pull.updated_at),)
     calls_off = frozenset({merge_target(number), effects[0].target})

@@ -21,7 +21,7 @@ from bot.plan.effect import Applied, EffectContext
 from bot.plan.failure_text import NEEDS_WORKFLOWS
 from handlers.merge import message as merge_message
 from handlers.merge.api import Facts, commits_of, dequeue, enqueue, facts_of, put_merge
-from handlers.merge.pending import PendingMerge, pending_key
+from handlers.merge.pending import PendingMerge, pending_merge
 from handlers.merge.readiness import MergeState, listed, reasons, undecided
 from handlers.merge.snapshot import MAY_WRITE, merge_state_of
 
@@ -123,7 +123,7 @@ class MergePull:
         return await self._merge(context, standing, await self._words(standing, config, facts, commits))
 
     async def _is_kept(self, context: EffectContext) -> bool:
-        kept = PendingMerge.read(await context.records.get(pending_key(context.repository.id, self.number)))
+        kept = await pending_merge(context.records, context.repository.id, self.number)
         return kept is not None and kept.sha == self.wish.sha
 
     def _check(self, standing: MergeState, config: Merge) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.feature import Feature
 from bot.plan.handler import joined
-from handlers.merge import commands, waiting
+from handlers.merge import commands, pending, waiting
 from handlers.merge.effects import LeaveQueue, MergePull
 from handlers.merge.pending_effects import EndPendingMerge, RequestRefresh, StorePendingMerge
 from handlers.merge.update_effects import UpdateBranch
@@ -12,6 +12,7 @@ from handlers.merge.update_effects import UpdateBranch
 FEATURE = Feature(
     name="merge",
     config=("merge",),
+    records=pending.RECORDS,
     router=joined([commands.router, waiting.router]),
     commands=commands.COMMANDS,
     effects=(EndPendingMerge, LeaveQueue, MergePull, RequestRefresh, StorePendingMerge, UpdateBranch),

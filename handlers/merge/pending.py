@@ -12,12 +12,11 @@ was told before a look began, GitHub shows to it, and what is told later asks fo
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bot.core.events import Person
-from bot.core.payload import Payload
+from bot.engine.records import Record
 
 if TYPE_CHECKING:
     from bot.core.events import Delivery, Repository
@@ -46,79 +45,77 @@ class PendingMerge:
     queued: bool = False
     refused: bool = False
 
-    @classmethod
-    def read(cls, record: Mapping[str, Any] | None) -> PendingMerge | None:
-        """Read it back out of its record; None where nothing waits."""
-        if not record or "sha" not in record:
-            return None
-        stored = Payload(record, "merge record")
-        return cls(
-            sha=stored.string("sha"),
-            base=stored.string("base"),
-            by=Person(stored.integer("by", "id"), stored.string("by", "login"), stored.flag("by", "is_bot")),
-            url=stored.text("url"),
-            asked_at=stored.text("asked_at"),
-            queued=stored.flag("queued"),
-            refused=stored.flag("refused"),
-        )
-
-    def as_record(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return asdict(self)
-
     def is_same(self, other: PendingMerge) -> bool:
         """Say whether both were asked for by the same words, whatever became of them since."""
         return replace(self, queued=other.queued, refused=other.refused) == other
 
 
-def record_after(kept: Mapping[str, Any] | None, wish: PendingMerge | None, moment: str) -> dict[str, Any] | None:
-    """Return the record to keep in place of another, None where something that was said later stands there.
+@dataclass(frozen=True, slots=True)
+class MergeRequest:
+    """The newest request about the merge of a pull request: one that is pending, or when the last one ended.
 
-    `moment` (ISO 8601) is when the wish was said, or for None that nothing is wished for any more; empty: not known,
-    and whatever is kept ends. It stays in the record, so that who was held up brings back nothing that has ended.
+    `ended_at` is in ISO 8601, empty where that is not known.
     """
-    known = kept or {}
-    over, last = "ended_at" in known, str(known.get("asked_at") or known.get("ended_at") or "")
-    if wish is None:
-        return {"ended_at": max(moment, last)} if not moment or moment >= last else None
-    if wish.queued and over:
-        # No wish but how it stands at GitHub: to take it out of the queue somebody has to know that it is there.
-        return wish.as_record()
-    return None if moment < last or (over and moment == last) else wish.as_record()
+
+    pending: PendingMerge | None = None
+    ended_at: str = ""
 
 
-def pending_key(repository_id: int, number: int) -> str:
-    """Return the key of the record of the merge that waits for a pull request; one without `sha`: none does."""
-    return f"{_pending_keys(repository_id)}{number}"
+@dataclass(frozen=True, slots=True)
+class WatchedCommit:
+    """The pull requests that are to be refreshed when something happens to a commit."""
+
+    numbers: tuple[int, ...] = ()
 
 
-def _pending_keys(repository_id: int) -> str:
-    return f"merge:{repository_id}#"
+@dataclass(frozen=True, slots=True)
+class RefreshCount:
+    """How many refreshes of a pull request have begun."""
+
+    begun: int = 0
 
 
-def watch_key(repository_id: int, sha: str) -> str:
-    """Return the key of the record of the pull requests that are to be looked at when something happens to a commit."""
-    return f"merge-watch:{repository_id}:{sha}"
+MERGE_REQUEST = Record("merge", 1, MergeRequest, "the pending merge of a pull request", days=365)
+MERGE_WATCH = Record("merge-watch", 1, WatchedCommit, "the pull requests whose merge waits for a commit", days=90)
+REFRESH_COUNT = Record("merge-refreshes", 1, RefreshCount, "how many refreshes of a pull request have begun", days=365)
+RECORDS = (MERGE_REQUEST, MERGE_WATCH, REFRESH_COUNT)
 
 
-def refresh_count_key(repository_id: int, number: int) -> str:
-    """Return the key of the record of how many looks at a pull request have begun."""
-    return f"merge-looks:{repository_id}#{number}"
+def request_after(known: MergeRequest | None, pending: PendingMerge | None, moment: str) -> MergeRequest | None:
+    """Return what to store in place of the known request, None where that is the newer one.
+
+    `moment` (ISO 8601) is when the merge was asked for, or for None when it ended; empty: not known, and whatever is
+    pending ends. It stays in the record, so that a request that comes late brings back nothing that has ended.
+    """
+    over = known is not None and known.pending is None
+    last = "" if known is None else known.pending.asked_at if known.pending else known.ended_at
+    if pending is None:
+        return MergeRequest(ended_at=max(moment, last)) if not moment or moment >= last else None
+    if pending.queued and over:
+        # No request but its state at GitHub: to take it out of the queue somebody has to know that it is there.
+        return MergeRequest(pending)
+    return None if moment < last or (over and moment == last) else MergeRequest(pending)
 
 
-async def numbers_in(records: Records, key: str) -> list[int]:
-    """Return the pull requests that a record lists."""
-    return [int(number) for number in (await records.get(key) or {}).get("numbers", ())]
+async def pending_merge(records: Records, repository_id: int, number: int) -> PendingMerge | None:
+    """Return the pending merge of a pull request, None where it has none."""
+    known = await records.get(MERGE_REQUEST.of(repository_id, number))
+    return known.pending if known is not None else None
+
+
+async def watching(records: Records, repository_id: int, sha: str) -> tuple[int, ...]:
+    """Return the pull requests whose merge waits for a commit."""
+    return (await records.get(MERGE_WATCH.of(repository_id, sha)) or WatchedCommit()).numbers
 
 
 async def waiting(records: Records, repository_id: int) -> list[int]:
     """Return a repository's pull requests for which a merge waits, the first that began to wait first, for the timer.
 
-    Found by what is kept for each: of a list of them, two that are written in the same instant would lose one.
+    Found by what is stored for each: of a list of them, two that are written in the same instant would lose one.
     """
-    found = await records.starting_with(_pending_keys(repository_id))
-    wishes = [(PendingMerge.read(record), int(key.rpartition("#")[2])) for key, record in found.items()]
-    waits = sorted((wish.asked_at, number) for wish, number in wishes if wish is not None and not wish.queued)
+    found = await records.under(MERGE_REQUEST, repository_id)
+    pending = [(request.pending, int(number)) for number, request in found.items()]
+    waits = sorted((one.asked_at, number) for one, number in pending if one is not None and not one.queued)
     return [number for _, number in waits][-MOST_WAITING:]
 
 
@@ -149,8 +146,8 @@ async def note_refresh(records: Records, delivery: Delivery) -> None:
     repository_id, number = payload.integer("repository", "id"), payload.integer("pull_request", "number")
     following = payload.integer("look", "turn") + 1
     if following > await _begun(records, repository_id, number):
-        await records.put(refresh_count_key(repository_id, number), {"begun": following})
+        await records.put(REFRESH_COUNT.of(repository_id, number), RefreshCount(following))
 
 
 async def _begun(records: Records, repository_id: int, number: int) -> int:
-    return int((await records.get(refresh_count_key(repository_id, number)) or {}).get("begun", 0))
+    return (await records.get(REFRESH_COUNT.of(repository_id, number)) or RefreshCount()).begun

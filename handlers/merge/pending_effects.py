@@ -8,7 +8,17 @@ from typing import ClassVar
 from bot.core.errors import TryAgain
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
-from handlers.merge.pending import PendingMerge, next_refresh, numbers_in, pending_key, record_after, watch_key
+from handlers.merge.pending import (
+    MERGE_REQUEST,
+    MERGE_WATCH,
+    MergeRequest,
+    PendingMerge,
+    WatchedCommit,
+    next_refresh,
+    pending_merge,
+    request_after,
+    watching,
+)
 
 KEPT, NONE_LEFT = "the merge of {sha} waits", "no merge waits"
 LATER, WRITTEN = "what was said later stands", "somebody else wrote it down at the same moment"
@@ -66,10 +76,10 @@ class RequestRefresh:
     async def apply(self, context: EffectContext) -> Applied:
         """Announce the next look that has not begun; whoever did so before has asked for the same."""
         if self.watch:
-            key = watch_key(context.repository.id, self.watch)
-            numbers = await numbers_in(context.records, key)
+            numbers = await watching(context.records, context.repository.id, self.watch)
             if self.number not in numbers:
-                await context.records.put(key, {"numbers": [*numbers, self.number]})
+                watched = WatchedCommit((*numbers, self.number))
+                await context.records.put(MERGE_WATCH.of(context.repository.id, self.watch), watched)
         look = await next_refresh(context.records, context.repository, self.number)
         not_before = self.told_at + SETTLE_SECONDS if self.told_at is not None else None
         new = await context.announce(*look, not_before=not_before)
@@ -92,7 +102,7 @@ class EndPendingMerge:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Look which one is stored, then forget it."""
-        kept = PendingMerge.read(await context.records.get(pending_key(context.repository.id, self.number)))
+        kept = await pending_merge(context.records, context.repository.id, self.number)
         if kept is not None and not kept.is_same(self.wish):
             return Applied(KEPT.format(sha=kept.sha[:7]), changed=False)
         await _store(context, self.number, None, self.wish.asked_at)
@@ -100,11 +110,14 @@ class EndPendingMerge:
 
 
 async def _store(context: EffectContext, number: int, wish: PendingMerge | None, moment: str) -> bool:
-    key = pending_key(context.repository.id, number)
-    kept = await context.records.get(key)
-    record = record_after(kept, wish, moment)
-    if record is None:
-        return False
-    if not await context.records.exchange(key, kept, record):
+    newest = True
+
+    def change(known: MergeRequest | None) -> MergeRequest | None:
+        nonlocal newest
+        after = request_after(known, wish, moment)
+        newest = after is not None
+        return after
+
+    if not await context.records.change(MERGE_REQUEST.of(context.repository.id, number), change):
         raise TryAgain(WRITTEN, retry_in=SETTLE_SECONDS)
-    return True
+    return newest

@@ -32,7 +32,7 @@ from bot.timers.timers import TIMER_DUE
 from handlers.merge.commands import KEY, remedies
 from handlers.merge.conclusion import decide_after_wait, end_pending_merge
 from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, MergePull
-from handlers.merge.pending import REFRESH_DUE, PendingMerge, numbers_in, pending_key, waiting, watch_key
+from handlers.merge.pending import REFRESH_DUE, PendingMerge, pending_merge, waiting, watching
 from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
 from handlers.merge.readiness import Kind, listed, reasons, undecided
 from handlers.merge.snapshot import merge_state_of
@@ -138,7 +138,7 @@ async def take_hint(context: Context) -> Plan:
     """Ask for a look at the pull requests for which somebody waits for this commit; GitHub is asked nothing."""
     payload = context.delivery.payload
     sha = payload.string("sha") if context.delivery.event == "status" else payload.string("check_run", "head_sha")
-    watched = await numbers_in(context.records, watch_key(context.repository.id, sha))
+    watched = await watching(context.records, context.repository.id, sha)
     wanted = [number for number in watched if await _is_wanted(context, number, sha)]
     if not wanted:
         return Plan(why=NOBODY_WAITS)
@@ -305,7 +305,7 @@ async def _watch(context: Context, standing: MergeState, found: Sequence[Reason]
     sha, number = standing.pull.head_sha, standing.pull.number
     if any(reason.kind is not Kind.CHECK for reason in found):
         return []
-    watched = await numbers_in(context.records, watch_key(context.repository.id, sha))
+    watched = await watching(context.records, context.repository.id, sha)
     return [] if number in watched else [RequestRefresh(number, watch=sha)]
 
 
@@ -330,4 +330,4 @@ def _config(context: Context) -> Merge:
 
 
 async def _wish(context: Context, number: int) -> PendingMerge | None:
-    return PendingMerge.read(await context.records.get(pending_key(context.repository.id, number)))
+    return await pending_merge(context.records, context.repository.id, number)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import structlog
 
 from bot.github.access import NO_PERMISSIONS, WritePermissions
-from bot.github.in_force import Good, StoredFile, kept_of, repository_file_key
+from bot.github.in_force import REPOSITORY_FILE, Good, StoredFile, kept_of
 from bot.plan.effect import Applied, EffectContext
 
 NEWER = "a later push has told already what is on the default branch"
@@ -53,7 +53,7 @@ class StoreRepositoryFile:
         now = StoredFile(self.sha, self.commit, self.before, self.pushed_at, self.faults, good)
         if now == known:
             return Applied(SAME, changed=False)
-        await context.records.put(repository_file_key(repository), asdict(now))
+        await context.records.put(REPOSITORY_FILE.of(repository.lower()), now)
         if not self.faults:
             return Applied(IN_FORCE.format(commit=self.commit[:7]) if self.sha else GONE)
         kept = KEPT_FILE.format(commit=good.commit[:7]) if good.sha else KEPT_NOTHING

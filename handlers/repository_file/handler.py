@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from bot.config.shared import PATH
 from bot.core.errors import TryAgain
-from bot.effects.checks import PutCheckRun, check_key
+from bot.effects.checks import CHECK_RUN, PutCheckRun
 from bot.github.contents import Found, found_at, knows_commit
 from bot.github.in_force import StoredFile, kept_of, name_of, read_found, with_file
 from bot.github.refs import merge_base
@@ -113,7 +113,7 @@ async def check_again(context: Context) -> Plan:
     asked = context.delivery.payload.at(event)
     sha = asked.string("head_sha")
     ours = asked.integer("app", "id") == context.me.app_id
-    if not ours or not await context.records.get(check_key(context.repository.id, CHECK, sha)):
+    if not ours or not await context.records.get(CHECK_RUN.of(context.repository.id, sha, CHECK)):
         return NOTHING
     kept = await kept_of(context.records, context.repository.full_name)
     return await _checked(context, sha, await _found(context, sha, kept), kept, as_of, again=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import structlog
@@ -14,6 +15,7 @@ from bot.config.shared import PATH
 from bot.core.errors import TryAgain, UserError
 from bot.core.events import lock_key
 from bot.core.payload import Payload
+from bot.engine.records import Record
 from bot.github.contents import found_at
 from bot.github.in_force import StoredFile, kept_of, name_of, read_found
 from bot.github.ranks import Rank, ranked
@@ -32,12 +34,19 @@ HALF_HOURLY = "11,41 * * * *"
 PAUSE = 6 * 3600.0
 """Seconds between two looks at a file: what is missed is missed for so long at most. A start is no reason for another:
 a push that nobody heard of while the bot was down is delivered again (`bot.app.redelivery`)."""
-LOOKED = "repository-files"
-"""The record of when each repository was looked at last, in seconds since 1970."""
-
 NOT_LOOKED = "whether a repository's own settings have changed could not be seen"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """When each repository's file was read last, in seconds since 1970, by names in lower case."""
+
+    at: Mapping[str, float] = field(default_factory=dict)
+
+
+LOOKED = Record("repository-files", 1, Looked, "when the file of each repository was read last", days=None)
 
 
 class RepositoryFileSweep:
@@ -68,7 +77,7 @@ class RepositoryFileSweep:
 
         What fails for one repository is logged, keeps no other from being looked at, and is tried again the next time.
         """
-        known = await self._records.get(LOOKED) or {}
+        known = (await self._records.get(LOOKED.of()) or Looked()).at
         looked = {name.lower(): known.get(name.lower(), 0.0) for name in self.repositories}
         announced = 0
         for repository in self.repositories:
@@ -84,7 +93,7 @@ class RepositoryFileSweep:
             else:
                 looked[repository.lower()] = now
         if looked != known:
-            await self._records.put(LOOKED, looked)
+            await self._records.put(LOOKED.of(), Looked(looked))
         return f"announced {announced}"
 
     async def _look(self, repository: str, kept: StoredFile) -> bool:

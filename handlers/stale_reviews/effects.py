@@ -9,6 +9,7 @@ from typing import ClassVar
 from bot.core.events import PullRequest
 from bot.core.payload import Payload
 from bot.effects.comments import delete_comment
+from bot.engine.records import Record
 from bot.github.access import ISSUES, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 
@@ -20,6 +21,16 @@ MARKER = "<!-- nightjar:stale-review -->"
 REMINDED, ALREADY = "reminded people of #{number}", "people were reminded of #{number} already"
 OVER = "#{number} waits for no review any more"
 ACTIVE = "somebody has written on #{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reminded:
+    """When people were reminded of a pull request, in ISO 8601; empty: never."""
+
+    at: str = ""
+
+
+REMINDED_AT = Record("stale-reviews", 1, Reminded, "when people were reminded of a pull request", days=365)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +53,8 @@ class Remind:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Look whether it is still to be done, by our own record and on GitHub, then write, then note when."""
-        key = reminded_key(context.repository.id, self.number)
-        known = (await context.records.get(key) or {}).get("at", "")
+        key = REMINDED_AT.of(context.repository.id, self.number)
+        known = (await context.records.get(key) or Reminded()).at
         if known > self.since and not context.writes.may_have_twins:
             return self._left(ALREADY)
         where = {"repo": context.repository.full_name, "number": str(self.number)}
@@ -53,14 +64,14 @@ class Remind:
         written = [comment async for comment in self._written(context)]
         mine = [comment for comment in written if _is_reminder(comment, context.me.user_id)]
         if mine:
-            await context.records.put(key, {"at": max(comment.string("created_at") for comment in mine)})
+            await context.records.put(key, Reminded(max(comment.string("created_at") for comment in mine)))
             for twin in sorted(comment.integer("id") for comment in mine)[1:]:
                 await delete_comment(context, twin)
             return self._left(ALREADY)
         if any(comment.text("user", "type") == "User" for comment in written):
             return self._left(ACTIVE)
         made = await context.github.post(COMMENTS, url_vars=where, data={"body": f"{MARKER}\n{self.text}"})
-        await context.records.put(key, {"at": Payload(made, "comment").string("created_at")})
+        await context.records.put(key, Reminded(Payload(made, "comment").string("created_at")))
         return Applied(REMINDED.format(number=self.number))
 
     async def _written(self, context: EffectContext) -> AsyncIterator[Payload]:
@@ -72,11 +83,6 @@ class Remind:
 
     def _left(self, why: str) -> Applied:
         return Applied(why.format(number=self.number), changed=False)
-
-
-def reminded_key(repository_id: int, number: int) -> str:
-    """Return the key of the record of when people were reminded of a pull request: `at`, in ISO 8601."""
-    return f"stale-reviews:{repository_id}#{number}"
 
 
 def _is_reminder(comment: Payload, author_id: int) -> bool:

@@ -11,7 +11,7 @@ list`) instead of ending in `|| echo failed`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from bot.github.pull_heads import head_of
 from bot.github.ranks import Rank, ranked
 from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_DUE, moment_of
-from handlers.stale_reviews.effects import Remind, reminded_key
+from handlers.stale_reviews.effects import REMINDED_AT, Remind
 from handlers.stale_reviews.open_pulls import OpenPull, moment, open_pulls
 
 if TYPE_CHECKING:
@@ -78,12 +78,8 @@ async def _known(context: Context, pull: OpenPull) -> Quiet:
     """Add what our own records tell: GitHub says of a push only when its commit was made."""
     head = await head_of(context.records, context.repository.id, pull.number)
     pushed = moment(head.moved_at) if head and head.moved_at and not pull.pushed_by_bot else 0.0
-    record = await context.records.get(reminded_key(context.repository.id, pull.number))
-    return Quiet(pull, max(pull.active_at, pushed), _at(record))
-
-
-def _at(record: Mapping[str, str] | None) -> float:
-    return moment(record["at"]) if record and record.get("at") else 0.0
+    record = await context.records.get(REMINDED_AT.of(context.repository.id, pull.number))
+    return Quiet(pull, max(pull.active_at, pushed), moment(record.at) if record else 0.0)
 
 
 def decide(found: Sequence[Quiet], config: StaleReviews, at: float, count: int) -> Plan:

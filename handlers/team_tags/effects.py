@@ -10,7 +10,7 @@ from bot.effects.comments import change_sections
 from bot.github import sticky
 from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
-from handlers.team_tags.topics import TeamList, Told, list_key, told_key
+from handlers.team_tags.topics import MENTIONED_PEOPLE, TEAM_LIST, TeamList, Told
 
 MENTIONED, NOBODY_NEW = "mentioned {names}", "everybody was mentioned before"
 KEPT, NEWER = "kept the list of issue {issue}", "the list was read again since"
@@ -38,15 +38,15 @@ class MentionSubscribers:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Add whoever is new by our own record, and ask GitHub only if somebody is."""
-        key = told_key(context.repository.id, self.number)
-        before = Told.read(await context.records.get(key))
+        key = MENTIONED_PEOPLE.of(context.repository.id, self.number)
+        before = await context.records.get(key) or Told()
         after = before.and_then(Told(self.people, self.topics))
         if after == before and not context.writes.may_have_twins:
             return Applied(NOBODY_NEW, changed=False)
         changed = await change_sections(
             context, self.number, lambda present: sticky.with_section(present, self.section, after.text())
         )
-        await context.records.put(key, after.as_record())
+        await context.records.put(key, after)
         names = ", ".join(name for name in after.people if name not in before.people)
         return Applied(MENTIONED.format(names=names), changed=changed)
 
@@ -68,9 +68,9 @@ class StoreTeamList:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Write the record; writing the same twice is the same as once."""
-        key = list_key(context.repository.id)
-        known = TeamList.read(await context.records.get(key))
+        key = TEAM_LIST.of(context.repository.id)
+        known = await context.records.get(key)
         if known is not None and known.read_at > self.read_at:
             return Applied(NEWER, changed=False)
-        await context.records.put(key, TeamList(self.issue, self.read_at, self.topics).as_record())
+        await context.records.put(key, TeamList(self.issue, self.read_at, self.topics))
         return Applied(KEPT.format(issue=self.issue))

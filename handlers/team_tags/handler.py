@@ -28,17 +28,16 @@ from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.team_tags.effects import MentionSubscribers, StoreTeamList
 from handlers.team_tags.topics import (
     LISTERS,
+    MENTIONED_PEOPLE,
+    TEAM_LIST,
     Opened,
-    TeamList,
     Told,
     Topics,
     followers,
     given,
     joined,
-    list_key,
     listed,
     read_lines,
-    told_key,
     unreadable_text,
 )
 
@@ -103,7 +102,7 @@ async def mention(context: Context) -> Plan:
     not_meant = [mention.removeprefix("@").lower() for mention in context.app_config.mentions]
     owner = context.repository.full_name.partition("/")[0]
     found = await run_in_thread(partial(followers, opened, known.topics, owner, not_meant), opened.body)
-    before = Told.read(await context.records.get(told_key(context.repository.id, opened.number)))
+    before = await context.records.get(MENTIONED_PEOPLE.of(context.repository.id, opened.number)) or Told()
     if before.and_then(found) == before:
         return Plan(tuple(effects), why=known.noted(NOBODY))
     effects.append(MentionSubscribers(opened.number, NAME, found.people, found.topics))
@@ -170,7 +169,7 @@ async def topics_of(context: Context, config: Teams) -> Known:
     mine = given(config)
     if config.issue is None:
         return Known(mine)
-    known = TeamList.read(await context.records.get(list_key(context.repository.id)))
+    known = await context.records.get(TEAM_LIST.of(context.repository.id))
     last = known.topics if known is not None and known.issue == config.issue else None
     if known is not None and last is not None and time.time() - known.read_at < READ_AGAIN_SECONDS:
         return Known(joined((*mine.items(), *last.items())))

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from bot.core.events import person_or_ghost
 from bot.core.patterns import Pattern
 from bot.core.payload import Payload
 from bot.core.titles import folded, tags_of
+from bot.engine.records import Record
 from bot.github.markdown import HOLE, code, truncate, visible_lines
 from bot.github.mentions import login_or_team, mentioned
 
@@ -124,24 +125,8 @@ class TeamList:
     read_at: float
     topics: Topics
 
-    @classmethod
-    def read(cls, record: Mapping[str, Any] | None) -> Self | None:
-        """Read it back out of its record, None where there is none."""
-        if record is None:
-            return None
-        stored = Payload(record, "team list")
-        topics = {topic: tuple(map(str, names)) for topic, names in stored.at("topics").raw.items()}
-        return cls(stored.integer("issue"), float(record["read_at"]), topics)
 
-    def as_record(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        topics = {topic: list(names) for topic, names in self.topics.items()}
-        return {"issue": self.issue, "read_at": self.read_at, "topics": topics}
-
-
-def list_key(repository_id: int) -> str:
-    """Return the key of the record of what a repository's issue lists."""
-    return f"team-list:{repository_id}"
+TEAM_LIST = Record("team-list", 1, TeamList, "who follows which topic, as an issue lists it", days=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +135,6 @@ class Told:
 
     people: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
-
-    @classmethod
-    def read(cls, record: Mapping[str, Any] | None) -> Self:
-        """Read it back out of its record; without one nobody has been."""
-        stored = record or {}
-        return cls(tuple(map(str, stored.get("people", ()))), tuple(map(str, stored.get("topics", ()))))
-
-    def as_record(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {"people": list(self.people), "topics": list(self.topics)}
 
     def and_then(self, more: Told) -> Told:
         """Return both, of everybody once; the same if `more` names nobody new."""
@@ -177,9 +152,8 @@ class Told:
         return FOLLOWED.format(names=names, topics=", ".join(map(code, self.topics)))
 
 
-def told_key(repository_id: int, number: int) -> str:
-    """Return the key of the record of who was mentioned on an issue or a pull request."""
-    return f"team-tags:{repository_id}#{number}"
+MENTIONED_PEOPLE = Record("team-tags", 1, Told, "who was mentioned on an issue or a pull request", days=365)
+RECORDS = (TEAM_LIST, MENTIONED_PEOPLE)
 
 
 @dataclass(frozen=True, slots=True)

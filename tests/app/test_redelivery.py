@@ -18,10 +18,10 @@ from bot.app.redelivery import (
     ATTEMPTS,
     FIRST_PAUSE,
     LONGEST_PAUSE,
+    MISSING,
     PER_NOTE,
     PER_SWEEP,
     READING_SECONDS,
-    RECORD,
     WINDOW,
     Attempt,
     Missing,
@@ -186,9 +186,9 @@ async def test_a_sweep_that_ends_early_has_noted_how_far_it_was(world: World) ->
     world.lose(PER_NOTE + 5)
     world.github.faults.add("POST", ATTEMPTS, status=429, headers={"Retry-After": "90"}, skip=PER_NOTE + 2)
     assert (await world.sweeper.sweep()).asked == PER_NOTE + 2
-    kept = await world.records.get(RECORD)
+    kept = await world.records.get(MISSING.of())
     assert kept is not None
-    assert sorted(one["asked"] for one in kept["missing"]) == [0] * 3 + [1] * (PER_NOTE + 2)
+    assert sorted(one.asked for one in kept.missing) == [0] * 3 + [1] * (PER_NOTE + 2)
 
 
 async def test_one_that_github_refuses_does_not_hold_up_the_others(world: World) -> None:
@@ -223,18 +223,18 @@ async def test_one_that_github_always_fails_at_does_not_hold_up_the_others(world
     assert (await world.sweeper.sweep()).asked == 2
     await world.github.delivered()
     assert world.redelivered() == lost[1:]
-    kept = await world.records.get(RECORD)
+    kept = await world.records.get(MISSING.of())
     assert kept is not None
-    assert {one["guid"]: one["asked"] for one in kept["missing"]}[lost[0]] == 1, "its turn comes again after a pause"
+    assert {one.guid: one.asked for one in kept.missing}[lost[0]] == 1, "its turn comes again after a pause"
 
 
 async def test_an_outage_ends_the_asking_and_counts_for_none(world: World) -> None:
     world.lose(4)
     world.github.faults.add("POST", ATTEMPTS, drop="before", times=None)
     assert (await world.sweeper.sweep()).asked == 0
-    kept = await world.records.get(RECORD)
+    kept = await world.records.get(MISSING.of())
     assert kept is not None
-    assert [one["asked"] for one in kept["missing"]] == [1, 0, 0, 0], "once five requests failed, GitHub is away"
+    assert [one.asked for one in kept.missing] == [1, 0, 0, 0], "once five requests failed, GitHub is away"
 
 
 async def test_a_list_that_takes_too_long_is_read_in_part_and_what_was_found_is_asked_for(world: World) -> None:
@@ -245,7 +245,7 @@ async def test_a_list_that_takes_too_long_is_read_in_part_and_what_was_found_is_
     assert (await sweeper.sweep()).asked == 3
     await world.github.delivered()
     assert world.redelivered() == lost[2:]
-    assert await world.records.get(RECORD) is not None
+    assert await world.records.get(MISSING.of()) is not None
 
 
 async def test_what_is_too_much_to_remember_is_found_again_by_later_sweeps(world: World) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from bot.ci.rerun_actions import RerunJob, RerunWorkflow, one_for_each_run
 from bot.ci.restarts import Origin
-from bot.effects.remember import Remember
+from bot.effects.remember import StoreRecord
 from bot.plan.effect import Effect
 
 ORIGIN = Origin(12, 1, "main", 1, "fast")
@@ -36,7 +36,7 @@ def test_the_smallest_that_covers_all(asked: list[Effect], one: Effect) -> None:
 
 
 def test_other_effects_and_other_runs_keep_their_places() -> None:
-    record, other = Remember("key", {}), RerunWorkflow(8, 1, True, "Docs", ORIGIN)
+    record, other = StoreRecord("key", None), RerunWorkflow(8, 1, True, "Docs", ORIGIN)
     kept, moved = one_for_each_run([record, UNIT, other, DOCS])
     assert kept == [record, RerunWorkflow(7, 1, True, "unit, docs", ORIGIN), other]
     assert moved == {

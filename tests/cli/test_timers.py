@@ -11,6 +11,7 @@ import pytest
 
 from bot.app.registration import EVENTS, PERMISSIONS
 from bot.engine.service import Engine
+from bot.github.pull_heads import REPOSITORY_ID
 from sandbox import GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from tests.running import Finished, run
@@ -94,7 +95,7 @@ async def test_a_dry_run_prints_the_plan_and_writes_nothing(desk: Desk) -> None:
     assert BRANCH not in desk.repo.refs
     async with Engine(desk.env["DATABASE_URL"]) as engine:
         assert await engine.journal.recent() == []
-        assert await engine.records.get("repository:octocat/compiler") is None
+        assert await engine.records.get(REPOSITORY_ID.of("octocat/compiler")) is None
     assert [record.route for record in desk.github.requests.writes if record.token == "installation"] == []
 
 

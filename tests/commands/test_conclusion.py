@@ -8,7 +8,7 @@ import pytest
 
 from bot.commands.conclusion import CUT, Item, answer_text, verdict
 from bot.effects.comments import REPLY_LIMIT
-from bot.effects.remember import Remember
+from bot.effects.remember import StoreRecord
 from bot.engine.processor import EffectState
 from bot.plan.outcome import EffectOutcome, Outcomes
 from tests.gfm import rendered
@@ -19,7 +19,7 @@ TYPO = Item("`@ci rerunn`", "I know no such command.", done=False)
 
 
 def ended(name: str, failed: bool = False, text: str = "") -> EffectOutcome:
-    return EffectOutcome(Remember(name, {}), EffectState.STOPPED if failed else EffectState.APPLIED, text)
+    return EffectOutcome(StoreRecord(name, None), EffectState.STOPPED if failed else EffectState.APPLIED, text)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from bot.core.errors import TryAgain
 from bot.core.events import Delivery, intent_key
 from bot.core.payload import Payload
 from bot.engine.processor import PlannedEffects
-from bot.github.pull_heads import head_key
+from bot.github.pull_heads import HEAD
 from sandbox.webhooks import Delivery as Told
 from tests.handlers.driver import World, a_world
 
@@ -53,7 +54,7 @@ def items(plan: PlannedEffects) -> list[tuple[str, bool]]:
         ("@ci rerun", ["React", "CountCommands", "RerunWorkflow"], [("`@ci rerun`", True)]),
         (
             "@ci run slow tests",
-            ["React", "CountCommands", "Remember", "SetStatus", "RerunWorkflow"],
+            ["React", "CountCommands", "StoreRecord", "SetStatus", "RerunWorkflow"],
             [("`@ci run slow tests`", True)],
         ),
         ("@ci rnu", ["React", "CountCommands"], [("`@ci rnu`", False)]),
@@ -81,8 +82,8 @@ async def test_the_eyes_come_first_and_one_conclusion_last(
 
 async def test_of_two_commands_about_one_thing_the_later_decides(world: World) -> None:
     plan = await plan_of(world, "@ci run slow tests\n@ci skip slow tests")
-    (remembered,) = [effect.effect for effect in plan.effects if effect.kind == "Remember"]
-    assert remembered["value"]["on"] is False
+    (remembered,) = [effect.effect for effect in plan.effects if effect.kind == "StoreRecord"]
+    assert remembered["stored"]["value"]["on"] is False
 
 
 @pytest.mark.parametrize("text", ["Nice.", "> @ci rerun", "`@ci rerun`", "@ci thanks", ""])
@@ -107,10 +108,10 @@ async def test_while_the_api_is_behind_what_its_webhook_told_of_nothing_is_decid
     """Else a person would read that the head moved from the new commit to the old one."""
     pull = world.open()
     await world.happen()
-    key = head_key(world.repository.id, pull.number)
+    key = HEAD.of(world.repository.id, pull.number)
     head = await world.records.get(key)
     assert head is not None
-    await world.records.put(key, {**head, "sha": "f" * 40, "updated_at": "2999-01-01T00:00:00Z"})
+    await world.records.put(key, replace(head, sha="f" * 40, updated_at="2999-01-01T00:00:00Z"))
     pull.comment("octocat", "@ci rerun")
     with pytest.raises(TryAgain, match="does not know yet of the head"):
         await planned(world, world.github.webhooks.held[-1])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from handlers.team_tags.topics import list_key
+from handlers.team_tags.topics import TEAM_LIST
 from sandbox import PullRequest
 from sandbox.checks import CheckRun
 from tests.conversations.town import REPOSITORY, Town, town
@@ -91,10 +92,10 @@ async def test_a_push_is_looked_at_and_an_edit_that_changes_nothing_writes_nothi
 async def test_a_list_of_topics_that_github_refuses_to_show_keeps_no_pull_request_from_being_looked_at(
     here: Town,
 ) -> None:
-    key = list_key(here.repo.id)
+    key = TEAM_LIST.of(here.repo.id)
     known = await here.bot.engine.records.get(key)
     assert known is not None
-    await here.bot.engine.records.put(key, {**known, "read_at": 0})
+    await here.bot.engine.records.put(key, replace(known, read_at=0.0))
     here.github.faults.add("GET", ISSUE.removeprefix("GET "), status=403, times=None)
     pull = here.repo.open_pull_request("hubot", "[hexagon][tests] Faster", "Saves a pass.")
     await here.quiet()

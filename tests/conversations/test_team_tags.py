@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bot.github import sticky
 from handlers.team_tags.handler import READ_AGAIN_SECONDS
-from handlers.team_tags.topics import list_key
+from handlers.team_tags.topics import TEAM_LIST
 from sandbox.issues import Issue
 from tests.conversations.town import BOT, REPOSITORY, Town, town
 from tests.gfm import rendered
@@ -70,18 +71,18 @@ def said(about: Issue) -> str:
 
 async def a_day_later(here: Town) -> None:
     """Let a day have gone by since the list was read."""
-    key = list_key(here.repo.id)
+    key = TEAM_LIST.of(here.repo.id)
     known = await here.bot.engine.records.get(key)
     assert known is not None
-    await here.bot.engine.records.put(key, {**known, "read_at": known["read_at"] - READ_AGAIN_SECONDS})
+    await here.bot.engine.records.put(key, replace(known, read_at=known.read_at - READ_AGAIN_SECONDS))
 
 
 async def as_if_another_issue_was_named(here: Town) -> None:
     """Let the list that was read be that of an issue that app.yaml named before."""
-    key = list_key(here.repo.id)
+    key = TEAM_LIST.of(here.repo.id)
     known = await here.bot.engine.records.get(key)
     assert known is not None
-    await here.bot.engine.records.put(key, {**known, "issue": 77})
+    await here.bot.engine.records.put(key, replace(known, issue=77))
 
 
 async def test_a_tag_of_a_title_tells_those_who_follow_it(here: Town) -> None:

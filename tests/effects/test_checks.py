@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.core.errors import TryAgain
-from bot.effects.checks import PutCheckRun, check_key
+from bot.effects.checks import CHECK_RUN, PutCheckRun, WrittenCheckRun
 from bot.github.check_runs import Action, Annotation, CheckContent
 from sandbox.checks import CheckRun
 from tests.handlers.driver import World, a_world
@@ -208,7 +208,7 @@ async def test_a_change_whose_answer_was_lost_adds_its_annotations_once(world: W
 
 async def test_a_crash_between_the_write_and_the_note_of_it_writes_nothing_twice(world: World) -> None:
     await world.apply_alone(check(world, as_of=3.0))
-    await world.records.put(check_key(world.repository.id, NAME, head(world)), {"as_of": 2.0})
+    await world.records.put(CHECK_RUN.of(world.repository.id, head(world), NAME), WrittenCheckRun(2.0))
     assert not (await world.apply_alone(check(world, as_of=3.0))).changed
     assert len(writes(world)) == 1
     assert not (await world.apply_alone(check(world, as_of=2.5))).changed

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from gidgethub import BadRequest
 
-from bot.effects.issues import NEWS_MARKER, EnsureIssue
+from bot.effects.issues import ISSUE as OPEN_ISSUE
+from bot.effects.issues import NEWS_MARKER, NEWS_STATE, EnsureIssue
 from sandbox.issues import Issue
 from tests.handlers.driver import World, a_world
 
@@ -85,7 +86,7 @@ async def test_where_lists_know_no_apps_the_recorded_number_is_what_closes_the_i
 async def test_there_an_issue_whose_number_was_not_noted_is_found_among_the_newest(world: World) -> None:
     world.github.finds_apps_as_creators = False
     await told(world, broken("gpu", 1))
-    await world.records.put(f"issue:{world.repository.id}:alarm:main", {})
+    await world.records.remove(OPEN_ISSUE.of(world.repository.id, "alarm:main"))
     await told(world, broken("gpu, cpu", 2))
     assert [seen(one)[0] for one in issues(world)] == ["These fail: gpu, cpu."]
 
@@ -126,7 +127,7 @@ async def test_the_news_that_opened_an_issue_is_no_comment_even_after_others(wor
     """A process was killed when the issue was opened; another one goes on, and the effect is applied again later."""
     await told(world, broken("gpu", 1))
     await told(world, broken("cpu", 2))
-    await world.records.put(f"told:{world.repository.id}:issue:alarm:1", {})
+    await world.records.remove(NEWS_STATE.of(world.repository.id, "issue", "alarm:1"))
     (issue,) = issues(world)
     assert (issue.body or "").count("<!--") == 2
     await told(world, EnsureIssue("alarm:main", TITLE, "These fail: cpu.", news="gpu fails", news_key="alarm:1"))
@@ -151,7 +152,7 @@ async def test_what_begins_once_a_person_closed_the_issue_has_another_one(world:
     first.close("octocat")
     begins = replace(broken("gpu, cpu", 2), begins=True)
     assert await told(world, begins) == "opened an issue"
-    await world.records.put(f"told:{world.repository.id}:issue:alarm:2", {})  # killed before it was noted
+    await world.records.remove(NEWS_STATE.of(world.repository.id, "issue", "alarm:2"))  # killed before it was noted
     assert (await told(world, begins)).endswith("says so already")
     assert await told(world, well(3)) == f"closed the issue #{issues(world)[-1].number}"
     assert [seen(issue) for issue in issues(world)] == [

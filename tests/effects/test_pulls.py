@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bot.core.errors import TryAgain, UserError
-from bot.effects.pulls import MARKER, EnsurePull, record_key
+from bot.effects.pulls import MARKER, PULL_BRANCH, EnsurePull
 from sandbox.issues import Issue
 from sandbox.pulls import PullRequest
 from tests.handlers.driver import World, a_world
@@ -217,7 +217,7 @@ async def test_what_was_decided_before_what_was_done_last_changes_nothing(world:
 
 async def test_a_lost_memory_of_our_commits_leaves_the_branch_alone(world: World) -> None:
     await told(world, keep(world))
-    await world.records.put(record_key(world.repository.id, BRANCH), {})
+    await world.records.remove(PULL_BRANCH.of(world.repository.id, BRANCH))
     assert await told(world, keep(world)) == "#1 shows it already"
     assert (await told(world, keep(world, NEWER))).startswith("somebody else has pushed")
 

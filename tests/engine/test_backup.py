@@ -32,7 +32,7 @@ async def main() -> None:
     await database.open()
     records = Records(database.connector)
     for number in range(200):
-        await records.write(StoredValue(f"{sys.argv[2]}:{number}", {"padding": "y" * 2000}, 1, None))
+        await records.write(f"{sys.argv[2]}:{number}", StoredValue({"padding": "y" * 2000}, 1, None))
     os.kill(os.getpid(), signal.SIGKILL)
 
 asyncio.run(main())
@@ -43,7 +43,7 @@ async def _keep(url: str, name: str, count: int) -> None:
     database = Database(url)
     await database.open()
     for number in range(count):
-        await Records(database.connector).write(StoredValue(f"{name}:{number}", {"padding": PADDING}, 1, None))
+        await Records(database.connector).write(f"{name}:{number}", StoredValue({"padding": PADDING}, 1, None))
     await database.close()
 
 
@@ -119,12 +119,12 @@ def test_a_backup_beside_a_writer_holds_what_was_stored_and_is_one_file(sqlite_u
         database = Database(sqlite_url)
         await database.open()
         records, stop = Records(database.connector), asyncio.Event()
-        await records.put("acknowledged:0", {"padding": PADDING})
+        await records.write("acknowledged:0", StoredValue({"padding": PADDING}, 1, None))
 
         async def write() -> int:
             number = 0
             while not stop.is_set():
-                await records.put(f"meanwhile:{number}", {"padding": PADDING})
+                await records.write(f"meanwhile:{number}", StoredValue({"padding": PADDING}, 1, None))
                 number += 1
             return number
 

@@ -55,7 +55,7 @@ async def test_text_that_databases_dislike_comes_back_unharmed(database: Databas
 
 async def test_a_plan_stores_a_value_as_put_does(database: Database) -> None:
     records = Records(database.connector)
-    await records.write(StoredValue.of(NOTE.of(1), Note("planned")))
+    await records.write("note:1", StoredValue.of(NOTE.of(1), Note("planned")))
     assert await records.get(NOTE.of(1)) == Note("planned")
     assert await records.stored("note:1") == {"text": "planned", "numbers": []}
 

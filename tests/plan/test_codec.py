@@ -22,9 +22,10 @@ from bot.effects.labels import EnsureLabel
 from bot.effects.pulls import EnsurePull
 from bot.effects.reactions import React, RemoveReaction
 from bot.effects.refs import MoveBranch
-from bot.effects.remember import Remember
+from bot.effects.remember import StoreRecord
 from bot.effects.sections import MarkOutOfDate, RequestSection, ShowSection, SubmitSection
 from bot.effects.statuses import SetStatus
+from bot.engine.records import StoredValue
 from bot.github.check_runs import Action, Annotation, CheckContent
 from bot.news.effects import PostMessage, PostNews
 from bot.news.message import Item as NewsItem
@@ -82,14 +83,15 @@ EFFECTS: list[Effect] = [
     PutCheckRun("hardware/example-lab/gpu", "a" * 40, "run-7", CONTENT, 1_795_152_400.0, True),
     PostNews("slack", "alarm:7", News("It is well", url="https://ci.example.org/7", good=True)),
     React("review", 7, "PRR_7", "eyes"),
-    Remember("slow-tests:5#1", {"on": True, "by": "octocat", "nested": {"a": [1, None]}}),
+    StoreRecord("slow-tests:5:1", StoredValue({"on": True, "nested": {"a": [1, None]}}, 1, 365.0)),
+    StoreRecord("slow-tests:5:1", None),
     Remind(1, "@hubot: please review it.", AT),
     Reply(1, "Answer", AT),
-    RequestReviewers(1, ("octocat",), ("example-lab/gpu",), ("octocat", "example-lab/gpu"), "cc-reviewers:5#1"),
+    RequestReviewers(1, ("octocat",), ("example-lab/gpu",), ("octocat", "example-lab/gpu")),
     ApproveRun(7, "0" * 40, "CI", ORIGIN),
     RerunJob(9, 7, 2, "unit", ORIGIN),
     RerunWorkflow(7, 2, True, "CI", ORIGIN),
-    SetStatus("a" * 40, "ci/slow-tests", "success", "On", record="slow-tests:5#1", recorded={"on": True}),
+    SetStatus("a" * 40, "ci/slow-tests", "success", "On", record="slow-tests:5:1", recorded={"on": True}),
     ShowSection("docs-link", 1, "a" * 40, "**Docs:** built.", 1_795_152_400.0),
     IngestRun("device-results", "results/octocat/compiler/example-lab/gpu/manifest.json", "v1"),
     PostMessage(
@@ -97,7 +99,7 @@ EFFECTS: list[Effect] = [
         "alarm:7",
         News("It fails", (NewsItem("cpu/branch", "fails", "https://ci.example.org/7"),), 2, notes=("Ask hubot.",)),
     ),
-    ReportReviewers(1, "cc-reviewers", "cc-reviewers:5#1", "GitHub refused."),
+    ReportReviewers(1, "cc-reviewers", "GitHub refused."),
     UpsertSection(1, "docs", "Built.", first=True),
 ]
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from bot.engine.service import Engine
-from bot.github.pull_heads import repository_key
+from bot.github.pull_heads import note_id
 from bot.timers.timers import TIMER_DUE
-from handlers.repository_file.sweep import LOOKED
+from handlers.repository_file.sweep import LOOKED, Looked
 from sandbox import App, GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from sandbox.jenkins import JenkinsSandbox
@@ -76,7 +76,7 @@ class Place:
         """Have a timer run, once for each `moment`."""
         known = {"id": repository.id}
         async with self.beside() as engine:
-            await engine.records.put(repository_key(repository.full_name), known)
+            await note_id(engine.records, repository.full_name, repository.id)
             about = {**known, "full_name": repository.full_name}
             body = {"action": name, "repository": about, "timer": {"at": int(time.time())}}
             lock = f"timer:{repository.id}:{name}"
@@ -87,7 +87,7 @@ class Place:
         names = json.loads((self.folder / "app.yaml").read_text())["repositories"]
         async with self.beside() as engine:
             # Looked at just now, so that the bot's own clock asks GitHub for nothing that would be counted.
-            await engine.records.put(LOOKED, {name.lower(): time.time() for name in names})
+            await engine.records.put(LOOKED.of(), Looked({name.lower(): time.time() for name in names}))
         await self.bot.start()
         self.app.webhook_url = f"{self.bot.url}/webhook"
 

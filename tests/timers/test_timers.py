@@ -14,7 +14,7 @@ from bot.config import Config, parse_config
 from bot.core.errors import UserError
 from bot.engine.service import Engine, StorageError
 from bot.github.client import GitHub
-from bot.github.pull_heads import repository_key
+from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
 from bot.timers.timers import TIMER_DUE, Timers, repositories_with, timer_states
 
 CONFIG = "repositories:\n  octocat/compiler:\n    nightly: {%s}\n  octocat/other:\n"
@@ -63,7 +63,7 @@ class Desk:
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     async with Engine(f"sqlite:///{tmp_path}/nightjar.db") as engine:
-        await engine.records.put(repository_key("octocat/compiler"), {"id": 7})
+        await engine.records.put(REPOSITORY_ID.of("octocat/compiler"), RepositoryId(7))
         yield Desk(engine)
 
 
@@ -83,7 +83,7 @@ async def test_under_a_new_name_in_app_yaml_a_timer_begins_anew_and_repeats_noth
     await desk.timers().tick()
     desk.now = EVENING + 9 * HOUR
     await desk.timers().tick()
-    await desk.engine.records.put(repository_key(new), {"id": 7})
+    await desk.engine.records.put(REPOSITORY_ID.of(new), RepositoryId(7))
     for desk.now in (EVENING + 9 * HOUR, EVENING + 9 * HOUR + DAY):
         await desk.timers(name=new).tick()
         outcomes = [

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
+from bot.engine.records import SORTED
 from bot.results.compare.diff import Comparison, untested
 from bot.results.model import Detail, Seen, Status, Trouble
 from bot.results.state import SuiteState, TargetState
@@ -55,7 +57,7 @@ class Ignored:
     by: str
     sha: str
     at: str
-    tests: frozenset[tuple[str, str]]
+    tests: Annotated[frozenset[tuple[str, str]], SORTED]
 
 
 @dataclass(frozen=True)

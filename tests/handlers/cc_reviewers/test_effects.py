@@ -2,24 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
-import pytest
-
-from handlers.cc_reviewers.effects import Asked, refusal_text
+from handlers.cc_reviewers.effects import refusal_text
 from tests.gfm import rendered
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [Asked(), Asked(frozenset({"octocat", "example-lab/gpu"}), ("Stranger",), "**Reviewers:** no `Stranger`")],
-)
-def test_what_is_remembered_is_read_again(asked: Asked) -> None:
-    assert Asked.read(json.loads(json.dumps(asked.as_record()))) == asked
-
-
-def test_without_a_record_nobody_was_asked() -> None:
-    assert Asked.read(None) == Asked(frozenset(), (), "")
 
 
 def test_those_who_could_not_be_asked_are_named_and_not_called() -> None:

@@ -13,7 +13,7 @@ from bot.config.ci_decisions import SkipCi
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from handlers.ci_decisions.decide import Verdict
-from handlers.ci_decisions.skip_ci import NAME, RUN_AGAIN, accepts, described
+from handlers.ci_decisions.skip_ci import NAME, RUN_AGAIN, ShownSkip, accepts, described
 from sandbox import PullRequest
 from tests.handlers.driver import World, a_world
 
@@ -56,13 +56,8 @@ def test_an_edit_counts_where_it_can_change_the_decision(
     assert accepts(Delivery("guid", "pull_request", Payload(body), 0.0), CONFIG) is expected
 
 
-def before(verdict: Verdict, description: str = "", sha: str = "a") -> dict[str, Any]:
-    return {
-        "sha": sha,
-        "value": verdict.value,
-        "reason": verdict.reason,
-        "description": description or verdict.reason,
-    }
+def before(verdict: Verdict, description: str = "", sha: str = "a") -> ShownSkip:
+    return ShownSkip(sha, verdict.reason, verdict.value, description or verdict.reason)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +74,7 @@ def before(verdict: Verdict, description: str = "", sha: str = "a") -> dict[str,
     ],
 )
 def test_a_decision_that_changed_on_one_head_asks_for_another_run(
-    verdict: Verdict, was: Mapping[str, Any] | None, expected: str
+    verdict: Verdict, was: ShownSkip | None, expected: str
 ) -> None:
     assert described(verdict, "a", was) == expected
 

@@ -14,14 +14,14 @@ from bot.config import parse_config
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from bot.effects.issues import EnsureIssue
-from bot.effects.remember import Remember
+from bot.effects.remember import StoreRecord
 from bot.engine.processor import PlannedEffects
 from bot.news.effects import PostMessage
 from bot.plan.effect import Effect
 from bot.results.deliveries import CHECK_DUE
 from bot.results.model import Detail, Seen, Status
 from handlers.hardware import regressions
-from handlers.hardware.regression_state import Known, Regression, as_record, read_record
+from handlers.hardware.regression_state import Known, Regression
 from handlers.hardware.regressions import (
     LATER,
     NAME,
@@ -31,8 +31,8 @@ from handlers.hardware.regressions import (
     NOTHING_FAILS,
     OLD,
     OLDER,
+    REGRESSIONS,
     decide,
-    record_key,
 )
 from tests.handlers.driver import FULL_NAME
 from tests.handlers.labs import TILE, Labs, a_lab
@@ -40,7 +40,7 @@ from tests.results.reported import ABOUT, AT, BASE, SHA, a_suite, compared, find
 
 COMMITS = "GET /repos/{owner}/{repo}/commits"
 BROKEN = (Regression("operators", BASE.sha, "a" * 40, "", (TILE,)),)
-KEY = "regressions:5:example-lab/hexagon-v73"
+KEY = REGRESSIONS.of(5, "example-lab", "hexagon-v73")
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ async def test_what_is_confirmed_is_told_by_one_request_whatever_came_before(lab
     sha = await confirmed(labs)
     labs.world.github.requests.clear()
     plan = await planned(labs, sha)
-    assert [effect.effect["kind"] for effect in plan.effects] == ["Remember", "EnsureIssue"]
+    assert [effect.effect["kind"] for effect in plan.effects] == ["StoreRecord", "EnsureIssue"]
     assert plan.why == f"1 test began to fail on example-lab/hexagon-v73 at night {sha[:7]}"
     assert asked(labs) == [COMMITS]
 
@@ -97,11 +97,11 @@ async def test_where_nothing_fails_and_nothing_failed_nobody_is_asked(labs: Labs
         labs.upload(sha)
     labs.world.github.requests.clear()
     plan = await planned(labs, sha)
-    assert ([effect.effect["kind"] for effect in plan.effects], plan.why) == (["Remember"], NOTHING_FAILS)
+    assert ([effect.effect["kind"] for effect in plan.effects], plan.why) == (["StoreRecord"], NOTHING_FAILS)
     assert asked(labs) == []
     # Looked at again, it is still the night about which people had a message.
     known = Known(sha, AT, told=True)
-    await labs.world.records.put(record_key(labs.world.repository.id, ABOUT), as_record(known))
+    await labs.world.records.put(REGRESSIONS.of(labs.world.repository.id, ABOUT.lab, ABOUT.target), known)
     assert (await planned(labs, sha)).effects == ()
 
 
@@ -140,7 +140,7 @@ async def test_a_target_that_app_yaml_has_no_more_is_not_judged(labs: Labs) -> N
     [
         (Known(SHA, AT, told=True, failing=BROKEN), (), LATER),
         (Known(SHA, AT, failing=BROKEN), (), NO_NEWS),
-        (Known("0" * 40, AT, failing=BROKEN), (Remember,), NO_NEWS),
+        (Known("0" * 40, AT, failing=BROKEN), (StoreRecord,), NO_NEWS),
     ],
 )
 def test_what_people_know_is_no_news(known: Known, kept: tuple[type[Effect], ...], why: str) -> None:
@@ -162,10 +162,11 @@ def test_a_night_is_remembered_before_it_is_told() -> None:
     found = findings((a_suite(), replace(compared(confirmed=[TILE]), good=BASE)))
     plan = decide(found, Known(), AT, ("discord", "slack"), KEY)
     remember, discord, slack = plan.effects
-    assert isinstance(remember, Remember)
+    assert isinstance(remember, StoreRecord)
     assert isinstance(discord, PostMessage)
     assert isinstance(slack, PostMessage)
-    known = read_record(remember.value)
-    assert (remember.key, known.night, known.told) == (KEY, SHA, True)
+    assert remember.stored is not None
+    known = REGRESSIONS.load(remember.key, remember.stored.value, remember.stored.version)
+    assert (remember.key, known.night, known.told) == (KEY.name, SHA, True)
     assert (discord.place, slack.place, discord.key) == ("discord", "slack", slack.key)
     assert decide(found, known, AT, ("discord", "slack"), KEY).effects == ()

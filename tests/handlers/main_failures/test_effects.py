@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bot.engine.processor import Announce
-from handlers.main_failures.effects import LOOK_DUE, RequestScan, scan_key
+from handlers.main_failures.effects import LOOK_DUE, NEXT_SCAN, NextScan, RequestScan
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 AT, WAIT = 1_772_859_600.0, 180.0
@@ -75,7 +75,7 @@ async def test_who_asks_while_one_waits_has_asked_for_that_one(world: World) -> 
 
 async def test_after_a_crash_before_it_was_noted_the_same_look_is_asked_for(world: World) -> None:
     await ask(world, FIRST)
-    await world.records.put(scan_key(world.repository.id, "release/1.0"), {"due": 0.0})
+    await world.records.put(NEXT_SCAN.of(world.repository.id, "release/1.0"), NextScan(0.0))
     assert await ask(world, FIRST) == ("release/1.0 is looked at", False)
     assert len(came(world)) == 1
     assert await ask(world, replace(FIRST, asked="second")) == SOON

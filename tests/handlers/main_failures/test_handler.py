@@ -16,13 +16,13 @@ from bot.core.errors import PayloadError
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from bot.effects.issues import EnsureIssue
-from bot.effects.remember import Remember
+from bot.effects.remember import StoreRecord
 from bot.github.refs import Commit
 from bot.news.effects import PostMessage
 from bot.timers.timers import TIMER_DUE
 from handlers.main_failures.decide import Change, Failure, Known, Recovery
-from handlers.main_failures.effects import LOOK_DUE, RequestScan, is_scan_pending
-from handlers.main_failures.handler import NAME, Hint, branches_key, failures_key, hint_of, plan
+from handlers.main_failures.effects import LOOK_DUE, NextScan, RequestScan, is_scan_pending
+from handlers.main_failures.handler import FAILURES, NAME, WATCHED_BRANCHES, Hint, WatchedBranches, hint_of, plan
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 WATCHED = MainFailures(branches=("main", "release"), contexts=("*/branch", "lint"))
@@ -112,14 +112,14 @@ async def test_what_is_no_hint_ends_when_it_is_routed_and_what_cannot_be_read_fa
     ("record", "at", "due"),
     [
         (None, 100.0, False),
-        ({"due": 99.0}, 100.0, False),
-        ({"due": 100.0}, 100.0, True),
-        ({"due": 160.0}, 100.0, True),
+        (NextScan(99.0), 100.0, False),
+        (NextScan(100.0), 100.0, True),
+        (NextScan(160.0), 100.0, True),
         # Further away than any look that is asked for now: a clock was wrong, or `wait` was longer.
-        ({"due": 161.0}, 100.0, False),
+        (NextScan(161.0), 100.0, False),
     ],
 )
-def test_a_look_that_is_still_to_come_will_see_it(record: dict[str, float] | None, at: float, due: bool) -> None:
+def test_a_look_that_is_still_to_come_will_see_it(record: NextScan | None, at: float, due: bool) -> None:
     assert is_scan_pending(record, at, wait=60.0) is due
 
 
@@ -127,21 +127,22 @@ BROKEN = Failure("lint", "a" * 40, "Break it", "failure", "", 0.0)
 FAILING = Known({"lint": BROKEN})
 WELL = Recovery(BROKEN, Commit("b" * 40, "Mend it", ""), 1, 60.0, "")
 AT = 60.0
+KEY = FAILURES.of(7, "main")
 EVERYWHERE = MainFailures(to=("discord", "slack", "issue"))
 
 
 def test_news_is_remembered_before_it_is_told() -> None:
-    found = plan(Change((BROKEN,), (), (), FAILING), "main", "key", EVERYWHERE, None, AT)
+    found = plan(Change((BROKEN,), (), (), FAILING), "main", KEY, EVERYWHERE, None, AT)
     remember, *told = found.effects
     assert [type(effect) for effect in told] == [PostMessage, PostMessage, EnsureIssue]
     assert isinstance(told[-1], EnsureIssue)
     assert told[-1].as_of == AT
-    assert remember == Remember("key", replace(FAILING, news=told[-1].news_key, told_at=AT).as_json())
+    assert remember == StoreRecord.of(KEY, replace(FAILING, news=told[-1].news_key, told_at=AT))
     assert found.why == "1 check began to fail on main at aaaaaaa"
 
 
 def test_the_issue_is_closed_when_nothing_fails_any_more() -> None:
-    found = plan(Change((), (WELL,), (), Known()), "main", "key", EVERYWHERE, FAILING, AT)
+    found = plan(Change((), (WELL,), (), Known()), "main", KEY, EVERYWHERE, FAILING, AT)
     issue = found.effects[-1]
     assert isinstance(issue, EnsureIssue)
     assert (issue.key, issue.body) == ("main-failures:main", "")
@@ -149,15 +150,15 @@ def test_the_issue_is_closed_when_nothing_fails_any_more() -> None:
 
 def test_without_news_nobody_is_told() -> None:
     later = Known({"lint": replace(BROKEN, missing_since=60.0)})
-    assert plan(Change((), (), (), later), "main", "key", EVERYWHERE, FAILING, AT).effects == (
-        Remember("key", later.as_json()),
+    assert plan(Change((), (), (), later), "main", KEY, EVERYWHERE, FAILING, AT).effects == (
+        StoreRecord.of(KEY, later),
     )
-    assert plan(Change((), (), (), FAILING), "main", "key", EVERYWHERE, FAILING, AT).effects == ()
+    assert plan(Change((), (), (), FAILING), "main", KEY, EVERYWHERE, FAILING, AT).effects == ()
 
 
 def test_news_is_in_order_even_where_a_clock_was_put_back() -> None:
     told = replace(FAILING, told_at=AT + 100)
-    *_, issue = plan(Change((), (WELL,), (), replace(told, failing={})), "main", "key", EVERYWHERE, told, AT).effects
+    *_, issue = plan(Change((), (WELL,), (), replace(told, failing={})), "main", KEY, EVERYWHERE, told, AT).effects
     assert isinstance(issue, EnsureIssue)
     assert issue.as_of > AT + 100
 
@@ -166,7 +167,7 @@ def test_the_same_news_has_one_name_whenever_it_is_found() -> None:
     """The effects that tell it have their keys from there, so that two looks cannot tell it twice."""
 
     def targets(change: Change, branch: str = "main") -> list[str]:
-        return [effect.target for effect in plan(change, branch, "key", EVERYWHERE, None, AT).effects[1:]]
+        return [effect.target for effect in plan(change, branch, KEY, EVERYWHERE, None, AT).effects[1:]]
 
     again = Failure("lint", "a" * 40, "Break it", "failure", "", 600.0)
     first = targets(Change((BROKEN,), (), (), FAILING))
@@ -183,7 +184,7 @@ async def sweep_and_look(world: World, guid: str) -> list[str]:
     effects = [CODEC.decode(planned.effect) for planned in (await world.pipeline.plan(swept, NAME, guid)).effects]
     asked = [effect.branch for effect in effects if isinstance(effect, RequestScan)]
     for effect in effects:
-        if isinstance(effect, Remember):
+        if isinstance(effect, StoreRecord):
             await world.apply_alone(effect)
     for branch in asked[1:]:
         body = {"action": "", "repository": about, "look": {"branch": branch, "at": 7200}}
@@ -196,9 +197,8 @@ async def sweep_and_look(world: World, guid: str) -> list[str]:
 async def test_a_branch_that_is_not_watched_any_more_has_its_issue_closed_and_is_forgotten(tmp_path: Path) -> None:
     async with a_world(tmp_path, features={"main_failures": {"branches": ["main"]}}) as world:
         number, github = world.repository.id, world.github
-        branches = {"branches": ["main", "release", "quiet"]}
-        await world.records.put(branches_key(number), branches)
-        await world.records.put(failures_key(number, "release"), FAILING.as_json())
+        await world.records.put(WATCHED_BRANCHES.of(number), WatchedBranches(("main", "release", "quiet")))
+        await world.records.put(FAILURES.of(number, "release"), FAILING)
         await world.apply_alone(EnsureIssue(f"{NAME}:release", "release is failing", "`lint` fails.", as_of=60.0))
         (issue,) = world.repository.issues.values()
         refused = github.faults.add(
@@ -210,6 +210,6 @@ async def test_a_branch_that_is_not_watched_any_more_has_its_issue_closed_and_is
         assert await sweep_and_look(world, "second") == ["main", "release"]
         assert issue.state == "closed"
         assert issue.comments[-1].body.endswith("`release` is not watched any more")
-        assert Known.read(await world.records.get(failures_key(number, "release"))) is None
+        assert await world.records.get(FAILURES.of(number, "release")) is None
         assert await sweep_and_look(world, "third") == ["main"]
-        assert await world.records.get(branches_key(number)) == {"branches": ["main"]}
+        assert await world.records.get(WATCHED_BRANCHES.of(number)) == WatchedBranches(("main",))

@@ -15,7 +15,7 @@ from bot.core.events import Person
 from bot.effects.labels import EnsureLabel
 from bot.plan.effect import Effect
 from handlers.merge.effects import LeaveQueue, MergePull
-from handlers.merge.pending import PendingMerge, pending_key, record_after, waiting
+from handlers.merge.pending import MergeRequest, PendingMerge, pending_merge, request_after, waiting
 from handlers.merge.pending_effects import EndPendingMerge, StorePendingMerge
 from sandbox import PullRequest
 from tests.handlers.driver import World, a_world
@@ -148,7 +148,7 @@ async def test_the_end_of_one_merge_that_waited_forgets_none_that_was_asked_for_
     assert await applied(world, end) == "no merge waits"
     await applied(world, StorePendingMerge(pull.number, second))
     await applied(world, end)
-    assert PendingMerge.read(await world.records.get(pending_key(world.repository.id, pull.number))) == second
+    assert await pending_merge(world.records, world.repository.id, pull.number) == second
 
 
 async def test_a_merge_that_is_waited_for_is_made_only_as_long_as_it_is(world: World) -> None:
@@ -193,31 +193,33 @@ async def test_a_worker_that_was_frozen_brings_back_no_merge_that_was_called_off
     assert await waiting(world.records, world.repository.id) == [pull.number]
 
 
+PENDING = MergeRequest(PendingMerge("a" * 40, "main", Person(2, "hubot", False), "https://github.example", "05"))
+
+
 @pytest.mark.parametrize(
     ("kept", "wished", "moment", "stands"),
     [
         (None, True, "05", True),
-        ({}, True, "05", True),
-        ({"sha": "", "asked_at": "05"}, True, "05", True),
-        ({"sha": "", "asked_at": "05"}, True, "04", False),
-        ({"ended_at": "05"}, True, "05", False),
-        ({"ended_at": "05"}, True, "06", True),
-        ({"sha": "", "asked_at": "05"}, False, "05", True),
-        ({"sha": "", "asked_at": "05"}, False, "04", False),
-        ({"sha": "", "asked_at": "05"}, False, "", True),
+        (PENDING, True, "05", True),
+        (PENDING, True, "04", False),
+        (MergeRequest(ended_at="05"), True, "05", False),
+        (MergeRequest(ended_at="05"), True, "06", True),
+        (PENDING, False, "05", True),
+        (PENDING, False, "04", False),
+        (PENDING, False, "", True),
     ],
 )
-def test_what_was_said_last_stands(kept: dict[str, str] | None, wished: bool, moment: str, stands: bool) -> None:
+def test_what_was_said_last_stands(kept: MergeRequest | None, wished: bool, moment: str, stands: bool) -> None:
     asked = (
         PendingMerge("a" * 40, "main", Person(2, "hubot", False), "https://github.example", moment) if wished else None
     )
-    assert (record_after(kept, asked, moment) is not None) is stands
+    assert (request_after(kept, asked, moment) is not None) is stands
 
 
 def test_what_is_in_the_queue_is_known_to_be_there_also_after_it_was_called_off() -> None:
     """Or nobody could take it out any more."""
     queued = PendingMerge("a" * 40, "main", Person(2, "hubot", False), "https://github.example", "05", queued=True)
-    assert record_after({"ended_at": "06"}, queued, "05") == queued.as_record()
+    assert request_after(MergeRequest(ended_at="06"), queued, "05") == MergeRequest(queued)
 
 
 async def test_what_has_left_the_queue_already_is_left_alone(world: World) -> None:

@@ -35,15 +35,6 @@ async def begin(records: Records, *, number: int = 1) -> str:
     return guid
 
 
-def test_a_wish_is_the_same_after_it_was_kept() -> None:
-    assert PendingMerge.read(json.loads(json.dumps(WISH.as_record()))) == WISH
-
-
-@pytest.mark.parametrize("nothing", [None, {}])
-def test_where_nothing_is_kept_nothing_is_wished_for(nothing: dict[str, object] | None) -> None:
-    assert PendingMerge.read(nothing) is None
-
-
 async def test_a_look_is_handled_in_order_with_its_pull_request_and_as_its_installation(records: Records) -> None:
     guid, event, body, lock = await next_refresh(records, REPOSITORY, 1)
     assert (guid, event, lock) == ("merge:7#1:0", REFRESH_DUE, "pr:7#1")

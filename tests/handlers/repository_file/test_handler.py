@@ -15,9 +15,9 @@ from bot.config.repository_file import MOST_BYTES
 from bot.core.errors import TryAgain
 from bot.core.events import Delivery
 from bot.core.payload import Payload
-from bot.engine.records import Records
+from bot.engine.records import Records, StoredValue
 from bot.github.contents import Found
-from bot.github.in_force import kept_of, read_found, repository_file_key
+from bot.github.in_force import REPOSITORY_FILE, kept_of, read_found
 from handlers.repository_file.handler import may_touch, pushed_at
 from sandbox.pulls import PullRequest
 from tests.handlers.driver import FULL_NAME, World, a_world
@@ -201,7 +201,6 @@ async def test_a_file_that_github_does_not_show_yet_is_not_taken_for_removed(wor
 @pytest.mark.parametrize(
     "record",
     [
-        {},
         {"seen": 5},
         {"seen": "a", "commit": "a", "before": "a", "pushed_at": 0, "faults": 0, "good": []},
         {
@@ -211,7 +210,7 @@ async def test_a_file_that_github_does_not_show_yet_is_not_taken_for_removed(wor
     ],
 )  # fmt: skip
 async def test_a_record_that_cannot_be_read_leaves_what_app_yaml_says(world: World, record: dict[str, Any]) -> None:
-    await world.records.put(repository_file_key(FULL_NAME), record)
+    await world.records.write(REPOSITORY_FILE.of(FULL_NAME.lower()).name, StoredValue(record, 1, None))
     pull = world.open()
     assert "`help` in `.github/nightjar.yaml` or `app.yaml`" in await world.say(pull, "@ci help")
     push(world, "help: true\n")
@@ -250,7 +249,7 @@ async def test_a_delivery_reads_the_record_once_and_each_plan_and_effect_of_it_o
     world.open()
     await world.happen(event="pull_request")
     # Routing; plans of commands, slow-tests, repository-file-check (which compares with it as well); one status.
-    assert counting.read[repository_file_key(FULL_NAME)] == 1 + 3 + 1 + 1
+    assert counting.read[REPOSITORY_FILE.of(FULL_NAME.lower()).name] == 1 + 3 + 1 + 1
     counting.read.clear()
     payload = Payload({"repository": {"id": 1, "full_name": FULL_NAME}})
     assert not (await world.pipeline.handlers_for(Delivery("guid", "ping", payload, 0.0))).handlers

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers.stale_reviews.effects import MARKER, Remind, reminded_key
+from handlers.stale_reviews.effects import MARKER, REMINDED_AT, Remind, Reminded
 from sandbox.clock import iso
 from sandbox.github import GitHubSandbox
 from sandbox.pulls import PullRequest
@@ -57,7 +57,9 @@ async def test_people_are_reminded_by_a_comment_of_its_own(world: World) -> None
     assert await told(world, effect) == f"reminded people of #{pull.number}"
     assert said(pull) == [f"{MARKER}\n@hubot: please review it."]
     (comment,) = pull.comments_by(BOT)
-    assert await world.records.get(reminded_key(world.repository.id, pull.number)) == {"at": iso(comment.created_at)}
+    assert await world.records.get(REMINDED_AT.of(world.repository.id, pull.number)) == Reminded(
+        iso(comment.created_at)
+    )
 
 
 async def test_a_period_has_one_reminder(world: World) -> None:
@@ -72,7 +74,7 @@ async def test_the_next_period_has_the_next(world: World) -> None:
     pull = waiting(world)
     with days_ago(world.github, 7.5):
         comment = pull.comment(BOT, f"{MARKER}\n@hubot: please review it.")
-    await world.records.put(reminded_key(world.repository.id, pull.number), {"at": iso(comment.created_at)})
+    await world.records.put(REMINDED_AT.of(world.repository.id, pull.number), Reminded(iso(comment.created_at)))
     assert await told(world, reminder(world, pull)) == f"reminded people of #{pull.number}"
     assert len(said(pull)) == 2
 
@@ -87,7 +89,7 @@ async def test_a_crash_after_the_comment_makes_no_second_one(world: World, lost:
             await told(world, effect)
     else:
         await told(world, effect)
-        await world.records.put(reminded_key(world.repository.id, pull.number), {})
+        await world.records.remove(REMINDED_AT.of(world.repository.id, pull.number))
     assert await told(world, effect) == f"people were reminded of #{pull.number} already"
     assert len(said(pull)) == 1
     before = len(world.github.requests.records)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bot.config.teams import Teams
 from bot.core.payload import Payload
 from bot.github.mentions import mentioned
-from handlers.team_tags.topics import MOST, Opened, TeamList, Told, followers, listed, read_lines, unreadable_text
+from handlers.team_tags.topics import MOST, Opened, Told, followers, listed, read_lines, unreadable_text
 from handlers.team_tags.topics import given as configured
 
 OWNER = "octo-org"
@@ -189,15 +189,6 @@ def test_a_conversation_mentions_so_many_and_no_more() -> None:
 )
 def test_what_people_read(told: Told, text: str) -> None:
     assert told.text().replace("&#124;", "\\|") == text
-
-
-def test_records_are_read_as_they_were_written() -> None:
-    read = TeamList(7, 1.5, {"hexagon": ("octocat", "o/t")})
-    assert TeamList.read(read.as_record()) == read
-    assert TeamList.read(None) is None
-    told = Told(("a",), ("x",))
-    assert Told.read(told.as_record()) == told
-    assert Told.read(None) == Told()
 
 
 def test_app_yaml_says_who_follows_what() -> None:
