@@ -53,8 +53,8 @@ RULES = (
     Rule(
         "tracking branch (adjective: next, these; of a topic: subscriber)",
         r"\b(following|followers?)\b",
-        r"\bfollowers?\b|(?<!the )\bfollowing\b",
-        but=r"\bfollow(?:ing|ers) url\b",
+        r"\bfollowers?\b|\bfollowing\b",
+        but=r"\bfollow(?:ing|ers) url\b|\bthe following\b(?! branch)",
     ),
     Rule(
         "stored, retained; a stored record",
@@ -90,7 +90,7 @@ RULES = (
         r"^conclude (?!plan\b|stage\b)\w",
         r"(?<![A-Za-z])Conclude(?:[A-Z]\w*|\b(?=[(.]))|\beffects[./]conclude\b",
     ),
-    Rule("admin (text: manually)", r"\bby ?hand\b"),
+    Rule("admin", r"\bby ?hand\b", r"\bbyhand\b"),
     Rule(
         "Docker Hub",
         r"^(docker|image|images) registry\b",
@@ -127,9 +127,17 @@ RULES = (
     Rule("trigger (of an error: advice, suggestion)", r"\bhint(s|ed|ing)?\b", but=r"\b(?:type|param) hints?\b"),
 )
 
-_NAMES = tuple((rule, re.compile(rule.names)) for rule in RULES)
-_TEXT = tuple((rule, re.compile(rule.text) if rule.text else re.compile(rule.names, re.IGNORECASE)) for rule in RULES)
-_BUT = {rule: re.compile(rule.but, re.IGNORECASE) for rule in RULES if rule.but}
+_SPACE = re.compile(r"(?<!\[) (?![?*])")
+
+
+def _compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """Compile a pattern in which a space also stands for the end of a line, and for that of a comment."""
+    return re.compile(_SPACE.sub(r"[\\s#]+", pattern), flags)
+
+
+_NAMES = tuple((rule, _compiled(rule.names)) for rule in RULES)
+_TEXT = tuple((rule, _compiled(rule.text) if rule.text else _compiled(rule.names, re.IGNORECASE)) for rule in RULES)
+_BUT = {rule: _compiled(rule.but, re.IGNORECASE) for rule in RULES if rule.but}
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _IDENTIFIER = re.compile(r"[A-Za-z0-9]*_[A-Za-z0-9_]*[A-Za-z0-9]|\b[A-Za-z]*[a-z0-9][A-Z]\w*")
 _ANY = re.compile(

@@ -6,7 +6,25 @@ import pytest
 
 from scripts.glossary import ROOT, files, in_file, in_name, in_python, in_text
 
-CLEAN = ("SECURITY.md", "docs/decisions", "scripts")
+CLEAN = (
+    "README.md",
+    "SECURITY.md",
+    "app.yaml",
+    "bot/config",
+    "docs/README.md",
+    "docs/ci.md",
+    "docs/configuration.md",
+    "docs/contributors.md",
+    "docs/decisions",
+    "docs/features.md",
+    "docs/glossary.md",
+    "docs/installing.md",
+    "docs/labs.md",
+    "docs/mutants.md",
+    "docs/operating.md",
+    "docs/security.md",
+    "scripts",
+)
 """Files and folders without any old word. Add a folder when it is clean; nothing is ever removed."""
 
 
@@ -31,7 +49,7 @@ def test_names_and_texts_use_the_words_of_the_glossary(root: str) -> None:
         "a run that\nwas taken",
         "take the lab's runs",
         "is due",
-        "well again",
+        "well\n    # again",
         "`told_at` is a time",
         "KeepIssue is an effect",
         "events/is_a_hint.md",
@@ -56,6 +74,8 @@ def test_an_old_word_is_found_in_text(text: str) -> None:
         "files that look like ours",
         "by handler",
         "410 Gone",
+        "Please take\na look.",
+        "written by hand",
         "a type hint",
         "one commit a night.",
         "last night",

@@ -1,4 +1,4 @@
-"""The keys below `skip_ci` and `rebuild_docker`: when CI has nothing to do for a pull request, and when much."""
+"""The keys of `skip_ci` and `rebuild_docker`: what CI may skip, and when it must rebuild images."""
 
 from __future__ import annotations
 
@@ -14,49 +14,49 @@ TitleTag = Annotated[
     StringConstraints(
         max_length=50, pattern=r"^(?:[^\s\[\]\x00-\x1f\x7f](?:[^\[\]\x00-\x1f\x7f]*[^\s\[\]\x00-\x1f\x7f])?)?$"
     ),
-    Says("what stands between brackets, up to 50 characters in one line, as in skip ci, or nothing"),
+    Says("the text between brackets, up to 50 characters in one line, as in skip ci, or empty"),
 ]
 
 
 class SkipCi(Keys):
-    """CI may skip a pull request: its title says so, or nothing that it changes matters to CI."""
+    """CI may skip a pull request because of its title or its changed files."""
 
     title_tag: Shared[TitleTag] = Field(
         default="skip ci",
         description=(
-            "What in brackets in a title, as in `[skip ci]`, skips CI. Upper and lower case are the same. "
-            "Empty: titles do not count."
+            "Text in brackets in a title that skips CI, as in `[skip ci]`. Case doesn't matter. Empty: "
+            "titles don't count."
         ),
         examples=["skip ci"],
     )
     globs: Shared[tuple[Pattern, ...]] = Field(
         default=(),
-        description="Files that do not matter to CI. Where all that a pull request changes are such, CI may skip it.",
+        description="Files that don't matter to CI. CI may skip a pull request that changes only these.",
         examples=[["*.md", ".github/*", "LICENSE"]],
     )
     docs: Shared[tuple[Pattern, ...]] = Field(
         default=("docs/*",),
-        description="Files that are documentation, which do not matter to CI either. An empty list: none.",
+        description="Documentation files, which don't matter to CI either. An empty list: none.",
         examples=[["docs/*"]],
     )
     status: StatusContext = Field(
         default="ci/skip",
-        description="Context of the commit status that tells whether CI is skipped, and why. It never fails.",
+        description="Context of the commit status that shows whether CI is skipped, and why. It never fails.",
         examples=["ci/skip"],
     )
 
 
 class RebuildDocker(Keys):
-    """CI builds Docker images anew where a pull request changes what they are made of."""
+    """CI rebuilds Docker images if a pull request changes their files."""
 
     paths: Shared[tuple[Pattern, ...]] = Field(
         default=("docker/*",),
         min_length=1,
-        description="Files that Docker images are made of. `*` stands for anything, a slash too.",
+        description="Files that are part of Docker images. `*` also matches slashes.",
         examples=[["docker/*"]],
     )
     ignore: Shared[tuple[Pattern, ...]] = Field(
         default=("*.md",),
-        description="Those among them that no image is made of.",
+        description="Files among `paths` that are not part of an image.",
         examples=[["*.md", "docker/bash.sh"]],
     )

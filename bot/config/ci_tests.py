@@ -1,4 +1,4 @@
-"""The keys below `skipped_tests` and `runtime`: where the results of CI's tests are, and what is told of them."""
+"""The keys of `skipped_tests` and `runtime`: where CI's test results are, and what the bot reports."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ RepositoryPath = Annotated[
 
 
 class Tests(Keys):
-    """Where the results of CI's tests are: in the bucket, as those of a lab, or in artifacts of a workflow."""
+    """Where CI's test results are: in the bucket, like those of a lab, or in artifacts of a workflow."""
 
     lab: LabName | None = Field(
         default=None,
-        description="The lab of `results` as which CI uploads results of pull requests and of the base branch.",
+        description="The lab of `results` under which CI uploads results of pull requests and of the base branch.",
         examples=["ci"],
     )
     target: LabName | None = Field(default=None, description="The target of that lab.", examples=["linux"])
     workflow: StatusContext | None = Field(
         default=None,
-        description="The name of the workflow of GitHub Actions that runs the tests.",
+        description="The GitHub Actions workflow that runs the tests.",
         examples=["CI"],
     )
     artifacts: tuple[Pattern, ...] = Field(
         default=(),
-        description="The artifacts of that workflow that hold JUnit files (`*.xml`); each is a suite.",
+        description="The workflow's artifacts with JUnit files (`*.xml`). Each artifact is a suite.",
         examples=[["test-results-*"]],
     )
 
@@ -65,21 +65,21 @@ class SkippedTests(Tests):
     required: RepositoryPath | None = Field(
         default=None,
         description=(
-            "A file in the repository, `{suite: [test ID, …]}` as JSON, of tests that must not be skipped. It is read "
-            "on the base branch: no pull request can exempt itself."
+            "A JSON file in the repository, `{suite: [test ID, …]}`, with tests that must not be skipped. "
+            "The bot reads it on the base branch, so no pull request can exempt itself."
         ),
         examples=["ci/required_tests.json"],
     )
 
 
 class Runtime(Tests):
-    """How long the tests of a pull request's head take, where that differs much from the base."""
+    """Runtime of the tests of a pull request's head, compared with the base."""
 
     change: WholeNumber = Field(
         default=30,
-        description="By how many percent a suite's total has to differ from the base's to be told.",
+        description="Difference of a suite's total to the base, in percent, from which the bot reports it.",
         examples=[30],
     )
     slow: Duration = Field(
-        default="10s", description="How long a new test has to take to be told as slow.", examples=["10s"]
+        default="10s", description="Duration from which the bot reports a new test as slow.", examples=["10s"]
     )

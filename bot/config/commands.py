@@ -1,4 +1,4 @@
-"""The keys below `commands`: how many commands people may write in an hour."""
+"""The keys of `commands`: how many commands people may write in an hour."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ MOST = 10_000
 
 
 class Commands(Keys):
-    """How many commands are carried out in an hour; over a limit one answer says so, and the rest is left alone."""
+    """Limits on commands per hour. Over a limit, one answer says so and the bot ignores the rest."""
 
     per_person: int = Field(
         default=30,
         ge=1,
         le=MOST,
-        description="Commands of one person in one repository, within an hour.",
+        description="Commands of one person in one repository per hour.",
         examples=[30],
     )
     per_pull_request: int = Field(
@@ -24,8 +24,8 @@ class Commands(Keys):
         ge=1,
         le=MOST,
         description=(
-            "Commands on one pull request within an hour, of all people together. People with the write role are not "
-            "held back by it, so that nobody can shut them out."
+            "Commands on one pull request per hour, by all people together. It doesn't apply to people "
+            "with the write role, so nobody can lock them out."
         ),
         examples=[60],
     )

@@ -32,32 +32,33 @@ class DockerUpdate(Keys):
     )
     namespace: Namespace = Field(
         default="tlcpack",
-        description="Whose images are looked after; what is written names this one.",
+        description="The namespace of the released images. The file always names this one.",
         examples=["tlcpack"],
     )
     staging: Namespace = Field(
         default="tlcpackstaging",
         description=(
-            "Where images are before they are released, with `_` for `-` in their names: their tags count as well, "
-            "and CI falls back to it (`nightjar ci docker-images`)."
+            "The namespace of images before release, with `_` for `-` in their names. Their tags count "
+            "too, and CI falls back to it (`nightjar ci docker-images`)."
         ),
         examples=["tlcpackstaging"],
     )
     registry: EncryptedAddress = Field(
         default=HUB,
-        description="Where Docker Hub's API is, or one like it. No other address is ever asked, and no password sent.",
+        description=(
+            "Address of Docker Hub's API, or of a compatible one. The bot sends requests to no other "
+            "address, and no password."
+        ),
         examples=["https://hub.docker.com"],
     )
-    at: TimeOfDay = Field(
-        default="00:00", description="When it is looked for newer tags, every day.", examples=["00:00"]
-    )
-    timezone: TimeZone = Field(default="UTC", description="The time zone that `at` is a time of.", examples=["UTC"])
-    base: BranchName = Field(default="main", description="The branch that the pull request is for.", examples=["main"])
+    at: TimeOfDay = Field(default="00:00", description="Time of the daily check for newer tags.", examples=["00:00"])
+    timezone: TimeZone = Field(default="UTC", description="Time zone of `at`.", examples=["UTC"])
+    base: BranchName = Field(default="main", description="The base branch of the pull request.", examples=["main"])
     branch: BranchName = Field(
         default="nightly-docker-update",
         description=(
-            "The bot's own branch that it comes from: moved by force as long as nobody else has pushed there, and "
-            "deleted when it is not needed."
+            "The bot's branch for the pull request. The bot force-pushes it while nobody else has pushed "
+            "there, and deletes it when it is not needed."
         ),
         examples=["nightly-docker-update"],
     )

@@ -1,4 +1,4 @@
-"""What docs/ says of app.yaml and the environment; `make docs` writes it (scripts/docs.py)."""
+"""The tables of docs/ about app.yaml and the environment; `make docs` writes them (scripts/docs.py)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ REPOSITORY_FILE_SCHEMA = Path("docs/nightjar.schema.json")
 GUIDE = Path("docs/configuration.md")
 
 _NAMED = {"repositories": ".OWNER/NAME", "labs": ".LAB"}
-"""Mappings whose keys the maintainers choose, and what those stand for."""
+"""Mappings whose keys the maintainers choose, and the placeholder for these keys."""
 
-KEYS_HEADER = ("key", "what it does", "must be", "when left out")
-FEATURES_HEADER = ("key", "what it does", "its own keys", "when left out")
+KEYS_HEADER = ("key", "meaning", "value", "default")
+FEATURES_HEADER = ("feature", "what it does", "keys", "default")
 REPOSITORY_FILE_HEADER = KEYS_HEADER[:3]
-VARIABLES_HEADER = ("variable", "meaning", "when left out")
+VARIABLES_HEADER = ("variable", "meaning", "default")
 
 
 def documents(root: Path) -> dict[Path, str]:
-    """Return what the generated files should hold, by their path below the root of the checkout."""
+    """Return the text of each generated file, by path."""
     guide = (root / GUIDE).read_text(encoding="utf-8")
     guide = replace_block(guide, "keys", keys_table())
     guide = replace_block(guide, "repository-file", repository_file_table())
@@ -47,7 +47,7 @@ def keys_table() -> str:
 
 
 def features_table() -> str:
-    """Return the table of what a repository can have, for the README: each feature with the names of its keys."""
+    """Return the table of features for the README, each with its keys."""
     rows = []
     for name, annotation in key_types(RepositoryConfig).items():
         field, inner = RepositoryConfig.model_fields[name], model_of(annotation)
@@ -57,7 +57,7 @@ def features_table() -> str:
 
 
 def repository_file_table() -> str:
-    """Return the table of every key of a repository's own file; one that is left out is as app.yaml has it."""
+    """Return the table of every key of a repository's own file."""
     return table(REPOSITORY_FILE_HEADER, _rows(RepositoryFile))
 
 
@@ -90,12 +90,12 @@ def _rows(model: type[BaseModel]) -> Iterator[tuple[str, str, str]]:
 
 def _left_out(field: FieldInfo, annotation: Any) -> str:
     if field.is_required():
-        return "an error: it is needed"
+        return "required"
     default = field.get_default()
     if words(annotation).startswith("true"):
         return "off" if default is None else "on"
     return (
-        "nothing"
+        "none"
         if default in (None, ()) or isinstance(default, BaseModel)
         else f"`{json.dumps(default, ensure_ascii=False)}`"
     )
@@ -103,7 +103,7 @@ def _left_out(field: FieldInfo, annotation: Any) -> str:
 
 def _unset(field: FieldInfo) -> str:
     if field.is_required():
-        return "an error: it is needed"
+        return "required"
     default = field.get_default()
     text = default.get_secret_value() if hasattr(default, "get_secret_value") else default
     return f"`{text}`" if text else ""

@@ -1,4 +1,4 @@
-"""The keys below `docs`: which status tells that a pull request's docs were built, and where they are then."""
+"""The keys of `docs`: which status says that a pull request's docs are built, and where they are."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class DocsLink(Keys):
     """A link to the docs that CI built of a pull request's head, in the sticky comment."""
 
     context: StatusContext = Field(
-        description="Context of the commit status whose success tells that the docs were built.",
+        description="Context of the commit status that succeeds when the docs are built.",
         examples=["docs/pr-head"],
     )
     link: Link = Field(
         description=(
-            "Where the docs are then; `{number}` (the pull request), `{build}` (read out of the status's target URL, "
-            "`…PR-NUMBER/BUILD…`) and `{sha}` are filled in."
+            "Address of the docs. `{number}` is the pull request, `{build}` comes from the status's "
+            "target URL (`…PR-NUMBER/BUILD…`), `{sha}` is the head."
         ),
         examples=["https://docs.example.org/PR-{number}/{build}/index.html"],
     )

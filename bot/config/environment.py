@@ -152,7 +152,7 @@ class DatabaseSettings(Environment):
     database_url: Annotated[SecretStr, AfterValidator(_database_url)] = Field(
         default=SecretStr("sqlite:///nightjar.db"),
         alias="DATABASE_URL",
-        description="where deliveries are kept: `sqlite:///PATH`, or `postgresql://…` when one machine is not enough",
+        description="the database: `sqlite:///PATH` for one server, `postgresql://…` for replicas",
     )
 
     def secrets(self) -> tuple[str, ...]:
@@ -173,7 +173,7 @@ class Settings(DatabaseSettings):
     key_from_file: Annotated[SecretStr | None, BeforeValidator(_key_in_file)] = Field(
         default=None,
         alias="GITHUB_PRIVATE_KEY_FILE",
-        description="a file that holds the App's private key, instead of `GITHUB_PRIVATE_KEY`; one of them is needed",
+        description="a file with the App's private key, instead of `GITHUB_PRIVATE_KEY`; one of them is needed",
     )
     private_key: SecretStr = Field(
         default=SecretStr(""),
@@ -185,19 +185,19 @@ class Settings(DatabaseSettings):
         alias="GITHUB_WEBHOOK_SECRET",
         min_length=1,
         description=(
-            f"the App's webhook secret, at least {SHORTEST_WEBHOOK_SECRET} characters; "
-            "more than one, separated by white space, while rotating"
+            f"the App's webhook secret, at least {SHORTEST_WEBHOOK_SECRET} characters; several, separated "
+            "by spaces, during rotation"
         ),
     )
     api_url: Annotated[str, AfterValidator(http_url)] = Field(
         default="https://api.github.com",
         alias="GITHUB_API_URL",
-        description="GitHub's REST API; GitHub Enterprise Server: `https://HOST/api/v3`",
+        description="GitHub's REST API; for GitHub Enterprise Server `https://HOST/api/v3`",
     )
     jenkins_user: str | None = Field(
         default=None,
         alias="JENKINS_USER",
-        description="who starts jobs on the Jenkins servers that app.yaml names",
+        description="the user who starts jobs on the Jenkins servers in app.yaml",
     )
     jenkins_token: SecretStr | None = Field(
         default=None,
@@ -209,12 +209,12 @@ class Settings(DatabaseSettings):
     discord_webhook_url: Annotated[SecretStr | None, AfterValidator(_encrypted)] = Field(
         default=None,
         alias="DISCORD_WEBHOOK_URL",
-        description="the webhook of the Discord channel that `to: [discord]` in app.yaml means; it is a secret",
+        description="the Discord webhook for `to: [discord]`; a secret",
     )
     slack_webhook_url: Annotated[SecretStr | None, AfterValidator(_encrypted)] = Field(
         default=None,
         alias="SLACK_WEBHOOK_URL",
-        description="the webhook of the Slack channel that `to: [slack]` in app.yaml means; it is a secret",
+        description="the Slack webhook for `to: [slack]`; a secret",
     )
 
     @field_validator("private_key", mode="before")

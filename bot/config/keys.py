@@ -28,5 +28,5 @@ def model_of(annotation: Any) -> type[BaseModel] | None:
 @cache
 def key_types(model: type[BaseModel]) -> dict[str, Any]:
     """Return the types of a model's keys with their annotations, which pydantic splits off in `model_fields`."""
-    hints = get_type_hints(model, include_extras=True)
-    return {name: hints[name] for name in model.model_fields}
+    types = get_type_hints(model, include_extras=True)
+    return {name: types[name] for name in model.model_fields}

@@ -1,4 +1,4 @@
-"""The keys below `last_good`: the branch that is at the newest commit on which everything required is green."""
+"""The keys of `last_good`: a branch at the newest commit on which everything required is green."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ class LastGood(TrackingBranch):
 
     branch: BranchName = Field(
         default="last-successful",
-        description="The branch that is moved, made if it is not there. It only ever moves forward.",
+        description="The branch to move. The bot creates it if it is missing, and moves it only forward.",
         examples=["last-successful"],
     )
-    every: Interval = Field(default="15m", description="How often it is looked for a newer commit.", examples=["15m"])
+    every: Interval = Field(default="15m", description="How often to scan for a newer commit.", examples=["15m"])
     require: Shared[tuple[Pattern, ...]] = Field(
         min_length=1,
         description=(
-            "What must be green on a commit: contexts of commit statuses and names of check runs. Each pattern must "
-            "match at least one, and all that match must be green; success, neutral and skipped are. Name each that "
-            "matters: a pattern for several is content as soon as the first of them is green."
+            "What must be green on a commit: status contexts and check run names. Each pattern must match "
+            "at least one, and all matches must be `success`, `neutral` or `skipped`. List each name that "
+            "matters: a pattern is satisfied as soon as the first match is green."
         ),
         examples=[["*/branch"]],
     )
 
     @property
     def schedule(self) -> Every:
-        """Return when it is looked for a newer commit."""
+        """Return when the bot scans for a newer commit."""
         return Every(int(seconds(self.every)))

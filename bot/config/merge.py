@@ -30,31 +30,28 @@ class Merge(Keys):
     required: tuple[Pattern, ...] = Field(
         default=(),
         description=(
-            "What must be green on the head, beside what the branch's own rules require: contexts of commit statuses "
-            "and names of check runs. Each pattern must match at least one, and all that match must be green; success, "
-            "neutral and skipped are. A pattern also needs every name that it matched on the newest commits of the "
-            "base branch and on the heads of the pull requests that brought them, back to the first that has been "
-            "green for two hours. What the bot itself reports never counts. Without this key, and without rules of the "
-            "branch, everything that is reported must be green, and something must be."
+            "What must be green on the head, in addition to the branch's rules: status contexts and check "
+            "run names. Each pattern must match at least one, and all matches must be `success`, "
+            "`neutral` or `skipped`. A pattern also requires the names that it matched on the newest "
+            "green commits of the base branch. The bot's own statuses and check runs never count. Without "
+            "this key and without branch rules, everything reported must be green, and something must be "
+            "reported."
         ),
         examples=[["*/pr-head"]],
     )
     method: Method = Field(
         default="squash",
-        description="How it is merged; the repository, and the branch's rules, must allow it.",
+        description="The merge method. The repository and the branch's rules must allow it.",
         examples=["squash"],
     )
     hold_labels: tuple[LabelName, ...] = Field(
         default=("hold",),
-        description="Labels that keep a pull request from being merged. Upper and lower case are the same.",
+        description="Labels that block a merge. Case doesn't matter.",
         examples=[["hold"]],
     )
     label: LabelName | None = Field(
         default=None,
-        description=(
-            "A label that the bot puts on pull requests that could be merged as they are, and takes off others. "
-            "Without this key it keeps none."
-        ),
+        description="A label for pull requests that can be merged now. Without this key: none.",
         examples=["ready-for-merge"],
     )
 

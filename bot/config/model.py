@@ -47,25 +47,28 @@ class SlowTests(Keys):
 
     status: StatusContext = Field(
         default="ci/slow-tests",
-        description="Context of the commit status that tells whether slow tests are on, and why.",
+        description="Context of the commit status that shows whether slow tests are on, and why.",
         examples=["ci/slow-tests"],
     )
     branches: Shared[tuple[Pattern, ...]] = Field(
         default=("main",),
-        description="Branches that always run everything, asked or not: pushes to them, and pull requests from them.",
+        description="Branches that always run everything: pushes to them, and pull requests from them.",
         examples=[["main", "release/*"]],
     )
     allow: Shared[tuple[Role, ...]] = Field(
         default=("author", "triage"),
         min_length=1,
-        description="Who may ask: the pull request's author, and everyone with one of these roles or a higher one.",
+        description=(
+            "Who may use the command: the pull request's author (`author`), and people with one of these "
+            "roles or a higher one."
+        ),
         examples=[["author", "triage"]],
     )
     rerun: Shared[tuple[Pattern, ...]] = Field(
         default=("*",),
         description=(
-            "What is run again when slow tests are switched on after CI had already ended: "
-            "names of workflows and contexts of commit statuses. An empty list: nothing."
+            "Workflows and status contexts to rerun if slow tests are switched on after CI has ended. An "
+            "empty list: none."
         ),
         examples=[["*/pr-head"]],
     )
@@ -75,16 +78,15 @@ class Jenkins(Keys):
     """A Jenkins server whose jobs may be started."""
 
     url: EncryptedAddress = Field(
-        description=(
-            "Where the server is. Only jobs below this address are ever called, with JENKINS_USER and JENKINS_TOKEN."
-        ),
+        description="Address of the server. The bot calls only jobs below it, with JENKINS_USER and JENKINS_TOKEN.",
         examples=["https://ci.example.org"],
     )
     jobs: tuple[JobName, ...] = Field(
         default=(),
         description=(
-            "Multibranch jobs that build every pull request. Where Jenkins missed a push, so that none of its jobs has "
-            "a status on the head, `@ci rerun` starts them; `@ci rerun NAME` and `@ci rerun all` always do."
+            "Multibranch jobs that build every pull request. If Jenkins missed a push, so that none of "
+            "its jobs has a status on the head, `@ci rerun` starts them; `@ci rerun NAME` and `@ci rerun "
+            "all` always do."
         ),
         examples=[["tvm-cpu", "tvm-gpu"]],
     )
@@ -96,12 +98,15 @@ class Rerun(Keys):
     allow: Shared[tuple[Role, ...]] = Field(
         default=("author", "triage"),
         min_length=1,
-        description="Who may ask: the pull request's author, and everyone with one of these roles or a higher one.",
+        description=(
+            "Who may use the command: the pull request's author (`author`), and people with one of these "
+            "roles or a higher one."
+        ),
         examples=[["author", "triage"]],
     )
     jenkins: tuple[Jenkins, ...] = Field(
         default=(),
-        description="Jenkins servers whose jobs may be started again; GitHub Actions needs no entry.",
+        description="Jenkins servers whose jobs the bot may start. GitHub Actions needs no entry.",
         examples=[[{"url": "https://ci.example.org"}]],
     )
 
@@ -120,8 +125,8 @@ class Api(Keys):
     private: bool | None = Field(
         default=None,
         description=(
-            "Whether `/api/v1` answers about the repository only to those who show a token of it (`nightjar token "
-            "create`). Left out: exactly where the repository is private on GitHub, or where that is not known."
+            "Whether `/api/v1` requires a token for this repository (`nightjar token create`). Default: "
+            "only if the repository is private on GitHub, or its visibility is unknown."
         ),
         examples=[True],
     )
@@ -134,116 +139,118 @@ class RepositoryConfig(Keys):
 
     slow_tests: Shared[Annotated[SlowTests | None, Section(switch=True)]] = Field(
         default=SlowTests(),
-        description="`@ci run slow tests`: slow tests for a pull request when someone asks for them.",
+        description="`@ci run slow tests` enables slow tests for a pull request.",
         examples=[{"status": "ci/slow-tests", "branches": ["main"]}],
     )
     rerun: Shared[Annotated[Rerun | None, Section(switch=True)]] = Field(
         default=Rerun(),
-        description="`@ci rerun`: what failed on a pull request's head is run again.",
+        description="`@ci rerun` reruns failed jobs of a pull request's head.",
         examples=[{"jenkins": [{"url": "https://ci.example.org"}]}],
     )
     cc_reviewers: Shared[Annotated[CcReviewers | None, Section(switch=True)]] = Field(
         default=CcReviewers(),
-        description="`cc @hubot` in a pull request's body asks those named for a review.",
+        description="`cc @hubot` in a pull request's description requests a review.",
         examples=[False],
     )
     help: Shared[Annotated[Help | None, Section(switch=True)]] = Field(
         default=Help(),
-        description="`@ci help` lists the commands that are on.",
+        description="`@ci help` lists the enabled commands.",
         examples=[False],
     )
     results: Annotated[Results | None, Section(switch=True)] = Field(
         default=None,
-        description="Results of hardware labs become advisory check runs, which never block a merge.",
+        description="Publishes results of hardware labs as advisory check runs, which never block a merge.",
         examples=[{"bucket": "device-results", "labs": {"example-lab": {"targets": ["hexagon-v73"]}}}],
     )
 
     nightly: Annotated[Nightly | None, Section(switch=True)] = Field(
         default=None,
-        description="A branch that moves once a day, so that all labs test one commit.",
+        description="Moves a branch once a day, so that all labs test one commit.",
         examples=[{"from": "main", "at": "21:00", "require": ["*/branch"]}],
     )
 
     last_good: Annotated[LastGood | None, Section(switch=True)] = Field(
         default=None,
-        description="A branch that follows the newest commit on which everything required is green.",
+        description="Moves a branch to the newest commit on which everything required is green.",
         examples=[{"branch": "last-successful", "every": "15m", "require": ["*/branch"]}],
     )
     main_failures: Annotated[MainFailures | None, Section(switch=True)] = Field(
         default=None,
-        description="People are told when something begins to fail on a branch, and when it is well again.",
+        description="Reports checks that begin to fail on a branch, and their recovery.",
         examples=[{"branches": ["main"], "to": ["discord"]}],
     )
     regressions: Annotated[Regressions | None, Section(switch=True)] = Field(
         default=None,
-        description="People are told of confirmed regressions that labs found on the nightly branch; needs `results`.",
+        description="Reports confirmed regressions that labs found on the nightly branch. Needs `results`.",
         examples=[{"to": ["discord"]}],
     )
     merge: Annotated[Merge | None, Section(switch=True)] = Field(
         default=None,
-        description="`@ci merge`: people with write access merge a pull request by a comment, also when it is green.",
+        description="`@ci merge` merges a pull request now or when it is green, for people with write access.",
         examples=[{"required": ["*/pr-head"], "method": "squash", "hold_labels": ["hold"]}],
     )
     docs: Annotated[DocsLink | None, Section(switch=True)] = Field(
         default=None,
-        description="The sticky comment links the docs that CI built of a pull request's head.",
+        description="Links the docs that CI built for the head in the sticky comment.",
         examples=[{"context": "docs/pr-head", "link": "https://docs.example.org/PR-{number}/{build}/index.html"}],
     )
     skipped_tests: Annotated[SkippedTests | None, Section(switch=True)] = Field(
         default=None,
-        description="The sticky comment tells which tests are skipped that ran at the merge base.",
+        description="Lists tests in the sticky comment that are skipped now and ran at the merge base.",
         examples=[{"workflow": "CI", "artifacts": ["test-results-*"], "required": "ci/required_tests.json"}],
     )
     runtime: Annotated[Runtime | None, Section(switch=True)] = Field(
         default=None,
-        description="The sticky comment tells of suites that take much longer than at the base, and of slow new tests.",
+        description=(
+            "Lists suites that became much slower than at the base, and slow new tests, in the sticky comment."
+        ),
         examples=[{"workflow": "CI", "artifacts": ["test-results-*"]}],
     )
     skip_ci: Annotated[SkipCi | None, Section(switch=True)] = Field(
         default=None,
-        description="CI is told that it may skip a pull request, by its title or by what it changes.",
+        description="Lets CI skip a pull request because of its title or its changed files.",
         examples=[{"title_tag": "skip ci", "globs": ["*.md", ".github/*", "LICENSE"]}],
     )
     rebuild_docker: Annotated[RebuildDocker | None, Section(switch=True)] = Field(
         default=None,
-        description="CI is told whether it has to build Docker images anew; without this key it always is.",
+        description="Says whether CI must rebuild Docker images. Without this key: always.",
         examples=[{"paths": ["docker/*"], "ignore": ["*.md", "docker/bash.sh"]}],
     )
     stale_reviews: Annotated[StaleReviews | None, Section(switch=True)] = Field(
         default=None,
-        description="Reviewers are reminded of pull requests on which no person has done anything for a while.",
+        description="Reminds reviewers of pull requests without activity.",
         examples=[{"after": "7d", "every": "15m", "limit": 5}],
     )
     teams: Annotated[Teams | None, Section(switch=True)] = Field(
         default=None,
-        description="Those who follow a topic are mentioned where a title's `[tag]` or a label names it, once.",
+        description="Mentions the subscribers of a topic once, when a title's `[tag]` or a label names it.",
         examples=[{"topics": {"hexagon": ["@octocat", "@hubot"]}, "issue": 10317}],
     )
     docker_update: Annotated[DockerUpdate | None, Section(switch=True)] = Field(
         default=None,
-        description="One pull request that gives each Docker image of CI its newest tag, kept up to date every day.",
+        description="Proposes the newest tags of CI's Docker images every day, in one pull request.",
         examples=[{"file": "ci/jenkins/docker-images.ini"}],
     )
     lint: Annotated[Lint | None, Section(switch=True)] = Field(
         default=None,
-        description="An advisory check run, `nightjar/lint`, on the title and the text of a pull request.",
+        description="Writes the advisory check run `nightjar/lint` about a pull request's title and description.",
         examples=[{"tags": ["tests", "docs", "hexagon"]}],
     )
     welcome: Annotated[Welcome | None, Section(switch=True)] = Field(
         default=None,
-        description="Who opens a pull request for the first time is greeted in its sticky comment.",
+        description="Greets first-time contributors in the sticky comment.",
         examples=[True],
     )
     api: Annotated[Api, Section(switch=False)] = Field(
         default=Api(),
-        description="Who may ask `/api/v1` about the repository.",
+        description="Access to `/api/v1` for this repository.",
         examples=[{"private": True}],
     )
     repository_file: bool = Field(
         default=True,
         description=(
-            "Whether `.github/nightjar.yaml` on the repository's default branch is read, in which its maintainers set "
-            "some of these keys themselves."
+            "Whether the bot reads `.github/nightjar.yaml` on the default branch, where the repository's "
+            "maintainers set some of these keys."
         ),
         examples=[False],
     )
@@ -322,24 +329,24 @@ class Http(Keys):
     ] = Field(
         default=64,
         description=(
-            "MiB that the bodies of webhooks may hold together while they arrive and until they are stored. Above it "
-            "the body that has been arriving for the longest is answered with 503, and GitHub is asked for it later."
+            "Memory for bodies of webhooks that are not stored yet, in MiB. At the limit the oldest "
+            "unfinished body gets 503; GitHub is asked for it later."
         ),
         examples=[64],
     )
     connections: Annotated[int, Field(ge=16, le=65_536), Says("a whole number from 16 to 65536")] = Field(
         default=256,
         description=(
-            "Connections that may be open at a time, but never more than half of the descriptors that the process may "
-            "open. Where all are taken, a newcomer gets the place of one that asks for nothing."
+            "Open connections, at most half of the process's file descriptors. At the limit a new "
+            "connection replaces an idle one."
         ),
         examples=[256],
     )
     anonymous_percent: Annotated[int, Field(ge=1, le=50), Says("a whole number from 1 to 50")] = Field(
         default=5,
         description=(
-            "Percent of an installation's hourly quota on GitHub that may be spent on questions to `/api/v1` without a "
-            "token. Above it such questions are answered from what is known already."
+            "Percent of an installation's hourly GitHub quota for requests to `/api/v1` without a token. "
+            "Above it, the API answers from memory."
         ),
         examples=[5],
     )
@@ -352,35 +359,35 @@ class Config(Keys):
         default=("@ci",),
         min_length=1,
         description=(
-            "Names that address the bot, as in `@ci help` or `/ci help`. Upper and lower case are the same. GitHub "
-            "tells the owner of a login that is mentioned, and `@ci` is somebody's login: choose `/ci`, or the login "
-            "of a machine account of yours."
+            "Names that address the bot, as in `@ci help` or `/ci help`. Case doesn't matter. GitHub "
+            "notifies the owner of a mentioned login, and `@ci` is somebody's login: use `/ci`, or the "
+            "login of your own machine account."
         ),
         examples=[["/ci", "@hubot"]],
     )
     public_url: WebAddress | None = Field(
         default=None,
-        description="Where people reach this server; links in comments and statuses start with it.",
+        description="Public address of this server, for links in comments and statuses.",
         examples=["https://ci.example.org"],
     )
     commands: Annotated[Commands, Section(switch=False)] = Field(
         default=Commands(),
-        description="How many commands are carried out in an hour.",
+        description="Limits on commands per hour.",
         examples=[{"per_person": 30, "per_pull_request": 60}],
     )
     http: Annotated[Http, Section(switch=False)] = Field(
         default=Http(),
-        description="What strangers may take of the server.",
+        description="Limits for anonymous HTTP clients.",
         examples=[{"megabytes_in_flight": 64}],
     )
     defaults: Annotated[RepositoryConfig, Section(switch=False)] = Field(
         default=RepositoryConfig(),
-        description="Keys for all repositories; what a repository writes itself wins, key by key.",
+        description="Keys for all repositories. A repository's own keys override them one by one.",
         examples=[{"cc_reviewers": False}],
     )
     repositories: Mapping[RepositoryName, Annotated[RepositoryConfig, Section(switch=False)]] = Field(
         min_length=1,
-        description="The repositories that the bot works in; it leaves all others alone.",
+        description="The repositories in which the bot works. It ignores all others.",
         examples=[{"octocat/compiler": {}}],
     )
 

@@ -78,20 +78,20 @@ class Nightly(TrackingBranch):
 
     branch: BranchName = Field(
         default="nightly",
-        description="The branch that is moved, made if it is not there. It only ever moves forward.",
+        description="The branch to move. The bot creates it if it is missing, and moves it only forward.",
         examples=["nightly"],
     )
-    at: TimeOfDay = Field(default="21:00", description="When it moves, every day.", examples=["21:00"])
+    at: TimeOfDay = Field(default="21:00", description="Time of the daily move.", examples=["21:00"])
     timezone: TimeZone = Field(
         default="America/Los_Angeles",
-        description="The time zone that `at` is a time of, changes between summer and winter included.",
+        description="Time zone of `at`, with daylight saving time.",
         examples=["America/Los_Angeles"],
     )
     require: Shared[tuple[Pattern, ...]] = Field(
         default=(),
         description=(
-            "What must be green on a commit: contexts of commit statuses and names of check runs. Each pattern must "
-            "match at least one, and all that match must be green. An empty list: the newest commit is taken."
+            "What must be green on a commit: status contexts and check run names. Each pattern must match "
+            "at least one, and all matches must be green. An empty list: the newest commit."
         ),
         examples=[["*/branch"]],
     )

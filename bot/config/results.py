@@ -75,30 +75,30 @@ class Lab(Keys):
 
     targets: tuple[LabName, ...] = Field(
         min_length=1,
-        description="What the lab tests on; each gets a check run of its own, `hardware/LAB/TARGET`.",
+        description="What the lab tests on. Each target gets its own check run, `hardware/LAB/TARGET`.",
         examples=[["hexagon-v73", "adreno"]],
     )
     contacts: tuple[Contact, ...] = Field(
         default=(),
-        description="Whom to ask about the lab. They are shown with the results, and never mentioned.",
+        description="People to ask about the lab. Check runs show them without mentioning them.",
         examples=[["@example-lab-ci"]],
     )
     reproduce: Template | None = Field(
         default=None,
         description=(
-            "How somebody runs a failed test themselves; `{test}`, `{path}`, `{name}`, `{suite}`, `{target}` and "
-            "`{sha}` are filled in, quoted for a shell."
+            "Command to reproduce a failed test. `{test}`, `{path}`, `{name}`, `{suite}`, `{target}` and "
+            "`{sha}` are replaced, quoted for a shell."
         ),
         examples=["pytest {test}"],
     )
     runs_per_day: WholeNumber = Field(
         default=1000,
-        description="Runs that are taken from the lab on one day (UTC); more are refused.",
+        description="Runs that the bot accepts from the lab per day (UTC). It refuses more.",
         examples=[1000],
     )
     megabytes_per_day: WholeNumber = Field(
         default=5000,
-        description="Megabytes that are taken from the lab on one day (UTC), as they lie in the bucket.",
+        description="Megabytes that the bot accepts from the lab per day (UTC), as stored in the bucket.",
         examples=[5000],
     )
 
@@ -107,48 +107,50 @@ class Results(Keys):
     """Results of hardware labs: uploads to a bucket become advisory check runs."""
 
     bucket: Bucket = Field(
-        description="The S3 bucket that labs upload to. Where it is and who we are there, the `AWS_*` variables say.",
+        description="The S3 bucket that labs upload to. The `AWS_*` variables set its region and the credentials.",
         examples=["device-results"],
     )
     prefix: Prefix = Field(
         default="results/",
-        description="The folder of the bucket below which runs lie, as `OWNER/NAME/LAB/TARGET/SHA/RUN/`.",
+        description="The folder in the bucket with the runs, as `OWNER/NAME/LAB/TARGET/SHA/RUN/`.",
         examples=["results/"],
     )
     queue: WebAddress | None = Field(
         default=None,
-        description="The address of an SQS queue to which the bucket reports new objects: runs are known at once.",
+        description=(
+            "Address of an SQS queue to which the bucket reports new objects, so that the bot finds runs at once."
+        ),
         examples=["https://sqs.us-west-2.amazonaws.com/123456789012/device-results"],
     )
     poll: Duration | None = Field(
         default=None,
-        description=f"How often the bucket is listed. Left out: every {POLL}, with a queue every {SWEEP}.",
+        description=f"How often to list the bucket. Default: every {POLL}, with a queue every {SWEEP}.",
         examples=["30s"],
     )
     branches: Annotated[tuple[BranchName, ...], Field(min_length=1)] | None = Field(
         default=None,
         description=(
-            "Branches whose commits labs test. Left out: `nightly.branch`, and without that `nightly`. "
-            "The heads of pull requests may be tested too; nothing else."
+            "Branches whose commits labs test. Default: `nightly.branch`, or else `nightly`. Labs may "
+            "also test heads of pull requests, and nothing else."
         ),
         examples=[["nightly"]],
     )
     settle: Duration = Field(
         default="60s",
         description=(
-            "How long it has to be quiet after a run before its check is written, where the suites that came are "
-            "fewer than last time: a lab that sends five suites gets one check run, written once."
+            "How long to wait after a run before the check run is written, if fewer suites arrived than "
+            "last time. So a lab with five suites gets one write."
         ),
         examples=["60s"],
     )
     deadline: Duration = Field(
         default="6h",
-        description="How long missing files and shards are waited for; then the check says that they never came.",
+        description="How long to wait for missing files and shards before the check run says that they are missing.",
         examples=["6h"],
     )
     labs: Mapping[LabName, Lab] = Field(
         min_length=1,
-        description="The labs by the names that their folders have.",
+        description="The labs, by the names of their folders.",
         examples=[{"example-lab": {"targets": ["hexagon-v73", "adreno"], "contacts": ["@example-lab-ci"]}}],
     )
 

@@ -14,20 +14,15 @@ class StaleReviews(Keys):
 
     after: Shared[Interval] = Field(
         default="7d",
-        description=(
-            "How long no person has to have done anything on a pull request until its reviewers are reminded, and "
-            "from one reminder to the next."
-        ),
+        description="Time without activity by a person until the first reminder, and between reminders.",
         examples=["7d"],
     )
-    every: Interval = Field(
-        default="15m", description="How often it is looked who is to be reminded.", examples=["15m"]
-    )
+    every: Interval = Field(default="15m", description="How often to check for stale reviews.", examples=["15m"])
     limit: WholeNumber = Field(
         default=5,
         description=(
-            "Of how many pull requests people are reminded at one time, at most: first of those that have waited "
-            "longest. Where hundreds wait, begin with `every: 1d`."
+            "Most pull requests to remind of at one time; the oldest go first. With hundreds of stale "
+            "pull requests, start with `every: 1d`."
         ),
         examples=[5],
     )

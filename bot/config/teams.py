@@ -1,4 +1,4 @@
-"""The keys below `teams`: who follows which topics."""
+"""The keys of `teams`: the subscribers of each topic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Topic = Annotated[
     Says("a tag or the name of a label, up to 50 characters without brackets, commas and @, as in hexagon"),
 ]
 
-Follower = Annotated[
+Subscriber = Annotated[
     str,
     StringConstraints(
         pattern=r"^@[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:_[A-Za-z0-9]{3,8})?(?:/[A-Za-z0-9][A-Za-z0-9_-]{0,99})?$"
@@ -26,21 +26,21 @@ Follower = Annotated[
 
 
 class Teams(Keys):
-    """Those who follow a topic are mentioned where a title's `[tag]` or a label names it."""
+    """Subscribers of a topic are mentioned when a title's `[tag]` or a label names it."""
 
-    topics: Shared[Mapping[Topic, tuple[Follower, ...]]] = Field(
+    topics: Shared[Mapping[Topic, tuple[Subscriber, ...]]] = Field(
         default={},
         description=(
-            "Who follows what: people, and teams of the repository's organization. Upper and lower case of topics are "
-            "the same."
+            "Topics with their subscribers: people, and teams of the organization. Case of topics doesn't matter."
         ),
         examples=[{"hexagon": ["@octocat", "@hubot"]}],
     )
     issue: Shared[WholeNumber | None] = Field(
         default=None,
         description=(
-            "The number of an issue that lists more of them, as lines `- hexagon @octocat @hubot` in its text and in "
-            "comments. Texts count of people with the triage role: choose an issue that one of them opened."
+            "Number of an issue that lists more subscribers, as lines `- hexagon @octocat @hubot` in its "
+            "text and comments. Only texts by people with the triage role count: choose an issue that one "
+            "of them opened."
         ),
         examples=[10317],
     )

@@ -1,4 +1,4 @@
-"""The keys below `welcome`: what those read who propose something for the first time."""
+"""The keys of `welcome`: the greeting for first-time contributors."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ class Welcome(Keys):
 
     text: Shared[WelcomeText] = Field(
         default="Welcome, and thank you for your first pull request here!",
-        description="What it says, as plain text. How to ask for the commands is added, where `help` is on.",
+        description="The greeting, as plain text. The bot adds how to list the commands if `help` is on.",
         examples=["Welcome, and thank you for your first pull request here!"],
     )

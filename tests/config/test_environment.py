@@ -65,7 +65,7 @@ def test_everything_that_is_missing_is_told_at_once_one_line_each() -> None:
         "GITHUB_PRIVATE_KEY is not set, and neither is GITHUB_PRIVATE_KEY_FILE; "
         "set one of them to the App's private key",
         "GITHUB_WEBHOOK_SECRET is not set; it must be the App's webhook secret, at least 16 characters; "
-        "more than one, separated by white space, while rotating",
+        "several, separated by spaces, during rotation",
     )
 
 
