@@ -27,7 +27,7 @@ LAZY = {
     "replay": ("bot.cli.deliveries:replay", "Process a delivery again."),
     "token": ("bot.cli.token:token", "Create, list and revoke tokens for the API of private repositories."),
     "timer": ("bot.cli.timers:timer", "List timers, or run one now."),
-    "results": ("bot.cli.results:results", "Check, upload and ingest results of hardware labs."),
+    "results": ("bot.cli.results.group:results", "Check, upload and ingest results of hardware labs."),
 }
 
 

@@ -42,7 +42,12 @@ def commit_path(repository: str, sha: str, branch: str) -> str:
 
 
 async def ask_bot(url: str, path: str, token: str = "", *, pauses: Sequence[float] = PAUSES) -> Decision:
-    """Return what the bot at `url` decides, asked by `pull_request_path` or `commit_path`; raises `CannotAsk`.
+    """Return what the bot at `url` decides, asked by `pull_request_path` or `commit_path`; raises `CannotAsk`."""
+    return _read(await get_from_bot(url, path, token, pauses=pauses))
+
+
+async def get_from_bot(url: str, path: str, token: str = "", *, pauses: Sequence[float] = PAUSES) -> bytes:
+    """Return what the bot at `url` answers to a GET of `path`; raises `CannotAsk`.
 
     `token` is what a private repository needs. It is sent over an encrypted line or to this machine itself, and not on
     to where that address redirects to. What another try may cure is tried again after each of `pauses`, in seconds.
@@ -60,7 +65,7 @@ async def ask_bot(url: str, path: str, token: str = "", *, pauses: Sequence[floa
                 trouble = NO_ANSWER.format(problem=_problem(error))
             else:
                 if status == 200:
-                    return _read(body)
+                    return body
                 trouble = REFUSED.format(status=status, detail=_detail(body))
                 if status not in SERVER_TROUBLE:
                     break

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from bot.cli.upload import upload
+from bot.cli.results.upload import upload
 
 if __name__ == "__main__":
     for options in sys.argv[1:]:

@@ -15,7 +15,7 @@ from aiohttp import web
 from click.testing import CliRunner, Result
 
 from bot.cli.main import cli
-from bot.cli.results import results
+from bot.cli.results.group import results
 from tests.bucket import Script, World
 from tests.running import run, start
 
@@ -83,7 +83,7 @@ async def test_check_says_what_would_be_read_and_what_could_be_better(folder: Pa
     first, advice, last = finished.out.splitlines()
     assert first == "ops.xml: junit: 1 passed"
     assert advice.startswith("advice: ops.xml: no case says in which file it stands")
-    assert last == "nothing of it would be refused"
+    assert last == "OK to upload"
 
 
 def test_check_tells_every_file_that_would_be_refused_and_ends_with_1(folder: Path) -> None:
@@ -99,13 +99,13 @@ def test_check_tells_every_file_that_would_be_refused_and_ends_with_1(folder: Pa
         "gone.xml",
     ]
     assert "ops.xml: junit: 1 passed" in lines
-    assert lines[-1] == "this would be refused; correct it before it is uploaded"
+    assert lines[-1] == "The bot would refuse this. Fix it before you upload."
 
 
 def test_check_counts_all_files_together_and_gives_an_advice_once(folder: Path) -> None:
     (folder / "more.xml").write_text(JUNIT.replace("test_add", "test_sub"))
     lines = nightjar("check", "ops.xml", "more.xml").stdout.splitlines()
-    assert "together: 2 passed" in lines
+    assert "all files: 2 passed" in lines
     assert [line.split(": ")[1] for line in lines if line.startswith("advice")] == ["ops.xml, more.xml"]
 
 
@@ -127,7 +127,7 @@ async def test_upload_writes_the_run_and_prints_its_key(folder: Path, aws_world:
     assert finished.status == 0, finished
     assert finished.out == f"s3://{aws_world.name}/{RUN}manifest.json\n"
     assert "ops.xml (93 bytes): uploaded\nmanifest.json: uploaded\n" in finished.err
-    assert f"hardware/example-lab/adreno on {SHA}" in finished.err
+    assert f"hardware/example-lab/adreno appears on {SHA}" in finished.err
     there = content(aws_world)
     assert there[f"{RUN}ops.xml"] == JUNIT.encode()
     manifest = json.loads(there[f"{RUN}manifest.json"])
@@ -179,11 +179,90 @@ def test_a_lab_or_target_that_app_yaml_does_not_know_is_told_before_anything_is_
     assert content(aws_world) == {}
 
 
+def test_a_repository_that_app_yaml_does_not_name_is_refused_even_if_the_bucket_is_given(
+    folder: Path, aws_world: World
+) -> None:
+    (folder / "app.yaml").write_text(APP_YAML.format(bucket=aws_world.name))
+    other = upload(aws_world, repository="octocat/other")
+    assert (other.exit_code, other.stdout) == (1, "")
+    assert "app.yaml has no results for octocat/other; nothing was uploaded" in other.stderr
+    assert content(aws_world) == {}
+
+
+def test_a_repository_in_other_case_is_uploaded_to_the_folder_that_app_yaml_names(
+    folder: Path, aws_world: World
+) -> None:
+    (folder / "app.yaml").write_text(APP_YAML.format(bucket=aws_world.name))
+    finished = upload(aws_world, repository="OctoCat/Compiler")
+    assert finished.stdout == f"s3://{aws_world.name}/{RUN.replace('results/', 'device/')}manifest.json\n", finished
+
+
+def test_an_upload_that_nobody_verified_promises_no_check_run(aws_world: World) -> None:
+    finished = upload(aws_world)
+    assert finished.exit_code == 0
+    assert "Uploaded, but not verified: without --api" in finished.stderr
+    assert "If it does, the check run hardware/example-lab/adreno appears" in finished.stderr
+
+
+def listed_run(state: str, reason: str = "") -> web.Response:
+    return web.json_response({"runs": [{"run_id": "run-1", "state": state, "reason": reason}], "next": None})
+
+
+async def upload_to_bot(
+    folder: Path, world: World, script: Script, *answers: web.Response, wait: float = 60
+) -> tuple[int, str]:
+    """Upload with the address of a bot that answers so, in order; return the exit status and standard error."""
+    script.answers += answers
+    words = arguments("ops.xml", bucket=world.name, api=script.url, wait=wait)
+    finished = await run("results", *words, env=world.server.environment, cwd=folder)
+    return finished.status, finished.err
+
+
+async def test_an_upload_succeeds_when_the_bot_has_stored_the_run(
+    folder: Path, aws_world: World, script: Script
+) -> None:
+    none = web.json_response({"runs": [], "next": None})
+    status, err = await upload_to_bot(folder, aws_world, script, none, listed_run("stored"))
+    assert status == 0, err
+    assert err.endswith(f"The bot stored the run. Check run: hardware/example-lab/adreno on {SHA}\n")
+
+
+@pytest.mark.parametrize("state", ["refused", "incomplete"])
+async def test_an_upload_that_the_bot_does_not_store_ends_with_1_and_the_reason(
+    folder: Path, aws_world: World, script: Script, state: str
+) -> None:
+    none = web.json_response({"runs": [], "next": None})
+    refused = listed_run(state, "app.yaml has no target adreno for the lab example-lab")
+    status, err = await upload_to_bot(folder, aws_world, script, none, refused)
+    assert status == 1
+    assert f"the bot did not store the run ({state}): app.yaml has no target adreno" in err
+    assert "Check run:" not in err
+
+
+async def test_a_repository_that_the_bot_does_not_know_is_refused_before_anything_is_uploaded(
+    folder: Path, aws_world: World, script: Script
+) -> None:
+    unknown = web.json_response({"detail": "No such repository here."}, status=404)
+    status, err = await upload_to_bot(folder, aws_world, script, unknown)
+    assert status == 1
+    assert "cannot upload for octocat/compiler: the bot answered 404: No such repository here" in err
+    assert content(aws_world) == {}
+
+
+async def test_a_run_that_the_bot_does_not_read_in_time_ends_with_1(
+    folder: Path, aws_world: World, script: Script
+) -> None:
+    answers = [web.json_response({"runs": [], "next": None}) for _ in range(2)]
+    status, err = await upload_to_bot(folder, aws_world, script, *answers, wait=0.001)
+    assert status == 1
+    assert "the bot has not read the run after 0.001 s; ask later: " in err
+
+
 @pytest.mark.parametrize(
     ("without", "words"),
     [
-        ({"repository": None}, "--repository is not given, and there is no app.yaml to take it from"),
-        ({"bucket": None}, "--bucket is not given, and there is no app.yaml to take it from"),
+        ({"repository": None}, "--repository is missing: there is no app.yaml to read it from"),
+        ({"bucket": None}, "--bucket is missing: there is no app.yaml to read it from"),
         ({"config": "other.yaml"}, "other.yaml:1:1: cannot be read: no such file or directory"),
     ],
 )
@@ -220,7 +299,7 @@ def test_files_that_would_be_refused_are_not_sent_unless_asked_to(folder: Path, 
     assert (finished.exit_code, finished.stdout) == (1, "")
     assert "ops.xml: refused: " in finished.stderr
     last = finished.stderr.splitlines()[-1]
-    assert last == "nothing was uploaded; correct the files, or send them as they are with --no-check"
+    assert last == "nothing was uploaded; fix the files, or upload them unchanged with --no-check"
     assert content(aws_world) == {}
     assert upload(aws_world, "ops.xml", "--no-check").exit_code == 0
     assert set(content(aws_world)) == {f"{RUN}ops.xml", f"{RUN}manifest.json"}
@@ -273,7 +352,7 @@ async def test_an_upload_killed_before_its_manifest_left_none_and_goes_on_when_i
     assert set(content(aws_world)) == {f"{RUN}ops.xml"}
     again = await run("results", *words, env=aws_world.server.environment, cwd=folder)
     assert again.status == 0, again
-    assert "ops.xml (93 bytes): there already\nmanifest.json: uploaded\n" in again.err
+    assert "ops.xml (93 bytes): already uploaded\nmanifest.json: uploaded\n" in again.err
     assert set(content(aws_world)) == {f"{RUN}ops.xml", f"{RUN}manifest.json"}
 
 

@@ -103,7 +103,7 @@ async def test_a_folder_is_taken_in_and_a_server_that_runs_writes_the_check_runs
     assert alone.status == 0, alone
     assert [line.split(": ")[1] for line in alone.out.splitlines()[:-1]] == ["stored", "stored"]
     assert alone.out.splitlines()[-1] == "2 stored"
-    assert "written when a server runs on this database" in alone.err
+    assert "a server that runs on this database will write the check runs" in alone.err
     assert operator.repo.check_runs(shas[0], HARDWARE) == []
 
     bot = BotProcess(operator.env, config=operator.folder / "app.yaml")
@@ -151,8 +151,8 @@ async def test_what_was_not_stored_is_told_and_ends_with_1(operator: Operator) -
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["ingest", "."], "there is no run in .: no manifest.json was found"),
-        (["ingest", "s3:/device-results"], "s3:/device-results is no place in S3; write it as s3://BUCKET/PREFIX"),
+        (["ingest", "."], "no run found in .: it has no manifest.json"),
+        (["ingest", "s3:/device-results"], "s3:/device-results is not an S3 address; write s3://BUCKET/PREFIX"),
         (["rebuild", "--repository", "octocat/other"], "app.yaml has no results for octocat/other"),
     ],
 )

@@ -1,8 +1,9 @@
-"""`nightjar results upload`: what a lab's job does last."""
+"""`nightjar results upload`: the last step of a lab's job."""
 
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,10 @@ import click
 
 from bot.aws.bucket import Bucket
 from bot.aws.client import Aws, check_environment
-from bot.cli.results import files_argument, format_option, told
+from bot.cli.ci_decide import AddressOrNothing
+from bot.cli.results import texts
+from bot.cli.results.group import files_argument, format_option, report_lines
+from bot.cli.results.verify import UploadVerifier
 from bot.cli.support import AS_WRITTEN, REPOSITORY, Matching, config_option, json_option, stopping_at_faults
 from bot.config import load_config
 from bot.config.results import Results
@@ -32,16 +36,8 @@ from bot.results.model import RunKey
 from bot.results.state import Claims
 
 DEFAULT_PREFIX = "results/"
-NOTHING_SENT = "nothing was uploaded; correct the files, or send them as they are with --no-check"
-MISSING = "{option} is not given, and {why}; give it, or set {variable}"
-NO_CONFIG = "there is no {path} to take it from"
-NO_RESULTS = "{path} has no repository with results"
-SEVERAL = "{path} has several repositories with results"
-OTHER_REPOSITORY = "{path} has no results for {repository}"
-EXPECT = """\
-the bot reads it within a minute or so, and the check run is hardware/{lab}/{target} on {sha}
-if there is none: the bot's /api/v1/repos/{repository}/results/runs?sha={sha} tells what became of the run, and why"""
-WRITTEN, THERE = "uploaded", "there already"
+WAIT = 120.0
+"""Seconds that an upload waits for the bot: four times the pause between two listings of a bucket."""
 
 _SHARD = Pattern(r"([1-9][0-9]{0,4})/([1-9][0-9]{0,4})")
 
@@ -55,7 +51,7 @@ PAIR = Matching(r"(?s)[^=]+=.*", "KEY=VALUE")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class UploadPlace:
     """Where a lab uploads to: a repository's folder of a bucket."""
 
     repository: str
@@ -73,45 +69,72 @@ class Place:
 )
 @files_argument
 @click.option(
-    "--repository", type=REPOSITORY, envvar="NIGHTJAR_REPOSITORY", show_envvar=True, help="Which project: OWNER/NAME."
+    "--repository", type=REPOSITORY, envvar="NIGHTJAR_REPOSITORY", show_envvar=True, help="The repository: OWNER/NAME."
 )
 @click.option("--bucket", envvar="NIGHTJAR_BUCKET", show_envvar=True, help="The S3 bucket.")
 @click.option(
     "--prefix",
     envvar="NIGHTJAR_PREFIX",
     show_envvar=True,
-    help=f"The folder in it; {DEFAULT_PREFIX} where nothing says.",
+    help=f"The folder in the bucket. Default: {DEFAULT_PREFIX}",
 )
 @click.option(
-    "--lab", type=SEGMENT, required=True, envvar="NIGHTJAR_LAB", show_envvar=True, help="Who you are in app.yaml."
+    "--lab",
+    type=SEGMENT,
+    required=True,
+    envvar="NIGHTJAR_LAB",
+    show_envvar=True,
+    help="Your lab in app.yaml.",
 )
-@click.option("--target", type=SEGMENT, required=True, help="What was tested on.")
+@click.option("--target", type=SEGMENT, required=True, help="The target that the tests ran on.")
 @click.option("--sha", type=SHA, required=True, help="The commit that was tested.")
-@click.option("--suite", type=SUITE, required=True, help="Which tests; a commit may have several suites.")
-@click.option("--run-id", type=RUN_ID, help="A name for this run; one is made up where none is given.")
+@click.option("--suite", type=SUITE, required=True, help="The suite; a commit may have several.")
+@click.option("--run-id", type=RUN_ID, help="The name of this run. Default: a new one each time.")
 @click.option(
-    "--attempt", type=click.IntRange(1, 10_000), default=1, show_default=True, help="Which time this commit is tested."
+    "--attempt",
+    type=click.IntRange(1, 10_000),
+    default=1,
+    show_default=True,
+    help="Which attempt this is.",
 )
-@click.option("--shard", type=SHARD, help="Which part of the suite, as in 1/4.")
-@click.option("--exit-status", type=int, help="With what the tests' command ended.")
+@click.option("--shard", type=SHARD, help="The shard of the suite, as in 1/4.")
+@click.option("--exit-status", type=int, help="The exit status of the test command.")
 @click.option("--pull-request", type=click.IntRange(1, 2**31 - 1), help="The pull request whose head was tested.")
-@click.option("--started-at", help="When the tests began, as in 2026-11-20T05:10:00Z.")
-@click.option("--finished-at", help="When they ended.")
-@click.option("--environment", "pairs", type=PAIR, multiple=True, metavar="KEY=VALUE", help="What they ran on.")
-@click.option("--log-url", help="The page of the lab's own log.")
+@click.option("--started-at", help="When the tests started, as in 2026-11-20T05:10:00Z.")
+@click.option("--finished-at", help="When the tests ended.")
+@click.option(
+    "--environment",
+    "pairs",
+    type=PAIR,
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="What the tests ran on.",
+)
+@click.option("--log-url", help="The address of the lab's log.")
 @format_option
 @click.option("--compress", type=click.Choice(list(SUFFIXES)), help="Compress files that are not compressed yet.")
 @click.option("--check/--no-check", "checks", default=True, show_default=True, help="Check the files first.")
 @click.option("--dry-run", is_flag=True, help="Print the manifest; send nothing.")
+@click.option(
+    "--api",
+    type=AddressOrNothing(),
+    envvar="NIGHTJAR_URL",
+    show_envvar=True,
+    help="Where the bot is.",
+)
+@click.option(
+    "--wait", type=click.FloatRange(0), default=WAIT, show_default=True, help="Seconds to wait for the bot, with --api."
+)
 @config_option
 @json_option
 @click.pass_context
 def upload(ctx: click.Context, /, paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     """Upload the files of one run, and then the manifest that makes the bot read it.
 
-    Nothing is ever overwritten. After a failure the same command with the same --run-id goes on where it stopped.
-    Repository, bucket and prefix are taken from app.yaml where there is one that names exactly one. AWS_* variables say
-    where S3 is and who you are; nothing of GitHub is needed.
+    Nothing is ever overwritten. After a failure, the same command with the same --run-id continues where it stopped.
+    Repository, bucket and prefix come from app.yaml if it names exactly one. AWS_* variables say where S3 is and who
+    you are. With --api, the command waits until the bot has stored the run, and the exit status is 1 if the bot does
+    not.
     """
     with stopping_at_faults():
         chosen = ctx.get_parameter_source("config_path") is not click.core.ParameterSource.DEFAULT
@@ -124,35 +147,48 @@ def upload(ctx: click.Context, /, paths: tuple[Path, ...], as_json: bool, **opti
             if options["checks"]:
                 _check([file.path for file in files], options["format_name"])
             parcel = pack(key, place.prefix, files, _claims(options))
-            uploaded = [] if options["dry_run"] else _send(parcel, place)
+            uploaded = [] if options["dry_run"] else _send_verified(parcel, place, options["api"], options["wait"])
     if as_json:
         click.echo(json.dumps(_as_json(parcel, place, uploaded), indent=2))
     elif options["dry_run"]:
         click.echo(f"s3://{place.bucket}/{parcel.folder}{MANIFEST}\n{parcel.manifest.decode()}", nl=False)
     else:
         click.echo(f"s3://{place.bucket}/{parcel.folder}{MANIFEST}")
-        click.echo(EXPECT.format(lab=key.lab, target=key.target, sha=key.sha, repository=key.repository), err=True)
+        known = texts.STORED if options["api"] and options["wait"] else texts.NOT_VERIFIED
+        click.echo(known.format(lab=key.lab, target=key.target, sha=key.sha, repository=key.repository), err=True)
 
 
 def _check(paths: Sequence[Path], format_name: str | None) -> None:
     report = check_files(paths, format_name)
-    for line in told(report):
+    for line in report_lines(report):
         click.echo(line, err=True)
     if not report.good:
-        raise UserError(NOTHING_SENT)
+        raise UserError(texts.NOTHING_SENT)
 
 
-def _send(parcel: Parcel, place: Place) -> list[bool]:
-    """Send a run, and tell how far it is; return what was written now: a value for each file, the manifest's last."""
+def _send_verified(parcel: Parcel, place: UploadPlace, url: str, wait: float) -> list[bool]:
+    """Send a run, and wait until the bot has stored it where its address is known. Raises `UserError`."""
+    if not (url and wait):
+        return _send(parcel, place)
+    verifier = UploadVerifier(url, parcel.key, os.environ.get("NIGHTJAR_TOKEN", "").strip())
+    verifier.check_repository()
+    uploaded = _send(parcel, place)
+    verifier.wait(wait)
+    return uploaded
+
+
+def _send(parcel: Parcel, place: UploadPlace) -> list[bool]:
+    """Send a run and print the progress; return for each file, the manifest last, whether it was uploaded now."""
     check_environment()
     uploaded = []
 
     def progress(piece: Piece | None, written: bool) -> None:
         uploaded.append(written)
-        what = f"{piece.name} ({piece.bytes:,} bytes)" if piece else MANIFEST
-        click.echo(printable(f"{what}: {WRITTEN if written else THERE}"), err=True)
+        state = texts.UPLOADED if written else texts.ALREADY_THERE
+        line = texts.FILE.format(name=piece.name, bytes=piece.bytes, state=state) if piece else f"{MANIFEST}: {state}"
+        click.echo(printable(line), err=True)
 
-    click.echo(f"run {parcel.key.run_id}", err=True)
+    click.echo(texts.RUN.format(run_id=parcel.key.run_id), err=True)
     with closing(Aws()) as aws:
         send(parcel, Bucket(aws, place.bucket), progress)
     return uploaded
@@ -160,7 +196,7 @@ def _send(parcel: Parcel, place: Place) -> list[bool]:
 
 def _claims(options: dict[str, Any]) -> Claims:
     shard = _SHARD.fullmatch(options["shard"] or "1/1")
-    assert shard is not None  # click has looked at it
+    assert shard is not None  # click has checked it
     return Claims(
         suite=options["suite"],
         attempt=options["attempt"],
@@ -175,26 +211,28 @@ def _claims(options: dict[str, Any]) -> Claims:
     )
 
 
-def _place(options: dict[str, Any], *, must_exist: bool) -> Place:
-    """Return where to upload: what was said, and what app.yaml says of it. Raises `ConfigError` and `UserError`."""
+def _place(options: dict[str, Any], *, must_exist: bool) -> UploadPlace:
+    """Return where to upload, from the options and app.yaml. Raises `ConfigError` and `UserError`."""
     path: Path = options["config_path"]
     repository, bucket, prefix = options["repository"], options["bucket"], options["prefix"]
-    why = NO_CONFIG.format(path=path)
+    why = texts.NO_CONFIG.format(path=path)
     if must_exist or path.exists():
         found = {name: one.results for name, one in load_config(path).repositories.items() if one.results is not None}
         chosen = list(_chosen(found, repository))
         if len(chosen) == 1:
             ((repository, results),) = chosen
-            _must_know(results, repository, options)
+            _check_lab(results, repository, options)
             bucket, prefix = bucket or results.bucket, results.prefix if prefix is None else prefix
         elif repository and found:
-            why = OTHER_REPOSITORY.format(path=path, repository=repository)
+            # The bot reads no run of a repository that its app.yaml does not name.
+            raise UserError(texts.OTHER_REPOSITORY.format(path=path, repository=repository))
         else:
-            why = (SEVERAL if found else NO_RESULTS).format(path=path)
+            why = (texts.SEVERAL_REPOSITORIES if found else texts.NO_RESULTS).format(path=path)
     for option, value in (("repository", repository), ("bucket", bucket)):
         if not value:
-            raise UserError(MISSING.format(option=f"--{option}", why=why, variable=f"NIGHTJAR_{option.upper()}"))
-    return Place(repository, bucket, DEFAULT_PREFIX if prefix is None else prefix)
+            variable = f"NIGHTJAR_{option.upper()}"
+            raise UserError(texts.MISSING_OPTION.format(option=f"--{option}", why=why, variable=variable))
+    return UploadPlace(repository, bucket, DEFAULT_PREFIX if prefix is None else prefix)
 
 
 def _chosen(found: dict[str, Results], repository: str | None) -> Iterator[tuple[str, Results]]:
@@ -203,14 +241,14 @@ def _chosen(found: dict[str, Results], repository: str | None) -> Iterator[tuple
             yield name, results
 
 
-def _must_know(results: Results, repository: str, options: dict[str, Any]) -> None:
+def _check_lab(results: Results, repository: str, options: dict[str, Any]) -> None:
     try:
         lab_of(RunKey(repository, options["lab"], options["target"], options["sha"], ""), results)
     except Refused as refused:
         raise UserError(str(refused)) from None
 
 
-def _as_json(parcel: Parcel, place: Place, uploaded: Sequence[bool]) -> dict[str, Any]:
+def _as_json(parcel: Parcel, place: UploadPlace, uploaded: Sequence[bool]) -> dict[str, Any]:
     written = [*uploaded] or [False] * (len(parcel.pieces) + 1)
     return {
         "bucket": place.bucket,

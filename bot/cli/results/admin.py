@@ -1,4 +1,4 @@
-"""`nightjar results ingest`, `rebuild` and `runs`: what operators do with results by hand."""
+"""`nightjar results ingest`, `rebuild` and `runs`: what operators run by hand."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from typing import Any
 import click
 
 from bot.app.serve import Bot, open_bot, start_logging
+from bot.cli.results import texts
+from bot.cli.results.upload import SHA
 from bot.cli.support import AS_WRITTEN, config_option, is_free, json_option, stopping_at_faults
-from bot.cli.upload import SHA
 from bot.config import Config, load_config
 from bot.config.environment import DatabaseSettings, Settings
 from bot.core.errors import TryAgain, UserError
@@ -29,21 +30,10 @@ from bot.results.store.store import ResultsStore
 from handlers.hardware.admin import GOOD, ByHand, Found, Outcome, in_bucket, in_folder
 
 PATIENCE = 60.0
-"""Seconds that are waited for check runs unless told otherwise."""
-NO_RUNS = "no runs"
-NOT_AN_S3_URL = "{url} is no place in S3; write it as s3://BUCKET/PREFIX"
-UNKNOWN_REPOSITORY = "app.yaml has no results for {repository}"
-NO_REPOSITORIES = "app.yaml has no repository with results"
-NOTHING_THERE = "there is no run in {place}: no manifest.json was found"
-PUBLISHED = "the check runs are written"
-WITH_A_SERVER = "the check runs are written when a server runs on this database"
-STILL_GOING_ON = "not all check runs are written after {seconds:g} s; it goes on where a server runs"
-GONE = "stored, and not in the bucket any more; it stays stored"
-HEADERS = ("RECEIVED", "REPOSITORY", "LAB", "TARGET", "COMMIT", "RUN", "SUITE", "STATE", "REASON")
-
+"""Seconds to wait for check runs unless `--timeout` says otherwise."""
 _S3_URL = Pattern(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?", dot_is_any=True)
 
-Take = Callable[[Found], Awaitable[Outcome]]
+IngestOne = Callable[[Found], Awaitable[Outcome]]
 
 timeout_option = click.option(
     "--timeout", type=click.FloatRange(0), default=PATIENCE, show_default=True, help="Seconds to wait for check runs."
@@ -62,9 +52,9 @@ timeout_option = click.option(
 @config_option
 @json_option
 def ingest(places: tuple[str, ...], timeout: float, config_path: Path, as_json: bool) -> None:
-    """Take in runs by hand: those of a folder that is laid out as the bucket is, or of a key prefix in S3.
+    """Ingest runs by hand, from a folder that is laid out as the bucket is, or from a key prefix in S3.
 
-    Everything is looked at as the server does it, but for the lab's quota; a run that was refused is looked at again.
+    Runs are checked as the server checks them, except for the lab's quota. A run that was refused is checked again.
     Works beside a running server, which writes the check runs. The exit status is 1 if a run was not stored.
     """
     with stopping_at_faults():
@@ -73,12 +63,12 @@ def ingest(places: tuple[str, ...], timeout: float, config_path: Path, as_json: 
 
 
 async def _ingested(places: Sequence[str], patience: float, config_path: Path, quiet: bool) -> list[Outcome]:
-    async with _by_hand(config_path, patience) as (bot, by_hand, outcomes):
+    async with _open_admin(config_path, patience) as (bot, admin, outcomes):
         for place in places:
-            told = [outcome async for outcome in _each(_found(place, bot), by_hand.ingest, quiet)]
-            if not told:
-                raise UserError(NOTHING_THERE.format(place=place))
-            outcomes += told
+            ingested = [outcome async for outcome in _each(_found(place, bot), admin.ingest, quiet)]
+            if not ingested:
+                raise UserError(texts.NOTHING_THERE.format(place=place))
+            outcomes += ingested
     return outcomes
 
 
@@ -89,14 +79,14 @@ async def _ingested(places: Sequence[str], patience: float, config_path: Path, q
       nightjar results rebuild --repository octocat/compiler --json
     """,
 )
-@click.option("--repository", help="Only this one: OWNER/NAME. Left out: all that have results.")
+@click.option("--repository", help="Only this repository: OWNER/NAME. Default: all that have results.")
 @timeout_option
 @config_option
 @json_option
 def rebuild(repository: str | None, timeout: float, config_path: Path, as_json: bool) -> None:
-    """Read every run in the bucket once more, into an empty database or one that has them.
+    """Ingest every run in the bucket again, into an empty database or one that has them.
 
-    What was found out of commits stands, and what was refused stays refused; what is not in the bucket any more stays
+    What is stored about commits stays, and refused runs stay refused. A run that is no longer in the bucket stays
     stored. The exit status is 1 if a run could not be read.
     """
     with stopping_at_faults():
@@ -105,16 +95,16 @@ def rebuild(repository: str | None, timeout: float, config_path: Path, as_json: 
 
 
 async def _rebuilt(only: str | None, patience: float, config_path: Path, quiet: bool) -> list[Outcome]:
-    async with _by_hand(config_path, patience) as (bot, by_hand, outcomes):
+    async with _open_admin(config_path, patience) as (bot, admin, outcomes):
         for name in _repositories(bot.config, only):
             results = bot.config.repositories[name].results
             assert results is not None
             source = bot.results.watch.source_for(results.bucket)
             found = in_bucket(source, f"{results.prefix}{name}/", bot.config)
-            told = [outcome async for outcome in _each(found, by_hand.rebuild, quiet)]
-            for key in await by_hand.missing(name, {one.key for one in told if one.key is not None}):
-                click.echo(printable(f"{key.folder}: {GONE}"), err=True)
-            outcomes += told
+            ingested = [outcome async for outcome in _each(found, admin.rebuild, quiet)]
+            for key in await admin.missing(name, {one.key for one in ingested if one.key is not None}):
+                click.echo(printable(texts.NOT_IN_BUCKET.format(folder=key.folder)), err=True)
+            outcomes += ingested
     return outcomes
 
 
@@ -125,7 +115,7 @@ async def _rebuilt(only: str | None, patience: float, config_path: Path, quiet: 
       nightjar results runs --lab example-lab --state refused --json
     """,
 )
-@click.option("--repository", help="Only of this one: OWNER/NAME.")
+@click.option("--repository", help="Only this repository: OWNER/NAME.")
 @click.option("--lab", help="Only of this lab.")
 @click.option("--target", help="Only of this target.")
 @click.option("--sha", type=SHA, help="Only of this commit.")
@@ -133,7 +123,7 @@ async def _rebuilt(only: str | None, patience: float, config_path: Path, quiet: 
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many, at most.")
 @json_option
 def runs(limit: int, as_json: bool, state: str | None, **only: str | None) -> None:
-    """List runs and what became of them, the newest first.
+    """List runs and their states, the newest first.
 
     Works beside a running server; only DATABASE_URL is needed.
     """
@@ -142,7 +132,7 @@ def runs(limit: int, as_json: bool, state: str | None, **only: str | None) -> No
     if as_json:
         click.echo(json.dumps([_as_json(run) for run in listed], indent=2))
     else:
-        click.echo(table(HEADERS, [_row(run) for run in listed]) if listed else NO_RUNS)
+        click.echo(table(texts.RUNS_HEADER, [_row(run) for run in listed]) if listed else texts.NO_RUNS)
 
 
 def _listed(state: RunState | None, limit: int, only: Mapping[str, str | None]) -> list[Run]:
@@ -161,8 +151,8 @@ def _listed(state: RunState | None, limit: int, only: Mapping[str, str | None]) 
 
 
 @asynccontextmanager
-async def _by_hand(config_path: Path, patience: float) -> AsyncIterator[tuple[Bot, ByHand, list[Outcome]]]:
-    """Open what takes runs, and in the end have the check runs of those written that were put into the list."""
+async def _open_admin(config_path: Path, patience: float) -> AsyncIterator[tuple[Bot, ByHand, list[Outcome]]]:
+    """Open the bot; at the end, schedule the check runs of the outcomes that were put into the list."""
     config, settings = load_config(config_path), Settings.from_environment()
     start_logging(settings)
     async with open_bot(config, settings) as bot:
@@ -170,10 +160,10 @@ async def _by_hand(config_path: Path, patience: float) -> AsyncIterator[tuple[Bo
         async def reading(repository: str) -> GitHub:
             return await bot.github.reader(repository)
 
-        by_hand = ByHand(config, bot.results, reading, bot.engine.journal)
+        admin = ByHand(config, bot.results, reading, bot.engine.journal)
         outcomes: list[Outcome] = []
-        yield bot, by_hand, outcomes
-        await _publish(bot, by_hand, outcomes, patience)
+        yield bot, admin, outcomes
+        await _publish(bot, admin, outcomes, patience)
 
 
 def _found(place: str, bot: Bot) -> AsyncIterator[Found]:
@@ -181,39 +171,39 @@ def _found(place: str, bot: Bot) -> AsyncIterator[Found]:
         return in_folder(Path(place), bot.config)
     matched = _S3_URL.fullmatch(place)
     if matched is None:
-        raise UserError(NOT_AN_S3_URL.format(url=place))
+        raise UserError(texts.NOT_AN_S3_URL.format(url=place))
     return in_bucket(bot.results.watch.source_for(matched[1]), matched[2] or "", bot.config)
 
 
-async def _each(found: AsyncIterator[Found], take: Take, quiet: bool) -> AsyncIterator[Outcome]:
-    """Take runs one after the other, and tell of each as soon as it is over."""
+async def _each(found: AsyncIterator[Found], ingest_one: IngestOne, quiet: bool) -> AsyncIterator[Outcome]:
+    """Ingest runs one after the other, and print each outcome at once."""
     try:
         async for one in found:
-            outcome = await take(one)
+            outcome = await ingest_one(one)
             click.echo(_line(outcome), err=quiet)
             yield outcome
     except TryAgain as error:
         raise UserError(str(error)) from None
 
 
-async def _publish(bot: Bot, by_hand: ByHand, outcomes: Sequence[Outcome], patience: float) -> None:
-    """Have the check runs written by a server, and wait for it where one may be running."""
+async def _publish(bot: Bot, admin: ByHand, outcomes: Sequence[Outcome], patience: float) -> None:
+    """Schedule the check runs, and wait for them if a server may be running."""
     stored = [one.key for one in outcomes if one.key is not None and one.state in GOOD]
     if not stored:
         return
-    await by_hand.announce(stored)
+    await admin.announce(stored)
     if is_free(bot.engine.database):
-        click.echo(WITH_A_SERVER, err=True)
+        click.echo(texts.WITH_A_SERVER, err=True)
         return
-    done = await by_hand.published(stored, patience)
-    click.echo(PUBLISHED if done else STILL_GOING_ON.format(seconds=patience), err=True)
+    done = await admin.published(stored, patience)
+    click.echo(texts.PUBLISHED if done else texts.NOT_PUBLISHED.format(seconds=patience), err=True)
 
 
 def _repositories(config: Config, only: str | None) -> list[str]:
     names = [name for name, repository in config.repositories.items() if repository.results is not None]
     wanted = [name for name in names if only is None or name.lower() == only.lower()]
     if not wanted:
-        raise UserError(UNKNOWN_REPOSITORY.format(repository=only) if only else NO_REPOSITORIES)
+        raise UserError(texts.UNKNOWN_REPOSITORY.format(repository=only) if only else texts.NO_REPOSITORIES)
     return wanted
 
 
@@ -221,16 +211,17 @@ def _end(outcomes: Sequence[Outcome], as_json: bool, shown: Sequence[Outcome] | 
     """Print the totals, or everything as JSON, and exit: with 1 unless all of `outcomes` are good."""
     shown = outcomes if shown is None else shown
     if as_json:
-        told = [{**asdict(one), "key": asdict(one.key) if one.key else None} for one in shown]
-        click.echo(json.dumps(told, indent=2))
+        values = [{**asdict(one), "key": asdict(one.key) if one.key else None} for one in shown]
+        click.echo(json.dumps(values, indent=2))
     else:
         counts = Counter(one.state for one in shown)
-        click.echo(", ".join(f"{count:,} {state}" for state, count in counts.items()) or NO_RUNS)
+        click.echo(", ".join(f"{count:,} {state}" for state, count in counts.items()) or texts.NO_RUNS)
     raise SystemExit(0 if all(one.good for one in outcomes) else 1)
 
 
 def _line(outcome: Outcome) -> str:
-    return printable(f"{outcome.place}: {outcome.state}" + (f": {outcome.reason}" if outcome.reason else ""))
+    text = texts.OUTCOME_WHY if outcome.reason else texts.OUTCOME
+    return printable(text.format(place=outcome.place, state=outcome.state, reason=outcome.reason))
 
 
 def _row(run: Run) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""`nightjar results`: one module per command, and their texts."""
