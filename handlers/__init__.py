@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["FEATURES"]
 
 MODULES = (
-    "handlers.slow_tests",
+    "handlers.slow_tests.feature",
     "handlers.rerun.feature",
     "handlers.cc_reviewers.feature",
     "handlers.hardware.feature",

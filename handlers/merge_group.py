@@ -17,7 +17,8 @@ from bot.github.check_runs import SUCCESS, CheckContent
 from bot.github.markdown import truncate
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.lint import CHECK
-from handlers.slow_tests import BRANCH_PREFIX, ON_BRANCH
+from handlers.slow_tests.handler import BRANCH_PREFIX
+from handlers.slow_tests.texts import ON_BRANCH
 
 EVENT, ACTION = "merge_group", "checks_requested"
 NAME = "merge-group"

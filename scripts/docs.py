@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bot.app.features import REGISTRY
 from bot.app.registration import registration_text
-from bot.commands.texts import commands_table
+from bot.commands.answers import commands_table
 from bot.config import docs as config_docs
 from bot.core.docs import replace_block, table
 from bot.results import guide

@@ -22,8 +22,8 @@ from bot.app.doctor.doctor import Doctor, HealthWatch
 from bot.app.features import CODEC, REGISTRY, full_router
 from bot.app.processor import Pipeline
 from bot.app.redelivery import CRON, Redelivery
+from bot.commands.answers import help_text
 from bot.commands.grammar import Registry
-from bot.commands.texts import help_text
 from bot.config import Config
 from bot.config.environment import DatabaseSettings, Settings
 from bot.core import logs

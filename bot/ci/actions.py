@@ -16,6 +16,7 @@ from bot.ci.base import CiRun, Part, State, state_of
 from bot.ci.listing import Listing
 from bot.ci.rerun_actions import RerunJob, RerunWorkflow
 from bot.ci.restarts import Origin, why_not_own
+from bot.ci.texts import OTHER_APP
 from bot.core.patterns import Pattern
 from bot.core.payload import Payload
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from bot.plan.effect import Effect
 
 TITLE = "GitHub Actions"
-ANOTHER_APP = "belongs to another App: *Re-run* on the pull request's Checks tab asks that App"
 WORKFLOW_RUNS = Listing("/repos/{+repo}/actions/runs?head_sha={sha}", "workflow_runs", "Actions: read")
 CHECK_RUNS = Listing("/repos/{+repo}/commits/{sha}/check-runs", "check_runs", "Checks: read")
 _JOB_URL = Pattern(r"/actions/runs/\d+/job/(\d+)")
@@ -77,7 +77,7 @@ class Actions:
             state=state_of(check.string("status"), check.text("conclusion")),
             conclusion=check.text("conclusion"),
             url=check.text("html_url"),
-            untouchable=ANOTHER_APP,
+            untouchable=OTHER_APP,
         )
 
 

@@ -14,6 +14,7 @@ from bot.ci.addresses import Build, parse_build
 from bot.ci.base import FAILURES, CiRun, Part, State
 from bot.ci.listing import Listing
 from bot.ci.rerun_jenkins import JenkinsBuild
+from bot.ci.texts import OTHER_CI, OTHER_JENKINS_JOB
 
 if TYPE_CHECKING:
     from bot.ci.jenkins_builds import JenkinsBuilds
@@ -27,8 +28,6 @@ STATUSES = Listing("/repos/{+repo}/commits/{sha}/status", "statuses", "Commit st
 NEVER_BEGAN = "no status"
 SUCCESS = "SUCCESS"
 """The result of a green build; others are FAILURE, UNSTABLE, ABORTED and NOT_BUILT."""
-ANOTHER_JOB = "links to a Jenkins job that is not this pull request's"
-NOT_OURS = "was posted by a CI that I cannot start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class Jenkins:
             if build is not None and build.is_job_of(self.number):
                 jobs.setdefault(build.job_url, []).append((build, status))
             else:
-                others.append(_other(status, ANOTHER_JOB if build else NOT_OURS))
+                others.append(_other(status, OTHER_JENKINS_JOB if build else OTHER_CI))
         configured = {(server, *name.split("/")): name for server, name in self.expected}
         # Not by the job's own address: where Jenkins builds both the head and the merge, there is no `PR-12`.
         begun = {found[0][0].project for found in jobs.values()}

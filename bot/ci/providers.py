@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from bot.ci.actions import Actions
 from bot.ci.base import CiRun, Part, Provider
 from bot.ci.jenkins import Jenkins
+from bot.ci.listing import ListingDenied
 from bot.ci.restarts import Origin
+from bot.ci.texts import cannot_see
 from bot.core.errors import UserError
 from bot.github.ours import Ours
 
@@ -61,11 +63,16 @@ async def find_runs(context: Context, pull: PullRequest, asked_at: str) -> Found
     )
     runs: list[CiRun] = []
     troubles: list[str] = []
+    denied: list[str] = []
     for result in results:
-        if isinstance(result, UserError):
+        if isinstance(result, ListingDenied):
+            denied.append(result.permission)
+        elif isinstance(result, UserError):
             troubles.append(str(result))
         elif isinstance(result, BaseException):
             raise result
         else:
             runs += result
+    if denied:
+        troubles.append(cannot_see(denied))
     return Found(tuple(runs), tuple(troubles), {provider.title: provider for provider in providers})

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
-from bot.ci.restarts import AWAITS_APPROVAL, Origin, why_not_own, why_not_restart
+from bot.ci import texts
+from bot.ci.restarts import ACTION_REQUIRED, Origin, why_not_own, why_not_restart
 from bot.core.errors import RefusedToPerson, UserError
 from bot.core.payload import Payload
 from bot.github.access import ACTIONS, WritePermissions
@@ -27,23 +28,6 @@ RUN = "/repos/{+repo}/actions/runs/{run_id}"
 JOB = "/repos/{+repo}/actions/jobs/{job_id}"
 OLDEST_DAYS = 30
 """https://docs.github.com/en/actions/how-tos/manage-workflow-runs/re-run-workflows-and-jobs"""
-
-GONE = "{name} is gone: somebody deleted that workflow run."
-TOO_OLD = (
-    "GitHub did not run {name} again: it does that for {days} days after a run began. A new push starts a new one."
-)
-NOT_STARTED = "{name} was not run again: {reason}."
-OTHER_RUN = "{name} was not run again: that job belongs to another workflow run."
-NOT_APPROVED = "{name} was not approved: {reason}."
-OTHER_HEAD = "it ran on another commit"
-APPROVAL_REFUSED = (
-    "GitHub did not approve {name} (403). The App needs the permission *Actions: write*. If it has that, approve the "
-    "run on its page: {url}"
-)
-REFUSED = (
-    "GitHub did not run {name} again (403). The App needs the permission *Actions: write*: whoever owns the App grants "
-    "it in its settings, and an owner of the repository accepts it. Where it has that, the run itself says why: {url}"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +59,7 @@ class RerunWorkflow:
         for how in ("rerun-failed-jobs", "rerun") if self.failed_only else ("rerun",):
             if await _asked(context, f"{RUN}/{how}", where):
                 return Applied(f"{self.name}: {'its failed jobs run' if how != 'rerun' else 'runs'} again")
-            run = await _look(context, where, self.name)
+            run = await _read_run(context, where, self.name)
             if already := _already(run, self.attempt, self.name):
                 return already
         raise refusal(run, self.name, time.time())
@@ -108,7 +92,7 @@ class RerunJob:
         await self._check_job(context, repository)
         if await _asked(context, f"{JOB}/rerun", {"repo": repository, "job_id": str(self.job_id)}):
             return Applied(f"{self.name} runs again")
-        run = await _look(context, where, self.name)
+        run = await _read_run(context, where, self.name)
         if already := _already(run, self.attempt, self.name):
             return already
         raise refusal(run, self.name, time.time())
@@ -123,10 +107,10 @@ class RerunJob:
             job = Payload(await context.github.getitem(JOB, url_vars=url_vars), "job")
         except Exception as error:
             if is_not_found(error):
-                raise UserError(GONE.format(name=code(self.name))) from error
+                raise UserError(texts.RUN_REMOVED.format(name=code(self.name))) from error
             raise
         if job.integer("run_id") != self.run_id:
-            raise RefusedToPerson(OTHER_RUN.format(name=code(self.name)))
+            raise RefusedToPerson(texts.CANNOT_RESTART.format(name=code(self.name), reason=texts.OTHER_RUN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,16 +135,16 @@ class ApproveRun:
     async def apply(self, context: EffectContext) -> Applied:
         """Approve it unless it waits no longer. Raises `UserError` where it may not be."""
         where = {"repo": context.repository.full_name, "run_id": str(self.run_id)}
-        run = await _look(context, where, self.name)
-        reason = why_not_own(run, self.origin) or (OTHER_HEAD if run.text("head_sha") != self.sha else "")
+        run = await _read_run(context, where, self.name)
+        reason = why_not_own(run, self.origin) or (texts.OTHER_COMMIT if run.text("head_sha") != self.sha else "")
         if reason:
-            raise RefusedToPerson(NOT_APPROVED.format(name=code(self.name), reason=reason))
-        if run.text("conclusion") != AWAITS_APPROVAL:
+            raise RefusedToPerson(texts.CANNOT_APPROVE.format(name=code(self.name), reason=reason))
+        if run.text("conclusion") != ACTION_REQUIRED:
             return Applied(f"{self.name} waits for no approval", changed=False)
         if not await _asked(context, f"{RUN}/approve", where):
-            run = await _look(context, where, self.name)
-            if run.text("conclusion") == AWAITS_APPROVAL:
-                raise UserError(APPROVAL_REFUSED.format(name=code(self.name), url=run.text("html_url")))
+            run = await _read_run(context, where, self.name)
+            if run.text("conclusion") == ACTION_REQUIRED:
+                raise UserError(texts.APPROVAL_REFUSED.format(name=code(self.name), url=run.text("html_url")))
         return Applied(f"{self.name} is approved")
 
 
@@ -201,18 +185,18 @@ def _joined(reruns: Sequence[Rerun]) -> Rerun:
 
 async def _startable(context: EffectContext, where: Mapping[str, str], name: str, origin: Origin) -> Payload:
     """Return the run as it is now. Raises `RefusedToPerson` where a command of this pull request must not start it."""
-    run = await _look(context, where, name)
+    run = await _read_run(context, where, name)
     if reason := why_not_restart(run, origin):
-        raise RefusedToPerson(NOT_STARTED.format(name=code(name), reason=reason))
+        raise RefusedToPerson(texts.CANNOT_RESTART.format(name=code(name), reason=reason))
     return run
 
 
-async def _look(context: EffectContext, where: Mapping[str, str], name: str) -> Payload:
+async def _read_run(context: EffectContext, where: Mapping[str, str], name: str) -> Payload:
     try:
         return Payload(await context.github.getitem(RUN, url_vars=where), "workflow run")
     except Exception as error:
         if is_not_found(error):
-            raise RefusedToPerson(GONE.format(name=code(name))) from error
+            raise RefusedToPerson(texts.RUN_REMOVED.format(name=code(name))) from error
         raise
 
 
@@ -244,5 +228,5 @@ def refusal(run: Payload, name: str, now: float) -> UserError:
     shown = code(name)
     began = run.text("created_at")
     if began and now - datetime.fromisoformat(began).timestamp() > OLDEST_DAYS * 86_400:
-        return RefusedToPerson(TOO_OLD.format(name=shown, days=OLDEST_DAYS))
-    return UserError(REFUSED.format(name=shown, url=run.text("html_url")))
+        return RefusedToPerson(texts.RUN_TOO_OLD.format(name=shown, days=OLDEST_DAYS))
+    return UserError(texts.RESTART_REFUSED.format(name=shown, url=run.text("html_url")))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import aiohttp
 from yarl import URL
 
+from bot.ci import texts
 from bot.ci.addresses import server_of
 from bot.core.errors import RefusedToPerson, TryAgain, UserError
 from bot.core.payload import Payload
@@ -32,34 +33,7 @@ TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)
 """Seconds for one request."""
 LARGEST = 64 * 1024
 """Bytes of an answer that are read."""
-LOOK = "?tree=inQueue,buildable,lastBuild%5Bnumber,building,timestamp%5D"
-
-NOT_ALLOWED = "I did not start {name}: its server is not named under `rerun: jenkins:` in app.yaml."
-NO_CREDENTIALS = (
-    "I cannot start {name}: whoever operates this bot must set `JENKINS_USER` and `JENKINS_TOKEN`, a Jenkins user that "
-    "may build the job and an API token of theirs."
-)
-GONE = (
-    "Jenkins has no job for {name} any more (404), or hides it from the user of `JENKINS_USER`; the job may have been "
-    "renamed or removed since it ran."
-)
-NOT_SCANNED = (
-    "Jenkins has no job for this pull request in {name} (404), so nothing was started. It has not scanned the pull "
-    "request yet, or hides the job from the user of `JENKINS_USER`. Push again, or have somebody start a scan of "
-    "{name} in Jenkins (*Scan Repository Now*)."
-)
-REFUSED = (
-    "Jenkins refused to start {name} ({status}): the user of `JENKINS_USER` needs the permissions *Job/Read* and "
-    "*Job/Build* on it, and `JENKINS_TOKEN` must be a valid API token of theirs. Whoever operates this bot can tell."
-)
-DISABLED = "Jenkins has the job for {name} disabled, so it was not started."
-ANSWERED = "Jenkins answered {status} for {name}"
-NO_ANSWER = "Jenkins did not answer for {name} ({problem})"
-ODD = "Jenkins answered {status} when asked to start {name}: is its address in app.yaml the one that it calls its own?"
-NOT_JSON = (
-    "Jenkins did not answer with JSON for {name}, so it was not started: is its address in app.yaml the one that it "
-    "calls its own?"
-)
+STATE = "?tree=inQueue,buildable,lastBuild%5Bnumber,building,timestamp%5D"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +65,15 @@ class JenkinsBuild:
         rerun = context.config.rerun
         server = server_of(self.job_url, [entry.url for entry in rerun.jenkins] if rerun else [])
         if server is None:
-            raise RefusedToPerson(NOT_ALLOWED.format(name=name))
+            raise RefusedToPerson(texts.JENKINS_NOT_CONFIGURED.format(name=name))
         user, token = context.settings.jenkins_user, context.settings.jenkins_token
         if not user or token is None:
-            raise UserError(NO_CREDENTIALS.format(name=name))
+            raise UserError(texts.JENKINS_NO_CREDENTIALS.format(name=name))
         authorization = aiohttp.encode_basic_auth(user, token.get_secret_value())
         jenkins = _Jenkins(context.http, server, {"Authorization": authorization}, name)
         jobs = await self._jobs(jenkins)
         if not jobs:
-            raise RefusedToPerson((GONE if self.build else NOT_SCANNED).format(name=name))
+            raise RefusedToPerson((texts.JENKINS_NO_JOB if self.build else texts.JENKINS_NOT_SCANNED).format(name=name))
         applied = [await self._start(context, jenkins, url, job) for url, job in jobs]
         return Applied("; ".join(one.text for one in applied), changed=any(one.changed for one in applied))
 
@@ -108,16 +82,16 @@ class JenkinsBuild:
 
         https://plugins.jenkins.io/github-branch-source/: a project that builds both has no `PR-12`.
         """
-        if (job := await jenkins.look(self.job_url)) is not None:
+        if (job := await jenkins.job(self.job_url)) is not None:
             return [(self.job_url, job)]
         others = () if self.build else (f"{self.job_url}-head", f"{self.job_url}-merge")
-        return [(url, job) for url in others if (job := await jenkins.look(url)) is not None]
+        return [(url, job) for url in others if (job := await jenkins.job(url)) is not None]
 
     async def _start(self, context: EffectContext, jenkins: _Jenkins, url: str, job: Payload) -> Applied:
         if already := self.already(job):
             return Applied(already, changed=False)
         if job.has("buildable") and not job.flag("buildable"):
-            raise RefusedToPerson(DISABLED.format(name=code(self.name)))
+            raise RefusedToPerson(texts.JENKINS_DISABLED.format(name=code(self.name)))
         async with context.writes.once(f"POST {url}", context.github.now):
             await jenkins.start(url)
         return Applied(f"{self.name}: Jenkins builds it again")
@@ -151,9 +125,9 @@ class _Jenkins:
     def __repr__(self) -> str:
         return f"_Jenkins({self.server})"
 
-    async def look(self, job_url: str) -> Payload | None:
+    async def job(self, job_url: str) -> Payload | None:
         """Return what Jenkins tells of a job, None where it knows none (404)."""
-        async with self._request("GET", f"{job_url}/api/json{LOOK}") as response:
+        async with self._request("GET", f"{job_url}/api/json{STATE}") as response:
             if response.status == 404:
                 return None
             self._check(response.status)
@@ -167,7 +141,7 @@ class _Jenkins:
                 if response.status == 400 and how == "buildWithParameters":
                     continue
                 if response.status >= 500:
-                    raise UnclearWrite(ANSWERED.format(status=response.status, name=self.name))
+                    raise UnclearWrite(texts.JENKINS_ANSWERED.format(status=response.status, name=self.name))
                 self._check(response.status)
                 return
 
@@ -183,13 +157,13 @@ class _Jenkins:
 
     def _check(self, status: int) -> None:
         if status >= 500:
-            raise TryAgain(ANSWERED.format(status=status, name=self.name))
+            raise TryAgain(texts.JENKINS_ANSWERED.format(status=status, name=self.name))
         if status == 404:
-            raise RefusedToPerson(GONE.format(name=self.name))
+            raise RefusedToPerson(texts.JENKINS_NO_JOB.format(name=self.name))
         if status in (401, 403):
-            raise UserError(REFUSED.format(name=self.name, status=status))
+            raise UserError(texts.JENKINS_REFUSED.format(name=self.name, status=status))
         if status not in (200, 201):
-            raise UserError(ODD.format(name=self.name, status=status))
+            raise UserError(texts.JENKINS_ODD_STATUS.format(name=self.name, status=status))
 
     @asynccontextmanager
     async def _request(
@@ -211,7 +185,7 @@ class _Jenkins:
         # Out of the `except`: aiohttp's errors hold the request's headers, and with them the token.
         if problem is not None:
             kind = UnclearWrite if sent and method == "POST" else TryAgain
-            raise kind(NO_ANSWER.format(name=self.name, problem=problem))
+            raise kind(texts.JENKINS_NO_ANSWER.format(name=self.name, problem=problem))
 
 
 async def _json(response: aiohttp.ClientResponse, name: str) -> Any:
@@ -219,4 +193,4 @@ async def _json(response: aiohttp.ClientResponse, name: str) -> Any:
     with contextlib.suppress(ValueError, RecursionError):
         if len(body) <= LARGEST and isinstance(data := json.loads(body), dict):
             return data
-    raise UserError(NOT_JSON.format(name=name))
+    raise UserError(texts.JENKINS_NOT_JSON.format(name=name))

@@ -9,22 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bot.ci.texts import AWAITS_APPROVAL, NO_FORK, OTHER_BRANCH, OTHER_EVENT
 from bot.github.markdown import code, truncate
 
 if TYPE_CHECKING:
     from bot.core.events import PullRequest
     from bot.core.payload import Payload
 
-AWAITS_APPROVAL = "action_required"
+ACTION_REQUIRED = "action_required"
 """The conclusion of a run that GitHub starts only after somebody with write access has approved it.
 
 https://docs.github.com/en/actions/how-tos/manage-workflow-runs/approve-runs-from-forks
 """
 
-OTHER_EVENT = "started by {event}; only runs that a pull request starts are run again"
-OTHER_BRANCH = "belongs to the branch {branch}, not to this pull request"
-NO_FORK = "the fork it belongs to was deleted"
-UNAPPROVED = "waits for approval by somebody with the write role"
 _LONGEST_BRANCH = 100
 
 
@@ -58,7 +55,7 @@ def why_not_restart(run: Payload, origin: Origin) -> str:
     """
     if reason := why_not_own(run, origin):
         return reason
-    return UNAPPROVED if run.text("conclusion") == AWAITS_APPROVAL else ""
+    return AWAITS_APPROVAL if run.text("conclusion") == ACTION_REQUIRED else ""
 
 
 def why_not_own(run: Payload, origin: Origin) -> str:

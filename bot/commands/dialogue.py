@@ -16,7 +16,7 @@ import structlog
 
 from bot.ci.providers import Found, find_runs
 from bot.ci.rerun_actions import one_for_each_run
-from bot.commands import texts
+from bot.commands import answers, texts
 from bot.commands.budget import Kind, Question, Response, Tally, decide_response
 from bot.commands.conclusion import CommandConclusion, CommandResults, Item, decide_conclusion
 from bot.commands.effects import COMMANDS_BY, COMMANDS_ON, CountCommands
@@ -39,16 +39,7 @@ if TYPE_CHECKING:
 
 NAME = "commands"
 WRITERS = frozenset({"write", "maintain", "admin"})
-PERSON_OVER = (
-    "Nothing in this comment was done. You have written {limit} commands here within an hour, which is the limit. "
-    "Ask again later."
-)
-PULL_OVER = (
-    "Nothing in this comment was done. This pull request has had {limit} commands within an hour, which is the limit. "
-    "Ask again later; people with the write role can ask now."
-)
-CALLED_OFF = "A later line of this comment calls it off."
-BEHIND = "GitHub's API does not know yet of the head that its webhook told of"
+HEAD_NOT_VISIBLE = "GitHub's API does not show the head of the latest webhook yet"
 WANTS = frozenset(
     {
         ("issue_comment", "created"),
@@ -91,12 +82,14 @@ class Answer:
     """What a command comes to: effects, what to say (Markdown; empty where 👍 says it all), and whether it is done.
 
     `calls_off`: the targets of effects that are not to be where an earlier line of the same comment asked for them.
+    `replaces`: the commands that count for nothing where they stand in an earlier line of the same comment.
     """
 
     effects: tuple[Effect, ...] = ()
     say: str = ""
     done: bool = True
     calls_off: frozenset[str] = frozenset()
+    replaces: frozenset[str] = frozenset()
 
 
 CommandFunction = Callable[[Asked, Command], Awaitable[Answer]]
@@ -142,7 +135,7 @@ class Dialogue:
         pull = PullRequest.of(Payload(await context.github.getitem("/repos/{+repo}/pulls/{number}", url_vars=url_vars)))
         head = await head_of(context.records, context.repository.id, remark.number)
         if head is not None and head.sha != pull.head_sha and head.updated_at > pull.updated_at:
-            raise TryAgain(BEHIND)
+            raise TryAgain(HEAD_NOT_VISIBLE)
         may, role = await self._may(context, remark.sender, pull)
         if not any(may.values()):
             # Slips are not held up to somebody who may run nothing.
@@ -181,7 +174,7 @@ class Dialogue:
         if not any(isinstance(item, Command) for item in asked):
             # Perhaps somebody who may run nothing, whom slips are not held up to.
             return Plan(why="no command among the lines that could not be worked out")
-        items = tuple(Item(texts.shown(command), told, done=False) for command in asked)
+        items = tuple(Item(answers.shown(command), told, done=False) for command in asked)
         effects = decide_conclusion(CommandResults.of(remark, items), Outcomes(), {})
         return Plan(effects, why="the commands could not be worked out")
 
@@ -217,14 +210,14 @@ class Dialogue:
 
     async def _answer(self, ask: Asked, command: Command | BadCommand, may: Mapping[str, bool]) -> Answer:
         if isinstance(command, BadCommand):
-            return Answer(say=texts.bad_command(command, help_url(ask.context)), done=False)
+            return Answer(say=answers.bad_command(command, help_url(ask.context)), done=False)
         spec = command.spec
         if spec.name not in may:
-            return Answer(say=texts.switched_off(spec, ask.context.repository.full_name), done=False)
+            return Answer(say=answers.switched_off(spec, ask.context.repository.full_name), done=False)
         if not may[spec.name]:
-            return Answer(say=texts.not_allowed(spec, ask.context.config.allowed(spec.feature)), done=False)
+            return Answer(say=answers.not_allowed(command, ask.context.config.allowed(spec.feature)), done=False)
         if spec.own_words and not ask.remark.created and ask.by.id != ask.remark.author.id:
-            return Answer(say=texts.not_own_words(command, ask.remark.author.login), done=False)
+            return Answer(say=answers.not_own_words(command, ask.remark.author.login), done=False)
         try:
             return await self._run[spec.name](ask, command)
         except UserError as error:
@@ -277,26 +270,26 @@ def _brief_plan(
         return Plan((count, React.to(remark, CONFUSED)), why=why, rank=rank)
     limits = context.app_config.commands
     person = response is Response.PERSON_OVER
-    said = PERSON_OVER.format(limit=limits.per_person) if person else PULL_OVER.format(limit=limits.per_pull_request)
-    item = Item(texts.shown(asked[0]), said, done=False)
-    answer = decide_conclusion(CommandResults.of(remark, [item]), Outcomes(), {})
-    return Plan((count, *answer), why="over the limit of an hour", rank=rank)
+    text, limit = (texts.PERSON_OVER, limits.per_person) if person else (texts.PULL_OVER, limits.per_pull_request)
+    item = Item(answers.shown(asked[0]), text.format(limit=limit), done=False)
+    conclusion = decide_conclusion(CommandResults.of(remark, [item]), Outcomes(), {})
+    return Plan((count, *conclusion), why="over the limit of an hour", rank=rank)
 
 
-def _plan_of(remark: UserComment, answers: Sequence[tuple[Command | BadCommand, Answer]]) -> Plan:
+def _plan_of(remark: UserComment, answered: Sequence[tuple[Command | BadCommand, Answer]]) -> Plan:
     """Put what a remark's commands came to into one plan: the eyes, their effects, and what concludes them."""
-    answers = _last_words(answers)
-    planned = [effect for _, answer in answers for effect in answer.effects]
+    answered = _last_words(answered)
+    planned = [effect for _, answer in answered for effect in answer.effects]
     effects, moved = one_for_each_run([React.to(remark, EYES), *planned])
     items = [
         Item(
-            texts.shown(command),
+            answers.shown(command),
             answer.say,
             done=answer.done,
             targets=tuple(moved.get(effect.target, effect.target) for effect in answer.effects),
             command=command.spec.name if isinstance(command, Command) else "",
         )
-        for command, answer in answers
+        for command, answer in answered
     ]
     # Two commands may be about one thing, as `run slow tests` and `skip slow tests`: the later has the last word.
     once = {effect.target: effect for effect in effects}
@@ -305,16 +298,19 @@ def _plan_of(remark: UserComment, answers: Sequence[tuple[Command | BadCommand, 
 
 
 def _last_words(
-    answers: Sequence[tuple[Command | BadCommand, Answer]],
+    answered: Sequence[tuple[Command | BadCommand, Answer]],
 ) -> list[tuple[Command | BadCommand, Answer]]:
     """Leave out what a later line of the same comment calls off, and say so."""
     found: list[tuple[Command | BadCommand, Answer]] = []
-    off: frozenset[str] = frozenset()
-    for command, answer in reversed(answers):
-        left = tuple(effect for effect in answer.effects if effect.target not in off)
-        said = answer if left == answer.effects else Answer(left, CALLED_OFF)
-        found.append((command, said))
-        off |= answer.calls_off
+    cancelled: frozenset[str] = frozenset()
+    replaced: frozenset[str] = frozenset()
+    for command, answer in reversed(answered):
+        left = tuple(effect for effect in answer.effects if effect.target not in cancelled)
+        if answer.done and isinstance(command, Command) and command.spec.name in replaced:
+            left = ()
+        found.append((command, answer if left == answer.effects else Answer(left, texts.OVERRIDDEN)))
+        cancelled |= answer.calls_off
+        replaced |= answer.replaces
     return found[::-1]
 
 

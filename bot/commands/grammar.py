@@ -22,24 +22,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from bot.commands import texts
 from bot.commands.spec import Arguments, CommandSpec, Registry, folded, likeness
 from bot.core.patterns import SPACE, Pattern, escape
 from bot.github.markdown import HOLE, Line, lines_alone, visible_lines
 
 __all__ = ["Arguments", "BadCommand", "Command", "CommandSpec", "Registry", "new_commands", "parse"]
-
-NOTHING_ASKED = "This calls me and asks for nothing."
-UNKNOWN = "I don't know this command."
-TAKES_NOTHING = "This command takes nothing after it."
-CHOICES_ONLY = "This command does not take what follows it."
-STANDS_ALONE = "That word stands alone after the command: no names and no other words beside it."
-A_SLIP = "I am not sure whether this is a name or a slip of the keyboard. A name can be put in quotes."
-NOT_A_NAME = "What follows holds a link, a picture, or code inside a word; I cannot take that for a name."
-BAD_NAME = "A name has between 1 and 255 characters, a letter or digit among them. One with spaces stands in quotes."
-MANY_NAMES = "One command takes up to 20 names."
-QUOTE_OPEN = "A quotation mark is opened and not closed."
-ONE_A_LINE = "Each command needs a line of its own: this line calls me twice."
-TOO_MANY = "One comment may ask for up to 20 things. This line and all after it were left alone."
 
 MOST_COMMANDS = 20
 MOST_NAMES = 20
@@ -47,8 +35,8 @@ LONGEST_NAME = 255
 MOST_SHOWN = 200
 """Characters that are kept of a line that is no command, to show which one is meant."""
 
-_SHORTEST_SLIP = 4
-_SLIP = 0.8
+_SHORTEST_TYPO = 4
+_TYPO = 0.8
 
 _INVISIBLE = "\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
 """Characters without a shape of their own, which keyboards and copying leave behind."""
@@ -214,7 +202,9 @@ def _all(text: str, registry: Registry, mentions: Sequence[str]) -> Iterator[Com
             continue
         found += 1
         if found > MOST_COMMANDS:
-            yield BadCommand(_shown(called[1] if called else "", line), TOO_MANY, None, command.mention, line.number)
+            yield BadCommand(
+                _shown(called[1] if called else "", line), texts.TOO_MANY_COMMANDS, None, command.mention, line.number
+            )
             return
         yield command
 
@@ -254,12 +244,12 @@ def _words(rest: str, holes: Sequence[str | None]) -> Iterator[_Word]:
         if (bare := match["bare"]) is None:
             quoted = next(remaining) if match["hole"] else next(filter(None, match.groups()[:3]), "")
             if quoted is None:
-                raise _Fault(NOT_A_NAME)
+                raise _Fault(texts.NOT_A_NAME)
             yield _Word(quoted.strip(), quoted=True)
         elif HOLE in bare:
-            raise _Fault(NOT_A_NAME)
+            raise _Fault(texts.NOT_A_NAME)
         elif bare[0] in "\"'“":
-            raise _Fault(QUOTE_OPEN)
+            raise _Fault(texts.QUOTE_OPEN)
         elif word := bare if _EMOJI.fullmatch(bare) else bare.rstrip(_AFTER_WORD):
             yield _Word(word)
 
@@ -287,41 +277,41 @@ def _understood(
     words: Sequence[_Word], registry: Registry, ourselves: Collection[str]
 ) -> tuple[CommandSpec, str, tuple[str, ...]]:
     if not words:
-        raise _Fault(NOTHING_ASKED)
+        raise _Fault(texts.NOTHING_ASKED)
     if any(word.key in ourselves for word in words):
-        raise _Fault(ONE_A_LINE)
+        raise _Fault(texts.ONE_COMMAND_A_LINE)
     match = registry.match([word.key for word in words])
     if match is None:
-        raise _Fault(UNKNOWN, unknown=" ".join(word.text for word in words))
+        raise _Fault(texts.UNKNOWN_COMMAND, unknown=" ".join(word.text for word in words))
     spec, following = match.spec, words[match.words :]
     if not following:
         return spec, "", ()
     if spec.arguments is None:
-        raise _Fault(TAKES_NOTHING, spec.name)
+        raise _Fault(texts.TAKES_NO_ARGUMENTS, spec.name)
     choices = [word.key for word in following if word.key in spec.arguments.choices]
     if choices and len(following) > 1:
-        raise _Fault(STANDS_ALONE, f"{spec.name} {choices[0]}")
+        raise _Fault(texts.CHOICE_STANDS_ALONE, f"{spec.name} {choices[0]}")
     return (spec, choices[0], ()) if choices else (spec, "", _names(following, spec, spec.arguments))
 
 
 def _names(words: Sequence[_Word], spec: CommandSpec, arguments: Arguments) -> tuple[str, ...]:
     if not arguments.names:
-        raise _Fault(CHOICES_ONLY, spec.name)
+        raise _Fault(texts.UNKNOWN_ARGUMENT, spec.name)
     if len(words) > MOST_NAMES:
-        raise _Fault(MANY_NAMES)
+        raise _Fault(texts.TOO_MANY_NAMES)
     for word in words:
         if len(word.text) > LONGEST_NAME or _UNWRITABLE.search(word.text) or not _names_something(word.text):
-            raise _Fault(BAD_NAME)
-        if choice := _slip(word, arguments):
-            raise _Fault(A_SLIP, f"{spec.name} {choice}")
+            raise _Fault(texts.BAD_NAME)
+        if choice := _typo_of(word, arguments):
+            raise _Fault(texts.NAME_OR_TYPO, f"{spec.name} {choice}")
     return tuple(dict.fromkeys(word.text for word in words))
 
 
-def _slip(word: _Word, arguments: Arguments) -> str | None:
-    if len(word.key) < _SHORTEST_SLIP:
+def _typo_of(word: _Word, arguments: Arguments) -> str | None:
+    if len(word.key) < _SHORTEST_TYPO:
         return None
-    likely = (choice for choice in arguments.choices if len(choice) >= _SHORTEST_SLIP)
-    return next((choice for choice in likely if likeness(word.key, choice) >= _SLIP), None)
+    likely = (choice for choice in arguments.choices if len(choice) >= _SHORTEST_TYPO)
+    return next((choice for choice in likely if likeness(word.key, choice) >= _TYPO), None)
 
 
 def _in_quotes(name: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bot.commands.answers import help_text
 from bot.commands.dialogue import Answer, Asked, CommandFunction
 from bot.commands.grammar import Command, CommandSpec
-from bot.commands.texts import help_text
+from bot.commands.texts import HELP_SUMMARY
 
 HELP = CommandSpec(
     name="help",
-    summary="List the commands that are on here, and who may run each.",
+    summary=HELP_SUMMARY,
     example="help",
     feature="help",
     synonyms=("commands", "usage"),

@@ -1,96 +1,43 @@
-"""What the bot says about commands: pure functions that return Markdown.
-
-Text from outside goes in through `code` alone.
-"""
+"""What people read about commands. `bot.commands.answers` puts the sentences together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+NOTHING_ASKED = "You mentioned me without a command."
+UNKNOWN_COMMAND = "I don't know this command."
+TAKES_NO_ARGUMENTS = "This command takes no arguments."
+UNKNOWN_ARGUMENT = "This command doesn't take this argument."
+CHOICE_STANDS_ALONE = "This argument can't be combined with names or other words."
+NAME_OR_TYPO = "This could be a name or a typo. Put quotes around it if it is a name."
+NOT_A_NAME = "Links, images and code inside a word can't be part of a name."
+BAD_NAME = (
+    "A name has 1 to 255 characters, with at least one letter, digit or `*`. Put quotes around a name with spaces."
+)
+TOO_MANY_NAMES = "A command takes at most 20 names."
+QUOTE_OPEN = "A quotation mark has no closing mark."
+ONE_COMMAND_A_LINE = "Put each command on its own line: this line mentions me twice."
+TOO_MANY_COMMANDS = "A comment can have at most 20 commands, so this line and all after it were ignored."
 
-from bot.commands.grammar import MOST_SHOWN, BadCommand, Command, CommandSpec, Registry
-from bot.github.markdown import code, truncate
+DID_YOU_MEAN = "Did you mean {command}?"
+LISTED = "{command} lists all commands."
+NEED_ACCESS = "You need {access} for this. Ask a maintainer to comment {command}."
+ONLY_THESE = "Only {who} can do this. Ask one of them to comment {command}."
+NOBODY_MAY = "Nobody may use this command here: `app.yaml` allows no role."
+NOT_OWN_WORDS = "You edited this into a comment by {author}, so I ignored it. Post {command} in a comment of your own."
+SWITCHED_OFF = (
+    "This command is off for {repository}. A maintainer can turn it on: add {key} to `.github/nightjar.yaml` or "
+    "`app.yaml`."
+)
+OVERRIDDEN = "Ignored: a later line of this comment overrides it."
+PERSON_OVER = (
+    "I did nothing: you reached the limit of {limit} commands an hour in this repository. Try again in an hour."
+)
+PULL_OVER = (
+    "I did nothing: this pull request reached the limit of {limit} commands an hour. Try again in an hour, or ask "
+    "someone with write access."
+)
 
-if TYPE_CHECKING:
-    from bot.config.types import Role
-
-Allowed = Callable[[str], "Sequence[Role] | None"]
-"""What app.yaml says of a feature: who may; None: what the command itself declares."""
-
-HELP_INTRODUCTION = "Write a command on a line of its own, in a comment, a review or the description of a pull request."
-NOTHING_DONE = "Nothing was done for this line."
-
-
-def shown(command: Command | BadCommand) -> str:
-    """Show a command as it is in an answer: what was asked, in code, so that it calls nobody; a long one shortened."""
-    return code(truncate(f"{command.mention} {command.text}", MOST_SHOWN))
-
-
-def bad_command(bad: BadCommand, help_url: str | None = None) -> str:
-    """Say why a line is no command, what was perhaps meant, and where the commands are listed."""
-    listed = code(f"{bad.mention} help")
-    if help_url:
-        listed = f"[{listed}]({help_url})"
-    meant = f" Did you mean {code(f'{bad.mention} {bad.nearest}')}?" if bad.nearest else ""
-    return f"{bad.reason}{meant} {NOTHING_DONE} {listed} lists the commands."
-
-
-def not_allowed(spec: CommandSpec, override: Sequence[Role] | None = None) -> str:
-    """Say who may run a command, to somebody who may not."""
-    return f"Only {who_may(spec.who(override))} may ask for this; one of them can do it here."
-
-
-def not_own_words(command: Command, author: str) -> str:
-    """Say that a command does not count where somebody edits it into a comment that another person wrote."""
-    return (
-        f"This stands in a comment of {code(author)} that you edited, so nothing was done. "
-        f"To ask for it, write {shown(command)} in a comment of your own."
-    )
-
-
-def switched_off(spec: CommandSpec, repository: str) -> str:
-    """Say that a command is off in this repository, and who can switch it on."""
-    return (
-        f"This command is switched off for {code(repository)}. "
-        f"A maintainer can switch it on: {code(spec.feature)} in `.github/nightjar.yaml` or `app.yaml`."
-    )
-
-
-def who_may(allowed: Sequence[Role]) -> str:
-    """Write roles as people say them; the least one in the repository stands for those above it."""
-    people = ["the pull request's author"] if "author" in allowed else []
-    ranks = [role for role in ("triage", "write", "maintain", "admin") if role in allowed]
-    if ranks:
-        higher = "" if ranks[0] == "admin" else " or a higher one"
-        people.append(f"people with the {ranks[0]} role{higher}")
-    return " and ".join(people) or "nobody"
-
-
-def help_text(
-    registry: Registry,
-    features: Collection[str],
-    mentions: Sequence[str],
-    allowed: Allowed = lambda feature: None,
-) -> str:
-    """Answer `@ci help`: the commands that are on in this repository, and who may run each here."""
-    specs = registry.enabled(features)
-    names = f" Each name of mine does: {', '.join(map(code, mentions))}." if len(mentions) > 1 else ""
-    return f"{HELP_INTRODUCTION}{names}\n\n{_table(specs, mentions[0], allowed)}"
-
-
-def commands_table(registry: Registry, mention: str = "@ci") -> str:
-    """Write the table of all commands for the README and the docs."""
-    return _table(registry, mention, lambda feature: None)
-
-
-def _table(specs: Iterable[CommandSpec], mention: str, allowed: Allowed) -> str:
-    rows = ["| command | what it does | who may | also understood |", "|---|---|---|---|"]
-    for spec in specs:
-        roles = allowed(spec.feature)
-        example = f" Example: {code(f'{mention} {spec.example}')}." if spec.example != spec.name else ""
-        also = ", ".join(map(code, (*spec.synonyms, *spec.phrases)))
-        who = who_may(spec.who(roles))
-        # Our own text, so a bar may be escaped in code: `code` would break the mention, and this is to be copied.
-        usage = f"`{mention} {spec.usage}`".replace("|", "\\|")
-        rows.append(f"| {usage} | {spec.summary}{example} | {who} | {also} |")
-    return "\n".join(rows)
+HELP_INTRODUCTION = "Put each command on its own line, in a comment, a review or the description of a pull request."
+ALL_MENTIONS = "You can use any of these names: {names}."
+EXAMPLE = "Example: {example}."
+HELP_HEADER = ("command", "what it does", "who can use it", "synonyms")
+HELP_SUMMARY = "List the commands that are on in this repository, and who can use each."

@@ -20,6 +20,8 @@ STATUSES: Final = "statuses"
 WORKFLOWS: Final = "workflows"
 """Optional: writing what changes `.github/workflows`."""
 
+_TITLES = {STATUSES: "Commit statuses", PULL_REQUESTS: "Pull requests"}
+
 READ, WRITE = "read", "write"
 _LEVELS = (READ, WRITE, "admin")
 
@@ -65,6 +67,11 @@ class Place:
 
     installation: int
     repository: int
+
+
+def permission_title(name: str, level: str) -> str:
+    """Return a permission as GitHub's settings pages call it: `statuses` and `write` give `Commit statuses: write`."""
+    return f"{_TITLES.get(name) or name.replace('_', ' ').capitalize()}: {level}"
 
 
 def _includes(granted: str | None, wanted: str) -> bool:

@@ -1,59 +1,56 @@
-"""Failures in words that may be shown to people: what to do next, never a traceback, never GitHub's text unescaped."""
+"""What people read about an error: what happened, why, and what to do. GitHub's own words are quoted as code."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from bot.core.errors import TryAgain, UserError
+from bot.core.patterns import Pattern
+from bot.github.access import permission_title
 from bot.github.errors import NotInstalled, is_forbidden, is_refusal, message_of
 from bot.github.forbidden import Cause, cause_of, is_generic
 from bot.github.markdown import code, truncate
 
-OUR_FAULT = "something went wrong on my side. The maintainers find it in the log under delivery {guid}."
+OUR_FAULT = "Something went wrong on my side. Maintainers can find it in the log under delivery {guid}."
 NOT_REACHED = (
-    "GitHub or the CI did not answer in spite of many tries, so I gave up. Nothing was lost: please ask again, "
-    "or have a maintainer run {command}."
+    "GitHub or the CI didn't respond after many tries, so I gave up. Try again later, or ask a maintainer to run "
+    "{command}."
 )
-LACKS_PERMISSION = (
-    "GitHub does not let me: the App lacks {permission} for this repository. "
-    "Whoever owns the App grants it in the App's settings; an owner of the repository then accepts it."
-)
-NAMED_PERMISSION = "the permission {needed}"
-UNNAMED_PERMISSION = "a permission"
-REFUSED = "GitHub refused, saying {message}."
+DENIED = "GitHub denied this: "
+GRANT = "The App's owner grants it in the App's settings; then an owner of the repository accepts it."
+LACKS_PERMISSION = f"{DENIED}the App needs {{permission}}. {GRANT}"
+UNNAMED_PERMISSION = "a permission that it doesn't have"
+REFUSED = "GitHub refused this: {message}."
 LONGEST_QUOTE = 300
 """Characters of GitHub's own words that are quoted."""
 NEEDS_WORKFLOWS = (
-    "GitHub does not let me: this changes files in `.github/workflows`, for which the App needs the permissions "
-    "*Contents: write* and *Workflows: write*. Whoever owns the App grants them in the App's settings; an owner of the "
-    "repository then accepts it. Somebody with write access can also do it on GitHub."
+    f"{DENIED}it changes files in `.github/workflows`, so the App needs *Contents: write* and *Workflows: write*. "
+    f"{GRANT} Someone with write access can also do it on GitHub."
 )
 FORBIDDEN: Mapping[Cause, str] = {
-    Cause.ARCHIVED: (
-        "GitHub does not let me: the repository is archived, so nobody can write to it. Somebody with admin access can "
-        "unarchive it in its settings."
-    ),
-    Cause.LOCKED: "GitHub does not let me: this conversation is locked, so only people with write access can comment.",
+    Cause.ARCHIVED: f"{DENIED}the repository is archived. A repository admin can unarchive it in its settings.",
+    Cause.LOCKED: f"{DENIED}this conversation is locked, and only people with write access can comment.",
     Cause.WORKFLOWS: NEEDS_WORKFLOWS,
     Cause.ADDRESS: (
-        "GitHub does not let me: the organization has an IP allow list, and the address of the server that I run on is "
-        "not on it. An owner of the organization can add that address."
+        f"{DENIED}the organization has an IP allow list without the address of this bot's server. An owner of the "
+        "organization can add that address."
     ),
     Cause.SAML: (
-        "GitHub does not let me: the organization requires SAML single sign-on, and the App is not authorized for it. "
-        "An owner of the organization can authorize the App in the organization's settings."
+        f"{DENIED}the organization requires SAML single sign-on, and the App isn't authorized for it. An owner of the "
+        "organization can authorize the App in the organization's settings."
     ),
 }
-"""What to say of a 403 whose cause GitHub's sentence names."""
-NOT_INSTALLED = "the App is not installed here any more."
+"""The text for a 403 whose cause GitHub names."""
+NOT_INSTALLED = "The App is no longer installed on this repository."
 
 # The header in which GitHub names what a request would have needed, as in `actions=write`
 # (https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api).
 PERMISSIONS_HEADER = "x-accepted-github-permissions"
+_NAME = Pattern(r"[a-z_]+=[a-z]+")
 
 
 def failure_text(error: Exception, guid: str) -> str:
-    """Say what an error means to the person whose wish it ended; `guid` is the delivery's, for the maintainers."""
+    """Return the text for the person whose request failed; `guid` is the delivery's, for the maintainers."""
     if isinstance(error, UserError):
         return str(error)
     if isinstance(error, TryAgain):
@@ -62,7 +59,7 @@ def failure_text(error: Exception, guid: str) -> str:
 
 
 def refusal_text(error: Exception) -> str | None:
-    """Say what GitHub refused and why; None for an error that is no refusal."""
+    """Return the text for a request that GitHub refused; None for any other error."""
     if isinstance(error, NotInstalled):
         return NOT_INSTALLED
     message = message_of(error)
@@ -74,7 +71,21 @@ def refusal_text(error: Exception) -> str | None:
         if not is_generic(message):
             return quoted
         headers = getattr(error, "headers", None) or {}
-        needed = {key.lower(): value for key, value in headers.items()}.get(PERMISSIONS_HEADER)
-        permission = NAMED_PERMISSION.format(needed=code(needed)) if needed else UNNAMED_PERMISSION
-        return LACKS_PERMISSION.format(permission=permission)
+        needed = {key.lower(): value for key, value in headers.items()}.get(PERMISSIONS_HEADER, "")
+        return LACKS_PERMISSION.format(permission=permissions_text(needed) or UNNAMED_PERMISSION)
     return quoted if is_refusal(error) else None
+
+
+def permissions_text(header: str) -> str:
+    """Return the permissions of `x-accepted-github-permissions` as GitHub's settings call them, in Markdown.
+
+    A semicolon separates alternatives, a comma permissions that are needed together. Returns "" for any other text.
+    """
+    choices = [
+        [tuple(one.strip().split("=", 1)) for one in choice.split(",")]
+        for choice in header.split(";")
+        if choice.strip()
+    ]
+    if not all(len(one) == 2 and _NAME.fullmatch("=".join(one)) for choice in choices for one in choice):
+        return ""
+    return " or ".join(" and ".join(f"*{permission_title(*one)}*" for one in choice) for choice in choices)

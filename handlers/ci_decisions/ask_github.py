@@ -43,6 +43,7 @@ from handlers.ci_decisions.decide import (
     run_everything,
     skip_ci,
 )
+from handlers.slow_tests.texts import OFF_PREFIX
 
 if TYPE_CHECKING:
     from bot.config.keys import Keys
@@ -52,8 +53,6 @@ TIMEOUT = aiohttp.ClientTimeout(total=7, sock_connect=4)
 
 FAULTY = f"{PATH} on the default branch has faults"
 NO_STATUS = "there is no status {context} on {sha} yet"
-SLOW_TESTS_OFF = "Off:"
-"""How the bot's status begins where slow tests are off (`handlers.slow_tests`)."""
 NOT_ASKED = "GitHub could not be asked"
 NOT_TAKEN = "GitHub does not take the token"
 NOT_ALLOWED = "the token may not read what it takes"
@@ -181,7 +180,7 @@ async def _slow_tests(github: GitHub, repository: str, proposed: Proposed, confi
             status = Payload(item, "status")
             if status.string("context") == context:
                 said = status.text("description")
-                return Verdict(not said.startswith(SLOW_TESTS_OFF), said)
+                return Verdict(not said.startswith(OFF_PREFIX), said)
     except (TryAgain, HTTPException) as error:
         why = _why(error)
     return run_everything(why).run_slow_tests

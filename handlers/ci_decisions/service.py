@@ -21,7 +21,6 @@ from bot.github.errors import NotInstalled, RateLimited, is_not_found
 from bot.github.in_force import config_in_force
 from bot.github.pull_heads import Head, head_of, repository_id_of
 from bot.github.ranks import current_rank
-from handlers import slow_tests
 from handlers.ci_decisions.changes import Proposed, changes_of, read_proposed
 from handlers.ci_decisions.decide import (
     NOT_NEEDED,
@@ -39,6 +38,7 @@ from handlers.ci_decisions.decide import (
     skip_ci,
 )
 from handlers.ci_decisions.skip_ci import SKIP_CI
+from handlers.slow_tests.handler import CHOICE, decide_slow_tests
 
 if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
@@ -228,11 +228,11 @@ class Decisions:
         if seen.repository_id is None or seen.head is None:
             return run_everything(NOT_ASKED).run_slow_tests
         try:
-            choice = await self._records.get(slow_tests.CHOICE.of(seen.repository_id, number))
+            choice = await self._records.get(CHOICE.of(seen.repository_id, number))
         except Exception:
             log.exception("the choice of slow tests could not be read", repository=repository, number=number)
             return Verdict(True, UNREADABLE)
-        verdict = slow_tests.decide(config.slow_tests, seen.head.head_ref, choice, self._config.mentions[0])
+        verdict = decide_slow_tests(config.slow_tests, seen.head.head_ref, choice, self._config.mentions[0])
         return Verdict(verdict.on, verdict.reason)
 
 

@@ -15,10 +15,11 @@ from bot.commands.grammar import Arguments, Command, CommandSpec
 from bot.core.patterns import Pattern
 from bot.github.markdown import code, truncate
 from bot.github.pull_heads import head_of
+from handlers.rerun import texts
 
 APPROVE_CI = CommandSpec(
     name="approve ci",
-    summary="Start the workflow runs that wait for a maintainer's approval, on the head or on the commit you name.",
+    summary=texts.APPROVE_SUMMARY,
     example="approve ci",
     feature="rerun",
     allowed=("write",),
@@ -27,16 +28,6 @@ APPROVE_CI = CommandSpec(
     arguments=Arguments(names="SHA"),
 )
 
-CLOSED = "This pull request is closed, so nothing was approved."
-ONE_COMMIT = "Nothing was approved: name one commit, with 7 to 40 digits of its SHA."
-OTHER_HEAD = "Nothing was approved: you named {named}, and the head is {head}. Look at {head}, then write {command}."
-MOVED = "Nothing was approved: the head moved to {head} since you wrote this. Look at {head}, then write {command}."
-UNKNOWN_HEAD = (
-    "Nothing was approved: I do not know which commit was the head when you wrote this. Look at {head}, then write "
-    "{command}."
-)
-APPROVING = "Approving on {sha}: {names}."
-NOTHING_WAITS = "No workflow run of this pull request waits for approval on {sha}."
 MOST_LISTED = 10
 _SHA = Pattern(r"[0-9a-fA-F]{7,40}")
 
@@ -45,18 +36,18 @@ async def approve_ci(asked: Asked, command: Command) -> Answer:
     """Approve what waits on the head that the person saw."""
     pull = asked.pull
     if not pull.is_open:
-        return Answer(say=CLOSED, done=False)
+        return Answer(say=texts.APPROVE_CLOSED, done=False)
     if refusal := await _other_head(asked, command.names):
         return Answer(say=refusal, done=False)
     found = await asked.runs()
     waiting = [run for run in found.runs if run.state is State.UNAPPROVED and not run.untouchable]
     shown = code(pull.head_sha[:7])
     if not waiting:
-        say = "\n".join([*([] if found.troubles else [NOTHING_WAITS.format(sha=shown)]), *found.troubles])
+        say = "\n".join([*([] if found.troubles else [texts.NOTHING_WAITS.format(sha=shown)]), *found.troubles])
         return Answer(say=say, done=not found.troubles)
     origin = Origin.of(pull)
     effects = tuple(ApproveRun(int(run.key), pull.head_sha, run.name, origin) for run in waiting)
-    say = "\n".join([APPROVING.format(sha=shown, names=_listed(waiting)), *found.troubles])
+    say = "\n".join([texts.APPROVING.format(sha=shown, names=_listed(waiting)), *found.troubles])
     return Answer(effects, say, done=not found.troubles)
 
 
@@ -66,14 +57,14 @@ async def _other_head(asked: Asked, names: tuple[str, ...]) -> str:
     shown, command = code(head[:7]), code(f"{mention} {APPROVE_CI.name} {head[:12]}")
     if names:
         if len(names) > 1 or not _SHA.fullmatch(names[0]):
-            return ONE_COMMIT
+            return texts.NAME_ONE_COMMIT
         same = head.startswith(names[0].lower())
-        return "" if same else OTHER_HEAD.format(named=code(names[0]), head=shown, command=command)
+        return "" if same else texts.NOT_THE_HEAD.format(named=code(names[0]), head=shown, command=command)
     known = await head_of(asked.context.records, asked.context.repository.id, asked.pull.number)
     if known is None:
-        return UNKNOWN_HEAD.format(head=shown, command=command)
+        return texts.UNKNOWN_HEAD.format(head=shown, command=command)
     if known.sha != head or known.may_follow(asked.remark.written_at):
-        return MOVED.format(head=shown, command=command)
+        return texts.HEAD_MOVED_SINCE.format(head=shown, command=command)
     return ""
 
 

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from rapidfuzz import fuzz, process
 
 from bot.ci.base import CiRun, Part, State
+from bot.ci.texts import CANNOT_RESTART
 from bot.commands.dialogue import Answer, Asked, CommandFunction
 from bot.commands.grammar import Arguments, Command, CommandSpec
 from bot.core.patterns import SPACE, Pattern, glob
 from bot.github.markdown import code, truncate
 from bot.plan.handler import Router
+from handlers.rerun import texts
 from handlers.rerun.approve import APPROVE_CI, approve_ci
 
 FAILED = "failed"
@@ -33,38 +35,16 @@ LIKE_ENOUGH = 50
 
 RERUN = CommandSpec(
     name="rerun",
-    summary="Run again what failed on this pull request's head; `all` of it, or what you name.",
+    summary=texts.RERUN_SUMMARY,
     example="rerun",
     feature="rerun",
-    synonyms=("re-run", "rerun ci", "re-run ci", "retest"),
+    synonyms=(
+        *("re-run", "rerun ci", "re-run ci", "retest"),
+        *("rerun tests", "rerun the tests", "re-run tests", "re-run the tests"),
+    ),
     phrases=("run", "run ci", "rerun failed jobs"),
     arguments=Arguments(choices=(FAILED, ALL), names="NAME…"),
 )
-
-CLOSED = "This pull request is closed, so nothing was run again. Reopen it first."
-MOVED = (
-    "The head moved from {old} to {new} while you asked, so nothing was run again. "
-    "CI starts on {new} by itself; ask again if something fails there."
-)
-NOTHING_RAN = "Nothing has run on {sha} yet, so there is nothing to run again."
-NOTHING_FAILED = "Nothing has failed on {sha}. What ended there: {names}. To run all of it again: {command}."
-NOTHING_ENDED = "Nothing has ended on {sha} yet."
-RUNNING_AGAIN = "Running again on {sha}:"
-ENDED, NEVER_BEGAN = "it ended in {conclusion}", "it has not begun on this commit"
-ABORTED = "it was aborted"
-OUTDATED = "{provider} says {ended}, but its status is still pending"
-FAILED_JOBS = "the failed jobs of {run}"
-JOB = "{job} of {run}"
-LEFT_RUNNING = "Still running, so left alone: {names}."
-LEFT_MISSING = (
-    "No status on {sha} yet, so left alone: {names}. If CI missed the push, start one by its name: {command}."
-)
-UNAPPROVED = "Waiting for approval, so not run again: {names}. Somebody with the write role can start it: {command}."
-NO_MATCH = "Nothing on {sha} is named {name}.{nearest}"
-NEAREST = " There is {names}."
-UNTOUCHABLE = "Failed, but not mine to run again: {names}."
-NAMED_UNTOUCHABLE = "Not mine to run again: {names}."
-MORE = "and {count} more"
 
 _WILD = frozenset("*?[")
 _LINK = Pattern(rf"https?://[^{SPACE}()<>\\]+")
@@ -85,7 +65,7 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do about each run that the wish is about; `unmatched` are names that nothing has."""
+    """What to do about each run that the command is about; `unmatched` are names that no run has."""
 
     picks: tuple[Pick, ...] = ()
     running: tuple[CiRun, ...] = ()
@@ -94,7 +74,7 @@ class Decision:
     missing: tuple[CiRun, ...] = ()
     unmatched: tuple[str, ...] = ()
     named: bool = False
-    """Whether the wish was about names, and so says nothing of what else there is."""
+    """Whether the command named runs, so that the answer leaves out all others."""
 
 
 def decide(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Decision:
@@ -111,7 +91,7 @@ def decide(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Decision
         elif run.state is State.UNAPPROVED:
             unapproved.append(run)
         elif run.state is State.MISSING:
-            if names or choice == ALL or _missed(run, runs):
+            if names or choice == ALL or _has_missed_the_push(run, runs):
                 picks.append(Pick(run, failed_only=False))
             else:
                 missing.append(run)
@@ -126,7 +106,7 @@ def decide(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Decision
     return Decision(tuple(picks), *left, unmatched, named=bool(names))
 
 
-def _missed(run: CiRun, runs: Sequence[CiRun]) -> bool:
+def _has_missed_the_push(run: CiRun, runs: Sequence[CiRun]) -> bool:
     """Say whether the server of a job that has no status has posted none on this commit: it has missed the push."""
     there = (run.provider, run.server)
     return all(other.state is State.MISSING for other in runs if (other.provider, other.server) == there)
@@ -175,46 +155,52 @@ def _pick(run: CiRun, parts: tuple[Part, ...] | None) -> Pick:
 
 
 def explain(runs: Sequence[CiRun], decision: Decision, sha: str, mention: str) -> str:
-    """Write the answer: what is run again on which commit, what is left alone, and why."""
+    """Write the answer: what is restarted on which commit, what is left alone, and why."""
     shown = code(sha[:7])
     if not runs:
-        return NOTHING_RAN.format(sha=shown)
-    lines = [*_again(decision.picks, shown)]
-    if not (lines or decision.untouchable or decision.unapproved or decision.named):
+        return texts.NOT_STARTED_YET.format(sha=shown)
+    return "\n".join([*_restarted(decision.picks, shown), *_left_alone(runs, decision, shown, mention)]).strip()
+
+
+def _left_alone(runs: Sequence[CiRun], decision: Decision, sha: str, mention: str) -> Iterator[str]:
+    if not (decision.picks or decision.untouchable or decision.unapproved or decision.named):
         ended = [run.name for run in runs if run.state not in (State.RUNNING, State.MISSING)]
-        command = code(f"{mention} {RERUN.name} {ALL}")
-        said = NOTHING_FAILED if ended else NOTHING_ENDED
-        lines.append(said.format(sha=shown, names=_listed(ended), command=command))
+        text = texts.NOTHING_FAILED if ended else texts.NOTHING_FINISHED
+        yield text.format(sha=sha, names=_listed(ended), command=code(f"{mention} {RERUN.name} {ALL}"))
+    yield from _unknown_names(runs, decision.unmatched, sha)
+    if decision.running:
+        yield texts.STILL_RUNNING.format(names=_names(decision.running))
+    if decision.missing:
+        command = code(f"{mention} {RERUN.name} NAME")
+        yield texts.NO_STATUS.format(sha=sha, names=_names(decision.missing), command=command)
+    if decision.unapproved:
+        command = code(f"{mention} {APPROVE_CI.name}")
+        yield texts.WAITS_FOR_APPROVAL.format(names=_names(decision.unapproved), command=command)
+    for run in decision.untouchable[:MOST_LISTED]:
+        yield CANNOT_RESTART.format(name=_shown(run.name), reason=run.untouchable)
+    if (more := len(decision.untouchable) - MOST_LISTED) > 0:
+        yield texts.MORE_NOT_RESTARTED.format(count=more)
+
+
+def _unknown_names(runs: Sequence[CiRun], unknown: Sequence[str], sha: str) -> Iterator[str]:
     there = {title[:LONGEST_NAME].casefold(): title for run in runs for title in run.names}
     compared = list(there)[:MOST_COMPARED]
-    for name in decision.unmatched:
-        close = _nearest(name, compared)
-        proposed = _listed([there[key] for key in close] if close else [run.name for run in runs])
-        lines.append(NO_MATCH.format(sha=shown, name=_shown(name), nearest=NEAREST.format(names=proposed)))
-    if decision.running:
-        lines.append(LEFT_RUNNING.format(names=_listed([run.name for run in decision.running])))
-    if decision.missing:
-        names = _listed([run.name for run in decision.missing])
-        lines.append(LEFT_MISSING.format(sha=shown, names=names, command=code(f"{mention} {RERUN.name} NAME")))
-    if decision.unapproved:
-        names = _listed([run.name for run in decision.unapproved])
-        lines.append(UNAPPROVED.format(names=names, command=code(f"{mention} {APPROVE_CI.name}")))
-    if decision.untouchable:
-        failed = all(run.state is State.FAILED for run in decision.untouchable)
-        listed = [f"{_shown(run.name)} ({run.untouchable})" for run in decision.untouchable[:MOST_LISTED]]
-        names = _joined(listed, len(decision.untouchable) - MOST_LISTED)
-        lines.append((UNTOUCHABLE if failed else NAMED_UNTOUCHABLE).format(names=names))
-    return "\n".join(lines).strip()
+    for name in unknown:
+        close = [there[key] for key in _nearest(name, compared)]
+        proposal = (
+            texts.DID_YOU_MEAN.format(names=_listed(close)) if close else texts.AVAILABLE.format(names=_names(runs))
+        )
+        yield texts.UNKNOWN_NAME.format(sha=sha, name=_shown(name)) + proposal
 
 
-def _again(picks: Sequence[Pick], sha: str) -> Iterator[str]:
+def _restarted(picks: Sequence[Pick], sha: str) -> Iterator[str]:
     if not picks:
         return
-    yield RUNNING_AGAIN.format(sha=sha)
+    yield texts.RESTARTING.format(sha=sha)
     for pick in picks[:MOST_LISTED]:
         yield f"- {_shown_pick(pick)}"
     if (more := len(picks) - MOST_LISTED) > 0:
-        yield f"- {MORE.format(count=more)}"
+        yield f"- {texts.MORE.format(count=more)}"
     yield ""  # ends the list
 
 
@@ -225,19 +211,18 @@ def _nearest(name: str, there: Sequence[str]) -> list[str]:
 
 
 def _shown_pick(pick: Pick) -> str:
-    run = f"{_link(pick.run)} ({_how_it_ended(pick.run)})"
+    run = texts.RESTARTED_RUN.format(run=_link(pick.run), provider=pick.run.provider, ended=_how_it_ended(pick.run))
     if pick.part is not None:
-        return JOB.format(job=_shown(pick.part.name), run=run)
-    return FAILED_JOBS.format(run=run) if pick.failed_only and len(pick.run.parts) > 1 and pick.run.parts[0].id else run
+        return texts.ONE_JOB.format(job=_shown(pick.part.name), run=run)
+    some_jobs = pick.failed_only and len(pick.run.parts) > 1 and pick.run.parts[0].id
+    return texts.FAILED_JOBS.format(run=run) if some_jobs else run
 
 
 def _how_it_ended(run: CiRun) -> str:
     if run.state is State.MISSING:
-        return f"{run.provider}; {NEVER_BEGAN}"
-    ended = ENDED.format(conclusion=_shown(run.conclusion))
-    if not run.is_outdated:
-        return f"{run.provider}; {ended}"
-    return OUTDATED.format(provider=run.provider, ended=ABORTED if run.conclusion == "aborted" else ended)
+        return texts.NOT_BEGUN
+    ended = texts.ABORTED if run.conclusion == "aborted" else _shown(run.conclusion)
+    return texts.STATUS_PENDING.format(ended=ended) if run.is_outdated else ended
 
 
 def _link(run: CiRun) -> str:
@@ -250,31 +235,35 @@ def _shown(name: str) -> str:
     return code(truncate(name, LONGEST_NAME))
 
 
+def _names(runs: Iterable[CiRun]) -> str:
+    return _listed(run.name for run in runs)
+
+
 def _listed(names: Iterable[str]) -> str:
     once = list(dict.fromkeys(names))
     return _joined([_shown(name) for name in once[:MOST_LISTED]], len(once) - MOST_LISTED)
 
 
 def _joined(shown: Sequence[str], more: int) -> str:
-    return ", ".join([*shown, *([MORE.format(count=more)] if more > 0 else [])])
+    return ", ".join([*shown, *([texts.MORE.format(count=more)] if more > 0 else [])])
 
 
 async def rerun(asked: Asked, command: Command) -> Answer:
-    """Run again what was asked for, on the head that the person saw."""
+    """Restart what was asked for, on the head that the person saw."""
     pull = asked.pull
     if not pull.is_open:
-        return Answer(say=CLOSED, done=False)
+        return Answer(say=texts.CLOSED, done=False)
     if asked.known_head is not None and asked.known_head != pull.head_sha:
-        moved = MOVED.format(old=code(asked.known_head[:7]), new=code(pull.head_sha[:7]))
+        moved = texts.HEAD_MOVED.format(old=code(asked.known_head[:7]), new=code(pull.head_sha[:7]))
         return Answer(say=moved, done=False)
     found = await asked.runs()
     mention = asked.context.app_config.mentions[0]
     # In a thread: 20 names and thousands of jobs take a tenth of a second. Linear: `tests/handlers/rerun`.
     decision = await asyncio.to_thread(decide, found.runs, command.choice or FAILED, command.names)
-    told = await asyncio.to_thread(explain, found.runs, decision, pull.head_sha, mention)
+    explanation = await asyncio.to_thread(explain, found.runs, decision, pull.head_sha, mention)
     effects = tuple(found.rerun(p.run, failed_only=p.failed_only, part=p.part) for p in decision.picks)
     # Where a CI could not be seen, "nothing ran" would be a guess.
-    explained = [] if found.troubles and not found.runs else [told]
+    explained = [] if found.troubles and not found.runs else [explanation]
     say = "\n".join([*explained, *found.troubles])
     undone = found.troubles or decision.unmatched or not found.runs
     all_left_alone = bool(decision.untouchable or decision.unapproved) and not effects

@@ -44,7 +44,7 @@ class Conversation:
         pull, repo = self.pull, self.on.repo
         comment = pull.comment("hubot", "@ci run slow tests")
         await self.on.promise("the command is taken up and done", lambda: _reactions(pull, comment) == ["eyes", "+1"])
-        await self.on.promise("slow tests are on", lambda: _status(repo, pull).startswith("On: asked for by hubot"))
+        await self.on.promise("slow tests are on", lambda: _status(repo, pull).startswith("On: requested by hubot"))
         decision = await self._decision()
         self.on.narrator.aside(f"CI asks what to do, and is told\n{decision}")
         answer = decision["run_slow_tests"]

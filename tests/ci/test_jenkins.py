@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from bot.ci.base import CiRun, State
-from bot.ci.jenkins import ANOTHER_JOB, NOT_OURS, Jenkins
+from bot.ci.jenkins import Jenkins
 from bot.ci.rerun_jenkins import JenkinsBuild
+from bot.ci.texts import OTHER_CI, OTHER_JENKINS_JOB
 from bot.core.payload import Payload
 from bot.github.ours import Ours
 
@@ -61,10 +62,10 @@ def test_an_older_builds_status_does_not_say_how_the_newest_build_stands() -> No
 @pytest.mark.parametrize(
     ("link", "why"),
     [
-        ("/job/deploy/3/", ANOTHER_JOB),
-        ("/job/compiler/job/PR-13/3/", ANOTHER_JOB),
-        ("/userContent/index.html", NOT_OURS),
-        (None, NOT_OURS),
+        ("/job/deploy/3/", OTHER_JENKINS_JOB),
+        ("/job/compiler/job/PR-13/3/", OTHER_JENKINS_JOB),
+        ("/userContent/index.html", OTHER_CI),
+        (None, OTHER_CI),
     ],
 )
 def test_what_is_not_the_pull_requests_own_job_is_never_started(link: str | None, why: str) -> None:

@@ -109,7 +109,7 @@ async def test_a_jenkins_that_is_away_is_tried_again(world: World) -> None:
     job = failed_job(world)
     effect = again(world, job)
     await world.jenkins.stop()
-    with pytest.raises(TryAgain, match="Jenkins did not answer") as error:
+    with pytest.raises(TryAgain, match="Jenkins didn't answer") as error:
         await world.apply_alone(effect)
     assert error.value.__cause__ is None
     assert error.value.__context__ is None
@@ -119,8 +119,8 @@ async def test_a_job_that_is_gone_says_so(world: World) -> None:
     job = failed_job(world)
     job.status = 404
     assert await told(world, again(world, job)) == (
-        "Jenkins has no job for `gpu/PR-12` any more (404), or hides it from the user of `JENKINS_USER`; "
-        "the job may have been renamed or removed since it ran."
+        "Jenkins has no job for `gpu/PR-12` (404). The job was renamed or removed, or `JENKINS_USER` isn't allowed to "
+        "see it."
     )
 
 
@@ -155,9 +155,9 @@ async def test_a_missed_push_is_built_where_jenkins_builds_the_head_or_the_merge
 
 async def test_a_pull_request_that_jenkins_never_scanned_says_what_to_do(world: World) -> None:
     assert await told(world, first_time(world)) == (
-        "Jenkins has no job for this pull request in `gpu` (404), so nothing was started. It has not scanned the pull "
-        "request yet, or hides the job from the user of `JENKINS_USER`. Push again, or have somebody start a scan of "
-        "`gpu` in Jenkins (*Scan Repository Now*)."
+        "Jenkins has no job for this pull request in `gpu` (404), so nothing was started. Jenkins hasn't scanned "
+        "the pull request yet, or `JENKINS_USER` isn't allowed to see the job. Push a commit, or ask someone to start "
+        "*Scan Repository Now* for `gpu` in Jenkins."
     )
 
 
@@ -180,7 +180,7 @@ async def stranger() -> AsyncIterator[JenkinsSandbox]:
 async def test_a_server_that_app_yaml_does_not_name_is_never_called(world: World) -> None:
     async with stranger() as other:
         job = other.add_job("gpu/PR-12")
-        assert "its server is not named under `rerun: jenkins:`" in await told(world, again(world, job))
+        assert "add its server to `rerun: jenkins:`" in await told(world, again(world, job))
         assert other.requests == []
 
 
@@ -215,7 +215,7 @@ async def test_an_answer_that_is_no_jenkins_starts_nothing(world: World, text: s
     effect = again(world, failed_job(world))
     world.jenkins.says = text
     assert await told(world, effect) == (
-        "Jenkins did not answer with JSON for `gpu/PR-12`, so it was not started: is its address in app.yaml the one "
-        "that it calls its own?"
+        "I didn't start `gpu/PR-12`: Jenkins didn't answer with JSON. Check that its address in `app.yaml` is the "
+        "*Jenkins URL* in Jenkins' own settings."
     )
     assert [method for method, _ in world.jenkins.requests] == ["GET"]

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from bot.ci.restarts import NO_FORK, UNAPPROVED, Origin, why_not_own, why_not_restart
+from bot.ci.restarts import Origin, why_not_own, why_not_restart
+from bot.ci.texts import AWAITS_APPROVAL, NO_FORK
 from bot.core.payload import Payload
 
 BASE, FORK, OTHER_FORK = 1, 2, 3
@@ -54,7 +55,7 @@ def test_the_pull_requests_own_runs_may_be_started(origin: Origin, of: Payload) 
 )
 def test_what_another_event_started_is_left_alone_even_on_the_pull_requests_own_branch(event: str) -> None:
     assert why_not_restart(run(event, FORK, "fast"), FROM_FORK) == (
-        f"started by `{event}`; only runs that a pull request starts are run again"
+        f"it was started by `{event}`, and I restart only runs that a pull request started"
     )
 
 
@@ -92,9 +93,9 @@ def test_where_a_fork_was_deleted_nothing_shows_whose_run_it_is(origin: Origin, 
 def test_a_run_that_waits_for_approval_is_the_pull_requests_own_and_still_not_started() -> None:
     waiting = run("pull_request", FORK, "fast", "action_required")
     assert why_not_own(waiting, FROM_FORK) == ""
-    assert why_not_restart(waiting, FROM_FORK) == UNAPPROVED
+    assert why_not_restart(waiting, FROM_FORK) == AWAITS_APPROVAL
 
 
 def test_the_name_of_a_branch_does_nothing_in_an_answer() -> None:
     reason = why_not_restart(run("pull_request", BASE, "@octocat`x"), FROM_FORK)
-    assert reason == "belongs to the branch ``@octocat`x``, not to this pull request"
+    assert reason == "it belongs to branch ``@octocat`x``, not to this pull request"

@@ -113,7 +113,7 @@ async def test_while_the_api_is_behind_what_its_webhook_told_of_nothing_is_decid
     assert head is not None
     await world.records.put(key, replace(head, sha="f" * 40, updated_at="2999-01-01T00:00:00Z"))
     pull.comment("octocat", "@ci rerun")
-    with pytest.raises(TryAgain, match="does not know yet of the head"):
+    with pytest.raises(TryAgain, match="does not show the head"):
         await planned(world, world.github.webhooks.held[-1])
 
 

@@ -4,23 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.commands import texts
 from bot.commands.grammar import (
-    A_SLIP,
-    BAD_NAME,
-    CHOICES_ONLY,
     LONGEST_NAME,
-    MANY_NAMES,
     MOST_COMMANDS,
     MOST_NAMES,
     MOST_SHOWN,
-    NOT_A_NAME,
-    NOTHING_ASKED,
-    ONE_A_LINE,
-    QUOTE_OPEN,
-    STANDS_ALONE,
-    TAKES_NOTHING,
-    TOO_MANY,
-    UNKNOWN,
     Arguments,
     BadCommand,
     Command,
@@ -71,7 +60,7 @@ def read(text: str) -> list[Command | BadCommand]:
     return parse(text, registry=REGISTRY, mentions=MENTIONS)
 
 
-def texts(text: str) -> list[str]:
+def commands_of(text: str) -> list[str]:
     return [command.text for command in read(text) if isinstance(command, Command)]
 
 
@@ -115,7 +104,7 @@ def bad(text: str) -> tuple[str, str | None]:
     ],
 )
 def test_a_command_is_understood_as_people_write_it(line: str, meant: str) -> None:
-    assert texts(line) == [meant]
+    assert commands_of(line) == [meant]
 
 
 @pytest.mark.parametrize(
@@ -175,37 +164,37 @@ def test_a_line_that_does_not_call_the_bot_is_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     ("line", "reason", "nearest"),
     [
-        ("@ci", NOTHING_ASKED, None),
-        ("@ci:", NOTHING_ASKED, None),
-        ("@ci rerunn", UNKNOWN, "rerun"),
-        ("@ci rerun?", UNKNOWN, "rerun"),
-        ("@ci rerrun cpu/pr-head", UNKNOWN, "rerun"),
-        ("@ci rerun-failed", UNKNOWN, "rerun failed"),
-        ("@ci run slowtests", UNKNOWN, "run slow tests"),
-        ("@ci run-slow-tests", UNKNOWN, "run slow tests"),
-        ("@ci run all tests", UNKNOWN, "run slow tests"),
-        ("@ci skip tests", UNKNOWN, "skip slow tests"),
-        ("@ci hlep", UNKNOWN, "help"),
-        ("@ci `rerun`", UNKNOWN, "rerun"),
-        ("@ci merge", UNKNOWN, None),
-        ("@ci is broken again, can somebody look?", UNKNOWN, None),
-        ("@ci help me", TAKES_NOTHING, "help"),
-        ("@ci run slow tests on hexagon", TAKES_NOTHING, "run slow tests"),
-        ("@ci show everything", CHOICES_ONLY, "show"),
-        ("@ci rerun failed jobs", STANDS_ALONE, "rerun failed"),
-        ("@ci rerun cpu all", STANDS_ALONE, "rerun all"),
-        ("@ci rerun faild", A_SLIP, "rerun failed"),
-        ("@ci rerun Linux / build", BAD_NAME, None),
-        ('@ci rerun ""', BAD_NAME, None),
-        ("@ci rerun `a\x07`", BAD_NAME, None),
-        ("@ci rerun " + "x" * (LONGEST_NAME + 1), BAD_NAME, None),
-        ("@ci rerun " + " ".join(f"n{i}" for i in range(MOST_NAMES + 1)), MANY_NAMES, None),
-        ('@ci rerun "Linux', QUOTE_OPEN, None),
-        ("@ci rerun [cpu](https://example.org)", NOT_A_NAME, None),
-        ("@ci rerun ~~all~~", NOT_A_NAME, None),
-        ("@ci rerun a`b`", NOT_A_NAME, None),
-        ("@ci rerun @ci help", ONE_A_LINE, None),
-        ("@ci @tvm-bot rerun", ONE_A_LINE, None),
+        ("@ci", texts.NOTHING_ASKED, None),
+        ("@ci:", texts.NOTHING_ASKED, None),
+        ("@ci rerunn", texts.UNKNOWN_COMMAND, "rerun"),
+        ("@ci rerun?", texts.UNKNOWN_COMMAND, "rerun"),
+        ("@ci rerrun cpu/pr-head", texts.UNKNOWN_COMMAND, "rerun"),
+        ("@ci rerun-failed", texts.UNKNOWN_COMMAND, "rerun failed"),
+        ("@ci run slowtests", texts.UNKNOWN_COMMAND, "run slow tests"),
+        ("@ci run-slow-tests", texts.UNKNOWN_COMMAND, "run slow tests"),
+        ("@ci run all tests", texts.UNKNOWN_COMMAND, "run slow tests"),
+        ("@ci skip tests", texts.UNKNOWN_COMMAND, "skip slow tests"),
+        ("@ci hlep", texts.UNKNOWN_COMMAND, "help"),
+        ("@ci `rerun`", texts.UNKNOWN_COMMAND, "rerun"),
+        ("@ci merge", texts.UNKNOWN_COMMAND, None),
+        ("@ci is broken again, can somebody look?", texts.UNKNOWN_COMMAND, None),
+        ("@ci help me", texts.TAKES_NO_ARGUMENTS, "help"),
+        ("@ci run slow tests on hexagon", texts.TAKES_NO_ARGUMENTS, "run slow tests"),
+        ("@ci show everything", texts.UNKNOWN_ARGUMENT, "show"),
+        ("@ci rerun failed jobs", texts.CHOICE_STANDS_ALONE, "rerun failed"),
+        ("@ci rerun cpu all", texts.CHOICE_STANDS_ALONE, "rerun all"),
+        ("@ci rerun faild", texts.NAME_OR_TYPO, "rerun failed"),
+        ("@ci rerun Linux / build", texts.BAD_NAME, None),
+        ('@ci rerun ""', texts.BAD_NAME, None),
+        ("@ci rerun `a\x07`", texts.BAD_NAME, None),
+        ("@ci rerun " + "x" * (LONGEST_NAME + 1), texts.BAD_NAME, None),
+        ("@ci rerun " + " ".join(f"n{i}" for i in range(MOST_NAMES + 1)), texts.TOO_MANY_NAMES, None),
+        ('@ci rerun "Linux', texts.QUOTE_OPEN, None),
+        ("@ci rerun [cpu](https://example.org)", texts.NOT_A_NAME, None),
+        ("@ci rerun ~~all~~", texts.NOT_A_NAME, None),
+        ("@ci rerun a`b`", texts.NOT_A_NAME, None),
+        ("@ci rerun @ci help", texts.ONE_COMMAND_A_LINE, None),
+        ("@ci @tvm-bot rerun", texts.ONE_COMMAND_A_LINE, None),
     ],
 )
 def test_what_is_no_command_is_never_taken_for_another(line: str, reason: str, nearest: str | None) -> None:
@@ -214,7 +203,7 @@ def test_what_is_no_command_is_never_taken_for_another(line: str, reason: str, n
 
 @pytest.mark.parametrize("line", ["merge", "merge this", "merge this pr", "cancel", "stop the merge", "rebase"])
 def test_commands_that_predecessors_had_and_we_lack_are_answered_without_a_guess(line: str) -> None:
-    assert bad(f"@ci {line}") == (UNKNOWN, None)
+    assert bad(f"@ci {line}") == (texts.UNKNOWN_COMMAND, None)
 
 
 def test_a_comment_may_hold_several_commands_among_its_words() -> None:
@@ -227,14 +216,14 @@ def test_a_comment_may_hold_several_commands_among_its_words() -> None:
 
 
 def test_a_command_written_twice_runs_once_in_the_place_of_the_last() -> None:
-    assert texts("@ci rerun\n@tvm-bot re-run ci") == ["rerun"]
-    assert texts("@ci run slow tests\n@ci skip slow tests\n@ci slow") == ["skip slow tests", "run slow tests"]
+    assert commands_of("@ci rerun\n@tvm-bot re-run ci") == ["rerun"]
+    assert commands_of("@ci run slow tests\n@ci skip slow tests\n@ci slow") == ["skip slow tests", "run slow tests"]
 
 
 def test_of_too_many_commands_the_first_run_and_the_rest_are_said_to_be_left() -> None:
     found = read("\n".join(f"@ci rerun n{i}" for i in range(3_000)))
     assert [command.text for command in found] == [f'rerun "n{i}"' for i in range(MOST_COMMANDS)] + ["rerun n20"]
-    assert found[-1] == BadCommand("rerun n20", TOO_MANY)
+    assert found[-1] == BadCommand("rerun n20", texts.TOO_MANY_COMMANDS)
 
 
 @pytest.mark.parametrize(

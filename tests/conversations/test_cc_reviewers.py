@@ -261,7 +261,7 @@ async def test_a_missing_permission_is_told_in_the_section_and_forgotten_when_it
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat")
     await here.quiet()
     (sticky,) = here.answers(pull)
-    assert "nobody could be asked for a review: GitHub does not let me: the App lacks the permission" in sticky
+    assert "nobody could be asked for a review: GitHub denied this: the App needs the permission" in sticky
     assert "`pull_requests=write`" in sticky
     assert asked(pull) == []
     pull.push()
@@ -276,7 +276,7 @@ async def test_a_failure_to_find_out_who_has_reviewed_is_told_in_the_section_too
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat")
     await here.quiet()
     (sticky,) = here.answers(pull)
-    assert "nobody could be asked for a review: GitHub refused, saying `No reviews for @octocat`." in sticky
+    assert "nobody could be asked for a review: GitHub refused this: `No reviews for @octocat`." in sticky
     assert here.repo.status(pull.head_sha, "ci/slow-tests") is not None
     pull.push()
     await here.quiet()

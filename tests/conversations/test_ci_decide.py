@@ -167,7 +167,7 @@ async def test_without_the_bot_github_is_asked_for_five_things(here: Town, tmp_p
         "sha": docs.head_sha,
         "run_slow_tests": {
             "value": False,
-            "reason": "Off: nobody asked for them. To switch on, comment: @ci run slow tests",
+            "reason": "Off: nobody requested them. To turn on, comment: @ci run slow tests",
         },
         "skip_ci": {"value": True, "reason": DOCS},
         "docs_only": {

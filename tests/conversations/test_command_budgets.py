@@ -12,7 +12,7 @@ from tests.conversations.town import CONFIG, UNHURRIED, Town, town
 from tests.waiting import until
 
 LIMITED = f"commands: {{per_person: 2, per_pull_request: 3}}\n{CONFIG}"
-WHO_MAY = "Only the pull request's author and people with the triage role or a higher one may ask for this"
+WHO_MAY = "Only the pull request's author and people with triage access can do this."
 NOTHING: list[str] = []
 
 
@@ -35,7 +35,7 @@ async def test_sixty_comments_of_a_stranger_cost_six_writes_and_keep_nobody_wait
     assert [pull.reactions(comment) for comment in silent] == [NOTHING] * 55
     first, last = here.answers(pull)
     assert WHO_MAY in first
-    assert "Write a command on a line of its own" in last
+    assert "Put each command on its own line" in last
 
 
 async def test_a_stranger_is_told_on_each_pull_request_and_after_an_hour_heard_again(here: Town) -> None:
@@ -63,7 +63,7 @@ async def test_an_author_is_told_once_that_they_may_not_merge(tmp_path: Path) ->
         own = pull.comment("somebody", "@ci help")
         await here.quiet()
         assert [pull.reactions(c) for c in (first, second, own)] == [["eyes", "confused"], ["confused"], ["eyes", "+1"]]
-        assert "Only people with the write role or a higher one may ask for this" in here.answers(pull)[0]
+        assert "You need write access for this." in here.answers(pull)[0]
 
 
 async def test_over_a_persons_limit_one_answer_says_so(tmp_path: Path) -> None:
@@ -74,8 +74,8 @@ async def test_over_a_persons_limit_one_answer_says_so(tmp_path: Path) -> None:
         done, over = ["eyes", "+1"], ["confused"]
         assert [pull.reactions(comment) for comment in said] == [done, done, over, NOTHING, NOTHING]
         assert here.answers(pull)[2].endswith(
-            "- 😕 `@ci help`: Nothing in this comment was done. You have written 2 commands here within an hour, "
-            "which is the limit. Ask again later."
+            "- 😕 `@ci help`: I did nothing: you reached the limit of 2 commands an hour in this repository. Try "
+            "again in an hour."
         )
         assert len(here.answers(pull)) == 3
         here.github.clock.advance(seconds=3_601)
@@ -93,8 +93,8 @@ async def test_over_a_pull_requests_limit_people_with_the_write_role_are_heard(t
         done, over = ["eyes", "+1"], ["confused"]
         assert [pull.reactions(comment) for comment in said] == [done, done, done, over, NOTHING, done]
         assert (
-            "This pull request has had 3 commands within an hour, which is the limit. "
-            "Ask again later; people with the write role can ask now."
+            "this pull request reached the limit of 3 commands an hour. Try again in an hour, or ask someone with "
+            "write access."
         ) in here.answers(pull)[3]
 
 

@@ -30,7 +30,7 @@ async def test_what_we_do_not_understand_ends_in_a_word_and_the_deliverys_id(her
     (answer,) = here.answers(pull)
     delivery = here.github.webhooks.find("issue_comment", "created")[0]
     assert answer.count(f"`{delivery.guid}`") == 1
-    assert "😕 `@ci rerun`: something went wrong on my side." in answer
+    assert "😕 `@ci rerun`: Something went wrong on my side." in answer
     assert "elsewhere.example" not in answer
 
 
@@ -41,7 +41,7 @@ async def test_a_refusal_of_github_is_told_in_its_own_words(here: Town) -> None:
     comment = pull.comment("hubot", "@ci help")
     await here.quiet()
     assert pull.reactions(comment) == ["confused"]
-    assert "GitHub refused, saying `blocked for @octocat's sake`." in here.answers(pull)[0]
+    assert "GitHub refused this: `blocked for @octocat's sake`." in here.answers(pull)[0]
 
 
 async def test_a_slip_of_somebody_whose_role_cannot_be_read_is_not_held_up_to_them(here: Town) -> None:
@@ -52,7 +52,7 @@ async def test_a_slip_of_somebody_whose_role_cannot_be_read_is_not_held_up_to_th
     await here.quiet()
     assert (pull.reactions(slip), pull.reactions(command)) == ([], ["confused"])
     (answer,) = here.answers(pull)
-    assert "GitHub does not let me: the App lacks a permission for this repository." in answer
+    assert "GitHub denied this: the App needs a permission that it doesn't have." in answer
 
 
 async def test_one_commands_failure_leaves_the_others_done(here: Town) -> None:
@@ -67,8 +67,8 @@ async def test_one_commands_failure_leaves_the_others_done(here: Town) -> None:
     assert run.attempt == 2
     (answer,) = here.answers(pull)
     lines = [line for line in answer.splitlines() if line.startswith("- ")]
-    assert [line.startswith("- 😕") for line in lines] == [True, False, True]
-    assert "GitHub refused, saying `Validation Failed`." in answer
+    assert [line.startswith("- 😕") for line in lines] == [False, False, True]
+    assert "GitHub refused this: `Validation Failed`." in answer
 
 
 async def test_a_command_that_cannot_even_be_worked_out_leaves_the_others_done(here: Town) -> None:
@@ -79,8 +79,8 @@ async def test_a_command_that_cannot_even_be_worked_out_leaves_the_others_done(h
     await here.quiet()
     assert pull.reactions(comment) == ["eyes", "confused"]
     (answer,) = here.answers(pull)
-    assert "😕 `@ci rerun`: GitHub refused, saying `No`." in answer
-    assert "- `@ci help`: Write a command" in answer
+    assert "😕 `@ci rerun`: GitHub refused this: `No`." in answer
+    assert "- `@ci help`: Put each command" in answer
 
 
 async def test_a_missing_permission_is_named(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ async def test_a_permission_that_the_status_lacks_is_named(tmp_path: Path) -> No
         comment = pull.comment("hubot", "@ci run slow tests")
         await here.quiet()
         assert pull.reactions(comment) == ["eyes", "confused"]
-        assert "the App lacks the permission `statuses=write`" in here.answers(pull)[0]
+        assert "the App needs *Commit statuses: write*" in here.answers(pull)[0]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -113,7 +113,7 @@ async def test_what_github_loses_or_has_done_already_is_done_once(here: Town, wh
         here.github.faults.add("POST", route, drop="after" if when == "after" else "before")
         for route in (REACT, STATUS, COMMENTS)
     ]
-    comment = pull.comment("hubot", "@ci run slow tests")
+    comment = pull.comment("hubot", "@ci run slow tests\n@ci help")
     await here.quiet()
     assert [fault.hits for fault in faults] == [1, 1, 1]
     assert pull.reactions(comment) == ["eyes", "+1"]

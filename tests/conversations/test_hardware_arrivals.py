@@ -105,7 +105,7 @@ async def test_a_lab_that_is_not_in_app_yaml_gets_no_check(place: LabTown, verdi
     assert (run.state, run.reason) == (
         "refused",
         "app.yaml has no target unheard-of for the lab example-lab; it has hexagon-v73, adreno; once it is there, "
-        "have a maintainer run `nightjar results ingest` for this run, or upload it under another run ID",
+        "ask a maintainer to run `nightjar results ingest` for this run, or upload it under another run ID",
     )
 
 

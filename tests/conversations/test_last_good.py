@@ -170,7 +170,7 @@ async def test_a_protected_branch_is_told_of_in_an_issue_that_closes_by_itself(p
     await place.look()
     assert place.head == first
     (issue,) = place.issues
-    assert "GitHub refused, saying `Cannot update this protected ref.`" in (issue.body or "")
+    assert "GitHub refused this: `Cannot update this protected ref.`" in (issue.body or "")
     assert (await place.told())["lag"]["commits"] == 1
     fault.times = fault.hits
     await place.look()
@@ -187,8 +187,8 @@ async def test_a_move_across_a_change_of_workflows_names_the_permission_that_it_
     assert place.head == first
     (issue,) = place.issues
     needed = (
-        "But the branch last-successful cannot be moved: GitHub does not let me: this changes files in "
-        "`.github/workflows`, for which the App needs the permissions *Contents: write* and *Workflows: write*."
+        "But the branch last-successful cannot be moved: GitHub denied this: it changes files in "
+        "`.github/workflows`, so the App needs *Contents: write* and *Workflows: write*."
     )
     assert needed in (issue.body or "")
     assert "*Workflows: write*" in (await place.told())["trouble"]

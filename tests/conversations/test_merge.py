@@ -12,7 +12,7 @@ from tests.conversations.town import Town
 
 REACT = "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions"
 MERGE = "/repos/{owner}/{repo}/pulls/{pull_number}/merge"
-WHO = "Only people with the write role or a higher one may ask for this; one of them can do it here."
+WHO = "You need write access for this. Ask a maintainer to comment `@ci merge`."
 
 
 @pytest.fixture
@@ -156,8 +156,7 @@ async def test_a_push_between_the_comment_and_its_handling_is_not_merged(here: T
     await here.quiet()
     assert pull.reactions(comment) == ["eyes", "confused"]
     assert (
-        f"The head moved from `{old[:7]}` to `{new[:7]}` while you asked, so nothing was done."
-        in (here.answers(pull)[0])
+        f"The head moved from `{old[:7]}` to `{new[:7]}`, so nothing, so nothing was done." in (here.answers(pull)[0])
     )
 
 
@@ -173,7 +172,7 @@ async def test_a_comment_that_comes_after_the_push_that_followed_it_is_not_about
     here.github.webhooks.release(lambda held: sorted(held, key=lambda delivery: delivery.event == "issue_comment"))
     await here.quiet()
     assert pull.reactions(comment) == ["eyes", "confused"]
-    assert f"The head moved to {short(pull)} since you wrote this, so nothing was done." in here.answers(pull)[0]
+    assert f"The head moved to {short(pull)} after your comment, so nothing was done." in here.answers(pull)[0]
 
 
 async def test_a_push_at_the_very_moment_of_the_merge_is_not_merged(here: Town) -> None:

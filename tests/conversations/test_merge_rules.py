@@ -154,15 +154,15 @@ async def test_an_app_that_may_not_merge_says_which_permission_it_lacks(tmp_path
     permissions = {**PERMISSIONS, "contents": "read"}
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", permissions=permissions) as here:
         said = await says(here, ready(here), "@ci merge")
-        assert "GitHub does not let me: the App lacks the permission `contents=write` for this repository." in said
+        assert "GitHub denied this: the App needs *Contents: write*." in said
         assert len(await here.failures()) == 1, "whoever owns the App has to grant it"
 
 
 WORKFLOW = {".github/workflows/ci.yml": "on: push"}
 NEEDS_WORKFLOWS = (
-    "GitHub does not let me: this changes files in `.github/workflows`, for which the App needs the permissions "
-    "*Contents: write* and *Workflows: write*. Whoever owns the App grants them in the App's settings; an owner of the "
-    "repository then accepts it. Somebody with write access can also do it on GitHub."
+    "GitHub denied this: it changes files in `.github/workflows`, so the App needs *Contents: write* and *Workflows: "
+    "write*. The App's owner grants it in the App's settings; then an owner of the repository accepts it. Someone with "
+    "write access can also do it on GitHub."
 )
 
 
@@ -182,17 +182,17 @@ async def test_with_that_permission_workflows_are_merged_as_anything_is(tmp_path
 @pytest.mark.parametrize(
     ("sentence", "words"),
     [
-        ("Protected branch update failed for refs/heads/main.", "GitHub refused, saying `Protected branch update"),
+        ("Protected branch update failed for refs/heads/main.", "GitHub refused this: `Protected branch update"),
         (
             "Although you appear to have the correct authorization credentials, the `octocat` organization has an IP "
             "allow list enabled, and your IP address is not permitted to access this resource.",
-            "GitHub does not let me: the organization has an IP allow list, and the address of the server that I run "
-            "on is not on it. An owner of the organization can add that address.",
+            "GitHub denied this: the organization has an IP allow list without the address of this bot's server. An "
+            "owner of the organization can add that address.",
         ),
         (
             "Resource protected by organization SAML enforcement. You must grant your OAuth token access to this "
             "organization.",
-            "GitHub does not let me: the organization requires SAML single sign-on, and the App is not authorized",
+            "GitHub denied this: the organization requires SAML single sign-on, and the App isn't authorized",
         ),
     ],
 )
@@ -349,5 +349,5 @@ async def test_where_merging_is_off_it_is_said_who_can_switch_it_on(tmp_path: Pa
     async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
         pull = ready(here)
         said = await says(here, pull, "@ci merge")
-        assert "This command is switched off for `octocat/compiler`. A maintainer can switch it on: `merge` in" in said
+        assert "This command is off for `octocat/compiler`. A maintainer can turn it on: add `merge` in" in said
         assert pull.state == "open"

@@ -277,7 +277,7 @@ async def test_what_is_ready_is_not_merged_where_the_same_comment_calls_it_off(h
     assert pull.state == "open"
     assert said.splitlines() == [
         "eyes +1",
-        f"- `{command}`: A later line of this comment calls it off.",
+        f"- `{command}`: Ignored: a later line of this comment overrides it.",
         "- `@ci cancel`: No merge is waiting here, so there is nothing to call off.",
     ]
     assert (await says(here, pull, f"@ci cancel\n{command}")).startswith("eyes +1")

@@ -197,8 +197,8 @@ async def test_a_night_across_a_change_of_workflows_names_the_permission_that_it
     assert place.head == first
     (issue,) = place.issues
     needed = (
-        "The branch nightly cannot be moved: GitHub does not let me: this changes files in `.github/workflows`, for "
-        "which the App needs the permissions *Contents: write* and *Workflows: write*."
+        "The branch nightly cannot be moved: GitHub denied this: it changes files in `.github/workflows`, so the "
+        "App needs *Contents: write* and *Workflows: write*."
     ).casefold()
     assert needed in (issue.body or "").casefold()
     assert "*Workflows: write*" in (await place.told())["trouble"]
@@ -232,8 +232,8 @@ async def test_an_issue_that_a_person_closes_stays_closed_until_the_trouble_is_o
 @pytest.mark.parametrize(
     ("status", "message", "told"),
     [
-        (422, "Cannot update this protected ref.", "GitHub refused, saying `Cannot update this protected ref.`"),
-        (403, "Resource not accessible by integration", "GitHub does not let me: the App lacks"),
+        (422, "Cannot update this protected ref.", "GitHub refused this: `Cannot update this protected ref.`"),
+        (403, "Resource not accessible by integration", "GitHub denied this: the App needs"),
     ],
 )
 async def test_a_protected_branch_is_told_of_in_an_issue_that_closes_by_itself(

@@ -53,7 +53,7 @@ async def test_what_is_on_the_default_branch_holds_until_it_is_removed(here: Tow
     assert await refused(here, pull) == ""
     sha = push(here, ONLY_WRITERS)
     await here.quiet()
-    assert "Only people with the write role or a higher one may ask" in await refused(here, pull)
+    assert "You need write access" in await refused(here, pull)
     assert await refused(here, pull, by="hubot") == ""
     assert checks(here, sha) == []  # all is well, and nobody asked
 
@@ -86,7 +86,7 @@ async def test_of_a_file_with_faults_the_last_one_without_stays_in_force_and_the
     assert await faults(here) == 0
     bad = push(here, BROKEN)
     await here.quiet()
-    assert "Only people with the write role" in await refused(here, pull)
+    assert "You need write access" in await refused(here, pull)
     assert await faults(here) == 3
     (run,) = checks(here, bad)
     assert (run.conclusion, run.title) == ("failure", "3 faults")
@@ -134,7 +134,7 @@ async def test_a_pull_request_that_edits_it_is_told_each_fault_at_its_line_and_t
         '| `slow_tests.allow` | `["write"]` | `["triage"]` |',
         "| `cc_reviewers` | `true` | `false` |",
     ]
-    assert "Only people with the write role" in await refused(here, pull)
+    assert "You need write access" in await refused(here, pull)
     pull.merge("octocat")
     await here.quiet()
     assert await refused(here, here.repo.open_pull_request("hubot")) == ""
@@ -177,7 +177,7 @@ async def settled(tmp_path: Path) -> AsyncIterator[Town]:
 
 async def test_what_is_there_when_the_bot_starts_is_in_force(settled: Town) -> None:
     pull = settled.repo.open_pull_request("hubot", "Faster")
-    assert "Only people with the write role" in await refused(settled, pull)
+    assert "You need write access" in await refused(settled, pull)
 
 
 async def test_a_repository_whose_file_the_operator_refuses_is_left_alone(tmp_path: Path) -> None:

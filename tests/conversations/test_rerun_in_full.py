@@ -10,7 +10,7 @@ from sandbox import PullRequest
 from sandbox.workflows import WorkflowRun
 from tests.conversations.town import Town, Works
 
-CALLED = "it ended in"
+CALLED = "(GitHub Actions:"
 
 
 async def says(here: Town, pull: PullRequest, text: str) -> tuple[list[str], str]:
@@ -118,14 +118,14 @@ async def test_nothing_failed_nothing_ended_and_nothing_ran_are_told_apart(here:
     pull = here.repo.open_pull_request("hubot", "Faster")
     sha = pull.head_sha[:7]
     reactions, answer = await says(here, pull, "@ci rerun")
-    assert (reactions, f"Nothing has run on `{sha}` yet" in answer) == (["eyes", "confused"], True)
+    assert (reactions, f"CI hasn't started on `{sha}` yet" in answer) == (["eyes", "confused"], True)
     run = here.repo.add_workflow_run(pull.head_sha, "CI")
     reactions, answer = await says(here, pull, "@ci rerun")
-    assert (reactions, f"Nothing has ended on `{sha}` yet." in answer) == (["eyes", "+1"], True)
+    assert (reactions, f"Nothing has finished on `{sha}` yet." in answer) == (["eyes", "+1"], True)
     run.finish("success")
     reactions, answer = await says(here, pull, "@ci rerun")
-    assert (reactions, f"Nothing has failed on `{sha}`." in answer) == (["eyes", "+1"], True)
-    assert "To run all of it again: `@ci rerun all`." in answer
+    assert (reactions, f"Nothing failed on `{sha}`." in answer) == (["eyes", "+1"], True)
+    assert "To restart everything, comment `@ci rerun all`." in answer
     assert run.attempt == 1
 
 
@@ -163,7 +163,7 @@ async def test_what_github_refuses_of_two_commands_is_told_of_both(here: Town) -
     reactions, answer = await says(here, pull, "@ci rerun unit\n@ci rerun docs")
     assert reactions == ["eyes", "confused"]
     assert answer.count("- 😕 `@ci rerun") == 2
-    assert answer.count("it does that for 30 days after a run began") == 2
+    assert answer.count("GitHub restarts a run only within 30 days") == 2
 
 
 async def test_a_run_of_an_older_push_is_not_run_again(here: Town) -> None:
@@ -190,7 +190,7 @@ async def test_a_head_that_moved_while_somebody_asked_is_refused_with_both_commi
     assert pull.reactions(comment) == ["eyes", "confused"]
     assert run.attempt == 1
     (answer,) = here.answers(pull)
-    assert f"The head moved from `{seen[:7]}` to `{pull.head_sha[:7]}` while you asked" in answer
+    assert f"The head moved from `{seen[:7]}` to `{pull.head_sha[:7]}`, so nothing" in answer
 
 
 async def test_one_dead_job_does_not_stop_the_others(site: Works) -> None:
@@ -204,8 +204,8 @@ async def test_one_dead_job_does_not_stop_the_others(site: Works) -> None:
     assert reactions == ["eyes", "confused"]
     assert ([len(job.builds) for job in jobs.values()], run.attempt) == ([1, 1, 2], 2)
     lines = [line.strip() for line in answer.splitlines()]
-    assert any(line.startswith("Jenkins has no job for `arm/pr-head` any more (404)") for line in lines)
-    assert "Jenkins has the job for `cpu/pr-head` disabled, so it was not started." in lines
+    assert any(line.startswith("Jenkins has no job for `arm/pr-head` (404)") for line in lines)
+    assert "I didn't start `cpu/pr-head`: the job is disabled in Jenkins." in lines
 
 
 async def test_a_host_that_app_yaml_does_not_name_is_never_called(site: Works) -> None:
@@ -217,7 +217,7 @@ async def test_a_host_that_app_yaml_does_not_name_is_never_called(site: Works) -
     here.repo.set_status("jenkins", pull.head_sha, "gpu/pr-head", "failure", "build 1", link)
     reactions, answer = await says(here, pull, "@ci rerun")
     assert reactions == ["eyes", "confused"]
-    assert "Failed, but not mine to run again: `gpu/pr-head` (was posted by a CI that I cannot start)" in answer
+    assert "I can't restart `gpu/pr-head`: it comes from a CI that I don't control." in answer
     # The checks at the start look at the server that app.yaml does name, once.
     await here.bot.watch.checked.wait()
     assert site.jenkins.requests == [("GET", "/api/json")]
@@ -231,7 +231,7 @@ async def test_another_apps_check_is_named_and_left_alone(here: Town) -> None:
     check = here.repo.add_check_run(coverage, pull.head_sha, "patch", conclusion="failure")
     reactions, answer = await says(here, pull, "@ci rerun")
     assert reactions == ["eyes", "confused"]
-    assert "Failed, but not mine to run again: `patch` (belongs to another App" in answer
+    assert "I can't restart `patch`: it belongs to another app" in answer
     assert check.conclusion == "failure"
 
 
@@ -243,7 +243,7 @@ async def test_statuses_without_a_link_stop_nothing(site: Works) -> None:
     gpu = site.job(pull, "gpu", "FAILURE")
     _, answer = await says(here, pull, "@ci rerun")
     assert len(gpu.builds) == 2
-    assert "Failed, but not mine to run again: `cla` (was posted by a CI that I cannot start)" in answer
+    assert "I can't restart `cla`: it comes from a CI that I don't control." in answer
 
 
 async def test_a_closed_pull_request_runs_nothing(here: Town) -> None:
@@ -253,8 +253,8 @@ async def test_a_closed_pull_request_runs_nothing(here: Town) -> None:
     reactions, answer = await says(here, pull, "@ci rerun\n@ci run slow tests")
     assert reactions == ["eyes", "confused"]
     assert run.attempt == 1
-    assert "This pull request is closed, so nothing was run again. Reopen it first." in answer
-    assert "This pull request is closed, so nothing was changed. Reopen it first." in answer
+    assert "This pull request is closed, so nothing was restarted. Reopen it and ask again." in answer
+    assert "This pull request is closed, so nothing changed. Reopen it and ask again." in answer
 
 
 async def test_two_comments_that_ask_at_once_run_it_once(here: Town) -> None:

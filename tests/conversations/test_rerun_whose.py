@@ -31,7 +31,7 @@ async def test_a_release_of_main_at_the_head_of_a_fork_is_listed_and_left_alone(
     release = here.repo.add_workflow_run(pull.head_sha, "Release", "failure", jobs, event=event, branch="main")
     reactions, answer = await says(here, pull, "somebody", asked)
     assert (release.attempt, reactions) == (1, ["eyes", "confused"])
-    assert f"`Release` (started by `{event}`; only runs that a pull request starts are run again)" in answer
+    assert f"I can't restart `Release`: it was started by `{event}`, and I restart only runs" in answer
 
 
 async def test_the_pull_requests_own_run_at_the_same_commit_runs_again(here: Town) -> None:
@@ -41,7 +41,7 @@ async def test_the_pull_requests_own_run_at_the_same_commit_runs_again(here: Tow
     theirs = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", branch="main")
     reactions, answer = await says(here, pull, "somebody", "@ci rerun")
     assert (own.attempt, release.attempt, theirs.attempt, reactions) == (2, 1, 1, ["eyes", "+1"])
-    assert "`CI` (belongs to the branch `main`, not to this pull request)" in answer
+    assert "I can't restart `CI`: it belongs to branch `main`, not to this pull request." in answer
 
 
 async def test_slow_tests_restart_nothing_that_deploys(here: Town) -> None:
@@ -60,7 +60,7 @@ async def test_a_check_run_whose_link_names_another_runs_job_starts_nothing(here
     own.jobs[0].check_run.details_url = f"https://github.com/{here.repo.full_name}/actions/runs/1/job/{deploy.id}"
     reactions, answer = await says(here, pull, "somebody", "@ci rerun unit")
     assert (release.attempt, own.attempt, reactions) == (1, 1, ["eyes", "confused"])
-    assert "`unit` was not run again: that job belongs to another workflow run." in answer
+    assert "I can't restart `unit`: that job belongs to another workflow run." in answer
     assert here.github.requests.count("POST", RERUN_JOB) == 0
 
 
@@ -73,8 +73,8 @@ async def test_a_run_that_waits_for_approval_is_not_restarted(here: Town, asked:
     _, answer = await says(here, pull, who, asked)
     assert (run.attempt, run.conclusion) == (1, "action_required")
     if "rerun" in asked:
-        assert "Waiting for approval, so not run again: `CI`." in answer
-        assert "Somebody with the write role can start it: `@ci approve ci`." in answer
+        assert "Waiting for approval: `CI`." in answer
+        assert "Someone with write access can start them with `@ci approve ci`." in answer
 
 
 async def test_a_maintainer_approves_what_waits_on_the_head(here: Town) -> None:
@@ -94,7 +94,7 @@ async def test_nobody_without_the_write_role_approves(here: Town, who: str) -> N
     run = here.repo.add_workflow_run(pull.head_sha, "CI", "action_required")
     reactions, answer = await says(here, pull, who, "@ci approve ci")
     assert (reactions, run.conclusion) == (["eyes", "confused"], "action_required")
-    assert "Only people with the write role or a higher one may ask for this" in answer
+    assert "You need write access for this." in answer
 
 
 async def test_approval_is_for_the_head_that_the_maintainer_saw(here: Town) -> None:
@@ -109,8 +109,8 @@ async def test_approval_is_for_the_head_that_the_maintainer_saw(here: Town) -> N
     head = pull.head_sha
     assert (pull.reactions(comment), run.conclusion) == (["eyes", "confused"], "action_required")
     (answer,) = here.answers(pull)
-    assert f"Nothing was approved: the head moved to `{head[:7]}` since you wrote this." in answer
-    assert f"Look at `{head[:7]}`, then write `@ci approve ci {head[:12]}`." in answer
+    assert f"Nothing was approved: the head moved to `{head[:7]}` after your comment." in answer
+    assert f"Review `{head[:7]}`, then comment `@ci approve ci {head[:12]}`." in answer
     reactions, _ = await says(here, pull, "hubot", f"@ci approve ci {head[:12]}")
     assert (reactions, run.conclusion) == (["eyes", "+1"], None)
 
@@ -118,10 +118,10 @@ async def test_approval_is_for_the_head_that_the_maintainer_saw(here: Town) -> N
 @pytest.mark.parametrize(
     ("named", "says_why"),
     [
-        ("0123456", "you named `0123456`, and the head is"),
-        ("main", "name one commit, with 7 to 40 digits of its SHA"),
-        ("012345", "name one commit, with 7 to 40 digits of its SHA"),
-        ("0123456 1234567", "name one commit, with 7 to 40 digits of its SHA"),
+        ("0123456", "you named `0123456`, but the head is"),
+        ("main", "name one commit by 7 to 40 digits of its SHA"),
+        ("012345", "name one commit by 7 to 40 digits of its SHA"),
+        ("0123456 1234567", "name one commit by 7 to 40 digits of its SHA"),
     ],
 )
 async def test_a_commit_that_is_not_the_head_is_not_approved(here: Town, named: str, says_why: str) -> None:
@@ -139,7 +139,7 @@ async def test_without_a_record_of_the_head_the_commit_must_be_named(here: Town)
     run = here.repo.add_workflow_run(pull.head_sha, "CI", "action_required")
     reactions, answer = await says(here, pull, "hubot", "@ci approve ci")
     assert (reactions, run.conclusion) == (["eyes", "confused"], "action_required")
-    assert "I do not know which commit was the head when you wrote this." in answer
+    assert "I don't know which commit was the head when you commented." in answer
     reactions, _ = await says(here, pull, "hubot", f"@ci approve ci {pull.head_sha}")
     assert (reactions, run.conclusion) == (["eyes", "+1"], None)
 
@@ -165,7 +165,7 @@ async def test_a_head_that_we_were_told_of_only_after_the_comment_must_be_named_
     await here.quiet()
     assert pull.reactions(comment) == ["eyes", "confused"]
     assert (run.attempt, run.conclusion) == (1, "action_required")
-    assert "since you wrote this" in here.answers(pull)[0]
+    assert "after your comment" in here.answers(pull)[0]
 
 
 async def test_nothing_waits(here: Town) -> None:
@@ -181,4 +181,4 @@ async def test_an_approval_that_github_refuses_says_what_to_do(here: Town) -> No
     here.github.faults.add("POST", APPROVE, status=403)
     reactions, answer = await says(here, pull, "hubot", "@ci approve ci")
     assert reactions == ["eyes", "confused"]
-    assert "GitHub did not approve `CI` (403). The App needs the permission *Actions: write*." in answer
+    assert "GitHub didn't approve `CI` (403). The App needs *Actions: write*." in answer

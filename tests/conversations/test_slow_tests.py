@@ -9,8 +9,8 @@ import aiohttp
 from sandbox import PullRequest
 from tests.conversations.town import Town
 
-OFF = "Off: nobody asked for them. To switch on, comment: @ci run slow tests"
-ON = "On: asked for by hubot. To switch off, comment: @ci skip slow tests"
+OFF = "Off: nobody requested them. To turn on, comment: @ci run slow tests"
+ON = "On: requested by hubot. To turn off, comment: @ci skip slow tests"
 
 
 async def decision(here: Town, pull: PullRequest) -> Any:
@@ -37,7 +37,7 @@ async def test_switched_on_they_stay_on_and_ci_hears_of_it(here: Town) -> None:
     assert pull.reactions(comment) == ["eyes", "+1"]
     assert run.attempt == 2
     (answer,) = here.answers(pull)
-    assert f"CI had ended on `{pull.head_sha[:7]}`, so this runs again with them: `CI`." in answer
+    assert f"CI had already finished on `{pull.head_sha[:7]}`, so I'm restarting it with slow tests: `CI`." in answer
     pull.push()
     await here.quiet()
     assert shown(here, pull) == ON
@@ -49,8 +49,7 @@ async def test_asked_for_in_the_description_they_are_on_from_the_first_commit(he
     pull = here.repo.open_pull_request("hubot", "Faster", "Speeds up matmul.\n\n@ci run slow tests")
     await here.quiet()
     assert shown(here, pull) == ON
-    (answer,) = here.answers(pull)
-    assert f"Nothing had to be run again: CI has not begun on `{pull.head_sha[:7]}`" in answer
+    assert here.answers(pull) == []
 
 
 async def test_github_failing_at_the_opening_leaves_no_false_status(here: Town) -> None:
@@ -71,4 +70,4 @@ async def test_a_review_that_is_edited_to_ask_is_the_later_word(here: Town) -> N
     here.github.clock.advance(seconds=60)
     pull.edit_review(review, "Looks right.\n\n@ci run slow tests")
     await here.quiet()
-    assert (shown(here, pull) or "").startswith("On: asked for by octocat.")
+    assert (shown(here, pull) or "").startswith("On: requested by octocat.")

@@ -9,10 +9,7 @@ import pytest
 from bot.app.features import COMMANDS
 from tests.conversations.town import CONFIG, Town, town
 
-ONLY = (
-    "Only the pull request's author and people with the triage role or a higher one may ask for this; "
-    "one of them can do it here."
-)
+ONLY = "Only the pull request's author and people with triage access can do this. Ask one of them"
 ROLE = "/repos/{owner}/{repo}/collaborators/{username}/permission"
 
 
@@ -47,7 +44,7 @@ async def test_others_are_told_why_not_and_who_may(here: Town, who: str) -> None
     assert pull.reactions(comment) == ["eyes", "confused"]
     (answer,) = here.answers(pull)
     assert f"😕 `@ci run slow tests`: {ONLY}" in answer
-    assert slow(here, pull.head_sha) == "Off: nobody asked for them. To switch on, comment: @ci run slow tests"
+    assert slow(here, pull.head_sha) == "Off: nobody requested them. To turn on, comment: @ci run slow tests"
 
 
 @pytest.mark.parametrize("said", ["@ci rnu slow tests", "@ci", '@ci rerun "unit', "@ci is broken again"])
@@ -79,8 +76,8 @@ async def test_app_yaml_says_who_may_run_a_feature(tmp_path: Path) -> None:
         await here.quiet()
         assert pull.reactions(by_author) == ["eyes", "confused"]
         (answer,) = here.answers(pull)
-        assert "Only people with the maintain role or a higher one may ask for this" in answer
-        assert "- `@ci help`: Write a command" in answer
+        assert "You need maintain access for this." in answer
+        assert "- `@ci help`: Put each command" in answer
         by_owner = pull.comment("octocat", "@ci run slow tests")
         await here.quiet()
         assert pull.reactions(by_owner) == ["eyes", "+1"]
@@ -94,7 +91,7 @@ async def test_an_edit_by_somebody_else_counts_as_the_editors_word(here: Town) -
     theirs = pull.comment("reader", "Is this slow?")
     await here.quiet()
     on = slow(here, pull.head_sha)
-    assert on == "On: asked for by octocat. To switch off, comment: @ci skip slow tests"
+    assert on == "On: requested by octocat. To turn off, comment: @ci skip slow tests"
     pull.edit_comment(ours, "Is this slow?\n\n@ci skip slow tests", by="reader")
     await here.quiet()
     assert pull.reactions(ours) == ["eyes", "confused"]
@@ -104,10 +101,10 @@ async def test_an_edit_by_somebody_else_counts_as_the_editors_word(here: Town) -
     await here.quiet()
     assert pull.reactions(theirs) == ["eyes", "+1"]
     off = slow(here, pull.head_sha)
-    assert off == "Off: skipped by hubot. To switch on, comment: @ci run slow tests"
+    assert off == "Off: turned off by hubot. To turn on, comment: @ci run slow tests"
     pull.edit_comment(theirs, "Is this slow?\n\n@ci run slow tests", by="hubot")
     await here.quiet()
-    assert "This stands in a comment of `reader` that you edited, so nothing was done." in here.answers(pull)[-1]
+    assert "You edited this into a comment by `reader`, so I ignored it." in here.answers(pull)[-1]
     assert slow(here, pull.head_sha) == off
 
 
@@ -128,8 +125,8 @@ async def test_what_acts_for_others_does_not_count_where_somebody_edits_it_into_
         assert pull.reactions(comment) == ["eyes", "confused"]
         assert (run.attempt, pull.merged_by) == (1, None)
         assert (
-            f"😕 `@ci {command}`: This stands in a comment of `somebody` that you edited, so nothing was done. "
-            f"To ask for it, write `@ci {command}` in a comment of your own."
+            f"😕 `@ci {command}`: You edited this into a comment by `somebody`, so I ignored it. "
+            f"Post `@ci {command}` in a comment of your own."
         ) in here.answers(pull)[0]
         own = pull.comment("hubot", "Let me see")
         pull.edit_comment(own, f"Let me see\n\n@ci {command}")
@@ -216,7 +213,7 @@ async def test_somebody_whose_account_is_gone_may_run_nothing(here: Town) -> Non
 async def test_a_role_given_in_between_counts_after_a_minute_at_most(here: Town) -> None:
     """Roles are asked of GitHub once for several comments: a second comment at once costs no second look."""
     pull = here.repo.open_pull_request("octocat", "Faster")
-    for said in ("@ci run slow tests", "@ci skip slow tests", "@ci help"):
+    for said in ("@ci rerun", "@ci rerun all", "@ci help"):
         pull.comment("triager", said)
     await here.quiet()
     assert here.github.requests.count("GET", ROLE) == 1

@@ -1,4 +1,4 @@
-"""Whether slow tests run, what the status says, and what runs again when they are switched on."""
+"""Whether slow tests run, what the status says, and what restarts when they are turned on."""
 
 import pytest
 
@@ -6,35 +6,44 @@ from bot.ci.base import CiRun, State
 from bot.commands.grammar import BadCommand, Command, Registry, parse
 from bot.config import SlowTests
 from bot.effects.statuses import SetStatus
-from handlers.slow_tests import COMMANDS, Choice, Verdict, catch_up, decide, status
+from handlers.slow_tests.handler import (
+    COMMANDS,
+    SlowTestsChoice,
+    SlowTestsVerdict,
+    catch_up,
+    decide_slow_tests,
+    slow_tests_status,
+)
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 CONFIG = SlowTests(branches=("main", "release/*"))
-ON = Choice(on=True, by="octocat", by_id=1, at="2026-11-20T05:10:00Z")
-OFF = Choice(on=False, by="hubot", by_id=2, at="2026-11-20T05:10:00Z")
+ON = SlowTestsChoice(on=True, by="octocat", by_id=1, at="2026-11-20T05:10:00Z")
+OFF = SlowTestsChoice(on=False, by="hubot", by_id=2, at="2026-11-20T05:10:00Z")
 REGISTRY = Registry([spec for spec, _ in COMMANDS])
 
 
 @pytest.mark.parametrize(
     ("head_ref", "choice", "verdict"),
     [
-        ("", None, Verdict(False, "Off: nobody asked for them. To switch on, comment: @ci run slow tests")),
-        ("fast", None, Verdict(False, "Off: nobody asked for them. To switch on, comment: @ci run slow tests")),
-        ("fast", ON, Verdict(True, "On: asked for by octocat. To switch off, comment: @ci skip slow tests")),
-        ("", ON, Verdict(True, "On: asked for by octocat. To switch off, comment: @ci skip slow tests")),
-        ("fast", OFF, Verdict(False, "Off: skipped by hubot. To switch on, comment: @ci run slow tests")),
-        ("main", None, Verdict(True, "On: the branch main always runs everything.")),
-        ("main", OFF, Verdict(True, "On: the branch main always runs everything.")),
-        ("release/1.2", None, Verdict(True, "On: the branch release/1.2 always runs everything.")),
+        ("", None, SlowTestsVerdict(False, "Off: nobody requested them. To turn on, comment: @ci run slow tests")),
+        ("fast", None, SlowTestsVerdict(False, "Off: nobody requested them. To turn on, comment: @ci run slow tests")),
+        ("fast", ON, SlowTestsVerdict(True, "On: requested by octocat. To turn off, comment: @ci skip slow tests")),
+        ("", ON, SlowTestsVerdict(True, "On: requested by octocat. To turn off, comment: @ci skip slow tests")),
+        ("fast", OFF, SlowTestsVerdict(False, "Off: turned off by hubot. To turn on, comment: @ci run slow tests")),
+        ("main", None, SlowTestsVerdict(True, "On: the branch main always runs slow tests.")),
+        ("main", OFF, SlowTestsVerdict(True, "On: the branch main always runs slow tests.")),
+        ("release/1.2", None, SlowTestsVerdict(True, "On: the branch release/1.2 always runs slow tests.")),
     ],
 )
-def test_whether_slow_tests_run_and_why(head_ref: str, choice: Choice | None, verdict: Verdict) -> None:
-    assert decide(CONFIG, head_ref, choice, "@ci") == verdict
+def test_whether_slow_tests_run_and_why(
+    head_ref: str, choice: SlowTestsChoice | None, verdict: SlowTestsVerdict
+) -> None:
+    assert decide_slow_tests(CONFIG, head_ref, choice, "@ci") == verdict
 
 
 def test_the_status_never_blocks_and_never_is_too_long() -> None:
-    long = decide(CONFIG, "release/" + "x" * 247, None, "@ci")
-    effect = status(CONFIG, SHA, long)
+    long = decide_slow_tests(CONFIG, "release/" + "x" * 247, None, "@ci")
+    effect = slow_tests_status(CONFIG, SHA, long)
     assert isinstance(effect, SetStatus)
     assert (effect.context_name, effect.state, len(effect.description)) == ("ci/slow-tests", "success", 140)
 
@@ -43,59 +52,57 @@ def run(name: str, state: State, untouchable: str = "") -> CiRun:
     return CiRun("GitHub Actions", name, name, state, "", "", untouchable=untouchable)
 
 
-ON_NOW = "Slow tests are on for this pull request, from `0123456` on until somebody says `@ci skip slow tests`."
-LEFT = (
-    "Still running, so left alone: `GPU`. Where they were past the point at which they ask, `@ci rerun` with their "
-    "name runs them again once they have ended."
+RESTARTING = "CI had already finished on `0123456`, so I'm restarting it with slow tests: "
+LEFT_ALONE = (
+    "Still running, so left alone: `GPU`. If a run has already decided to skip the slow tests, restart it by name with "
+    "`@ci rerun` once it has finished."
 )
 
 
 @pytest.mark.parametrize(
     ("runs", "patterns", "again", "said"),
     [
-        ((), ("*",), [], ["Nothing had to be run again: CI has not begun on `0123456`, and will ask when it does."]),
+        ((), ("*",), [], ""),
         (
             (run("CI", State.SUCCEEDED), run("Docs", State.FAILED)),
             ("*",),
             ["CI", "Docs"],
-            ["CI had ended on `0123456`, so this runs again with them: `CI`, `Docs`."],
+            f"{RESTARTING}`CI`, `Docs`.",
         ),
         (
             (run("CI", State.SUCCEEDED), run("GPU", State.RUNNING)),
             ("*",),
             ["CI"],
-            ["CI had ended on `0123456`, so this runs again with them: `CI`.", LEFT],
+            f"{RESTARTING}`CI`.\n{LEFT_ALONE}",
         ),
-        ((run("GPU", State.RUNNING),), ("*",), [], [LEFT]),
+        ((run("GPU", State.RUNNING),), ("*",), [], LEFT_ALONE),
         (
             (run("CI", State.SUCCEEDED), run("Docs", State.FAILED)),
             ("C*",),
             ["CI"],
-            ["CI had ended on `0123456`, so this runs again with them: `CI`."],
+            f"{RESTARTING}`CI`.",
         ),
         (
             (run("Docs", State.SUCCEEDED),),
             (),
             [],
-            [
-                "Nothing was run again: what ended on `0123456` is not under `slow_tests: rerun:` "
-                "in `.github/nightjar.yaml` or app.yaml."
-            ],
+            "Slow tests are on, but nothing was restarted: no finished run on `0123456` matches "
+            "`slow_tests: rerun:` in `.github/nightjar.yaml` or `app.yaml`.",
         ),
         (
-            (run("coverage", State.FAILED, untouchable="belongs to another App"),),
+            (run("coverage", State.FAILED, untouchable="it belongs to another app"),),
             ("*",),
             [],
-            ["Nothing was run again: what there is on `0123456` I cannot start: `coverage`."],
+            "Slow tests are on, but nothing was restarted: I can't restart `coverage` on `0123456`.",
         ),
     ],
 )
-def test_what_runs_again_when_they_are_switched_on(
-    runs: tuple[CiRun, ...], patterns: tuple[str, ...], again: list[str], said: list[str]
+def test_finished_runs_restart_when_slow_tests_are_turned_on(
+    runs: tuple[CiRun, ...], patterns: tuple[str, ...], again: list[str], said: str
 ) -> None:
     ended, text = catch_up(runs, patterns, SHA, "@ci")
     assert [found.name for found in ended] == again
-    assert text == "\n".join([ON_NOW, *said])
+    assert text == said
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sandbox.apps import DEFAULT_PERMISSIONS
 from tests.handlers.driver import World, a_world
 
-OFF = "success: Off: nobody asked for them. To switch on, comment: @ci run slow tests"
-ON = "success: On: asked for by octocat. To switch off, comment: @ci skip slow tests"
-SKIPPED = "success: Off: skipped by octocat. To switch on, comment: @ci run slow tests"
+OFF = "success: Off: nobody requested them. To turn on, comment: @ci run slow tests"
+ON = "success: On: requested by octocat. To turn off, comment: @ci skip slow tests"
+SKIPPED = "success: Off: turned off by octocat. To turn on, comment: @ci run slow tests"
 
 
 async def test_a_new_pull_request_shows_that_they_are_off_and_how_to_change_it(world: World) -> None:
@@ -62,7 +63,10 @@ async def test_a_ci_that_was_done_runs_again(world: World) -> None:
     gpu.builds[-1].finish("SUCCESS")
     answer = await world.say(pull, "@ci run slow tests")
     assert (done.attempt, len(gpu.builds)) == (2, 2)
-    assert f"CI had ended on `{pull.head_sha[:7]}`, so this runs again with them: `CI`, `gpu/pr-head`." in answer
+    assert (
+        f"CI had already finished on `{pull.head_sha[:7]}`, so I'm restarting it with slow tests: `CI`, `gpu/pr-head`."
+        in answer
+    )
 
 
 async def test_a_ci_that_runs_is_left_alone_and_what_that_means_is_said(world: World) -> None:
@@ -70,14 +74,35 @@ async def test_a_ci_that_runs_is_left_alone_and_what_that_means_is_said(world: W
     running = world.repository.add_workflow_run(pull.head_sha, "CI")
     answer = await world.say(pull, "@ci run slow tests")
     assert running.attempt == 1
-    assert "Still running, so left alone: `CI`. Where they were past the point at which they ask" in answer
+    assert "Still running, so left alone: `CI`. If a run has already decided to skip the slow tests" in answer
 
 
-async def test_where_nothing_ran_yet_nothing_has_to_run_again_and_that_is_said(world: World) -> None:
+async def test_where_ci_has_not_started_the_reaction_and_the_status_are_the_answer(world: World) -> None:
     pull = world.open()
-    answer = await world.say(pull, "@ci run slow tests")
-    assert f"Nothing had to be run again: CI has not begun on `{pull.head_sha[:7]}`" in answer
-    assert "+1" in answer
+    assert await world.say(pull, "@ci run slow tests") == "eyes +1"
+    assert world.slow_status(pull.head_sha) == ON
+
+
+async def test_the_bots_own_status_is_not_ci(tmp_path: Path) -> None:
+    async with a_world(tmp_path, features={"skip_ci": {"globs": ["*.md"]}}) as world:
+        pull = world.open()
+        await world.happen()
+        assert world.repository.status(pull.head_sha, "ci/skip") is not None
+        assert await world.say(pull, "@ci run slow tests") == "eyes +1"
+
+
+async def test_turning_on_where_ci_cannot_be_seen_is_done_and_names_each_permission_once(tmp_path: Path) -> None:
+    """It was a 😕 before "Slow tests are on", with a paragraph for each permission."""
+    granted = {key: level for key, level in DEFAULT_PERMISSIONS.items() if key not in ("actions", "checks")}
+    async with a_world(tmp_path, permissions=granted) as world:
+        pull = world.open()
+        answer = await world.say(pull, "@ci run slow tests")
+        assert answer.startswith("eyes +1")
+        assert answer.endswith(
+            "- `@ci run slow tests`: Slow tests are on, but I couldn't check whether CI has to restart. I can't see "
+            "all CI results: the App needs *Actions: read*. The App's owner grants it in the App's settings; then an "
+            "owner of the repository accepts it."
+        )
 
 
 async def test_asking_twice_runs_nothing_twice(world: World) -> None:
@@ -87,15 +112,19 @@ async def test_asking_twice_runs_nothing_twice(world: World) -> None:
     done.start()
     done.finish("success")
     answer = await world.say(pull, "@ci run slow tests", by="hubot")
-    assert "Slow tests are on for this pull request already, since `octocat` asked." in answer
+    assert answer == "eyes +1"
     assert done.attempt == 2
     assert world.slow_status(pull.head_sha) == ON
 
 
 async def test_of_two_commands_in_one_comment_the_later_has_the_last_word(world: World) -> None:
     pull = world.open()
-    assert "eyes +1" in await world.say(pull, "@ci run slow tests\n@ci skip slow tests")
+    done = world.repository.add_workflow_run(pull.head_sha, "CI", "success")
+    answer = await world.say(pull, "@ci run slow tests\n@ci skip slow tests")
+    assert answer.startswith("eyes +1")
+    assert answer.endswith("\n\n- `@ci run slow tests`: Ignored: a later line of this comment overrides it.")
     assert world.slow_status(pull.head_sha) == SKIPPED
+    assert done.attempt == 1
     assert "eyes +1" in await world.say(pull, "@ci skip slow tests\n@ci run slow tests")
     assert world.slow_status(pull.head_sha) == ON
 
@@ -110,20 +139,20 @@ async def test_who_may_not_ask_changes_nothing(world: World) -> None:
 async def test_a_closed_pull_request_cannot_be_switched(world: World) -> None:
     pull = world.open()
     pull.close("octocat")
-    assert "This pull request is closed, so nothing was changed." in await world.say(pull, "@ci run slow tests")
+    assert "This pull request is closed, so nothing changed." in await world.say(pull, "@ci run slow tests")
 
 
 async def test_a_branch_that_always_runs_everything_says_so_and_cannot_be_skipped(tmp_path: Path) -> None:
     async with a_world(tmp_path, features={"slow_tests": {"branches": ["main", "staging-*"]}}) as world:
         pull = world.open(branch="staging-1")
         await world.happen()
-        always = "success: On: the branch staging-1 always runs everything."
+        always = "success: On: the branch staging-1 always runs slow tests."
         assert world.slow_status(pull.head_sha) == always
         answer = await world.say(pull, "@ci run slow tests")
-        assert "The branch `staging-1` always runs everything, so there is nothing to switch on." in answer
+        assert "The branch `staging-1` always runs slow tests, so there is nothing to turn on." in answer
         assert "+1" in answer
         answer = await world.say(pull, "@ci skip slow tests")
-        assert "`slow_tests: branches:` in `.github/nightjar.yaml` or app.yaml says so" in answer
+        assert "edit `slow_tests: branches:` in `.github/nightjar.yaml` or `app.yaml`" in answer
         assert "confused" in answer
         assert world.slow_status(pull.head_sha) == always
 
@@ -132,7 +161,7 @@ async def test_a_push_to_such_a_branch_shows_it_on_the_commit(world: World) -> N
     commit = world.repository.push("main", by="octocat")
     other = world.repository.push("feature", by="octocat")
     await world.happen()
-    assert world.slow_status(commit.sha) == "success: On: the branch main always runs everything."
+    assert world.slow_status(commit.sha) == "success: On: the branch main always runs slow tests."
     assert world.slow_status(other.sha) == ""
 
 

@@ -33,17 +33,20 @@ def forbidden(sentence: str, *, graphql: bool = False) -> Exception:
     ("error", "words"),
     [
         (UserError("`build` is gone."), "`build` is gone."),
-        (TryAgain("GitHub answered 502"), f"have a maintainer run `nightjar replay {GUID}`"),
+        (TryAgain("GitHub answered 502"), f"ask a maintainer to run `nightjar replay {GUID}`"),
         (PayloadError("comment.id", "is missing"), f"in the log under delivery `{GUID}`"),
         (ZeroDivisionError("@octocat"), f"in the log under delivery `{GUID}`"),
-        (FORBIDDEN, "the App lacks the permission `actions=write` for this repository."),
-        (forbidden("Forbidden"), "the App lacks a permission for this repository."),
-        (forbidden("Resource not accessible by integration", graphql=True), "the App lacks a permission"),
-        (forbidden("Protected branch hook declined"), "GitHub refused, saying `Protected branch hook declined`."),
-        (forbidden("Protected branch", graphql=True), "GitHub refused, saying `Protected branch`."),
-        (forbidden("x" * 9_000), f"GitHub refused, saying `{'x' * 299}…`."),
-        (forbidden("Repository was archived so is read-only."), "the repository is archived, so nobody can write"),
-        (forbidden("Unable to create comment because issue is locked."), "this conversation is locked, so only people"),
+        (FORBIDDEN, "GitHub denied this: the App needs *Actions: write*."),
+        (forbidden("Forbidden"), "GitHub denied this: the App needs a permission that it doesn't have."),
+        (forbidden("Resource not accessible by integration", graphql=True), "the App needs a permission"),
+        (forbidden("Protected branch hook declined"), "GitHub refused this: `Protected branch hook declined`."),
+        (forbidden("Protected branch", graphql=True), "GitHub refused this: `Protected branch`."),
+        (forbidden("x" * 9_000), f"GitHub refused this: `{'x' * 299}…`."),
+        (forbidden("Repository was archived so is read-only."), "the repository is archived. A repository admin"),
+        (
+            forbidden("Unable to create comment because issue is locked."),
+            "this conversation is locked, and only people",
+        ),
         (
             forbidden(
                 "Repository was archived so is read-only and unable to create comment because issue is locked",
@@ -56,26 +59,25 @@ def forbidden(sentence: str, *, graphql: bool = False) -> Exception:
                 "refusing to allow a GitHub App to create or update workflow `.github/workflows/main.yml` without "
                 "`workflows` permission"
             ),
-            "this changes files in `.github/workflows`, for which the App needs the permissions *Contents: write* and "
-            "*Workflows: write*.",
+            "it changes files in `.github/workflows`, so the App needs *Contents: write* and *Workflows: write*.",
         ),
         (
             forbidden(
                 "Although you appear to have the correct authorization credentials, the `octo-org` organization has an "
                 "IP allow list enabled, and your IP address is not permitted to access this resource."
             ),
-            "the organization has an IP allow list, and the address of the server that I run on is not on it.",
+            "the organization has an IP allow list without the address of this bot's server.",
         ),
         (
             forbidden(
                 "Resource protected by organization SAML enforcement. You must grant your OAuth token access to this "
                 "organization."
             ),
-            "the organization requires SAML single sign-on, and the App is not authorized for it.",
+            "the organization requires SAML single sign-on, and the App isn't authorized for it.",
         ),
-        (QueryError({"errors": [{"type": "UNPROCESSABLE", "message": "Locked"}]}), "GitHub refused, saying `Locked`."),
-        (NotInstalled("gone"), "the App is not installed here any more."),
-        (InvalidField([], "Head moved"), "GitHub refused, saying `Head moved`."),
+        (QueryError({"errors": [{"type": "UNPROCESSABLE", "message": "Locked"}]}), "GitHub refused this: `Locked`."),
+        (NotInstalled("gone"), "The App is no longer installed on this repository."),
+        (InvalidField([], "Head moved"), "GitHub refused this: `Head moved`."),
     ],
 )
 def test_an_error_in_words(error: Exception, words: str) -> None:

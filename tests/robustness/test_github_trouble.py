@@ -205,7 +205,7 @@ async def test_a_missing_permission_is_told_to_the_person_and_not_tried_again(tm
         comment = pull.comment("hubot", "@ci run slow tests")
         deliveries = await here.quiet()
         assert pull.reactions(comment, by=BOT) == ["eyes", "confused"]
-        assert "the App lacks a permission" in pull.comments_by(BOT)[0].body
+        assert "the App needs a permission" in pull.comments_by(BOT)[0].body
         assert refused.hits == 1
         assert len(failures(deliveries)) == 1
         assert tracebacks(here.bot) == []

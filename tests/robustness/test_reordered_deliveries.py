@@ -87,7 +87,7 @@ async def test_slow_tests_are_on_for_the_last_push_and_everybody_is_asked_whatev
 ) -> None:
     ends = await end_of(SWITCHED_ON, tmp_path, sqlite_url)
     expected = {
-        "status": "On: asked for by hubot. To switch off, comment: @ci skip slow tests",
+        "status": "On: requested by hubot. To turn off, comment: @ci skip slow tests",
         "reviewers": ["reader", "triager"],
         "reactions": [["eyes", "+1"]],
         "answers": 1,
@@ -98,7 +98,7 @@ async def test_slow_tests_are_on_for_the_last_push_and_everybody_is_asked_whatev
 async def test_the_last_word_is_what_was_said_last_and_not_what_was_heard_last(tmp_path: Path, sqlite_url: str) -> None:
     ends = await end_of(SWITCHED_ON_AND_OFF, tmp_path, sqlite_url)
     expected = {
-        "status": "Off: skipped by triager. To switch on, comment: @ci run slow tests",
+        "status": "Off: turned off by triager. To turn on, comment: @ci run slow tests",
         "reviewers": [],
         "reactions": [["eyes", "+1"], ["eyes", "+1"]],
         "answers": 2,

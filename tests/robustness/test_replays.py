@@ -41,7 +41,7 @@ async def test_what_failed_is_done_again_and_what_was_done_is_not(url: str, tmp_
     async with place(tmp_path, url) as here:
         pull, comment, guid = await a_failure(here)
         assert pull.reactions(comment, by=BOT) == ["eyes", "confused"]
-        assert "the App lacks a permission" in pull.comments_by(BOT)[0].body
+        assert "the App needs a permission" in pull.comments_by(BOT)[0].body
         code, out, _ = await here.bot.run("deliveries", "--failed")
         assert code == 0
         assert guid in out
@@ -50,12 +50,12 @@ async def test_what_failed_is_done_again_and_what_was_done_is_not(url: str, tmp_
         assert json.loads(out)["state"] == "done"
         status = pull.repository.status(pull.head_sha, "ci/slow-tests")
         assert status is not None
-        assert (status.description or "").startswith("On: asked for by hubot.")
+        assert (status.description or "").startswith("On: requested by hubot.")
         assert [run.attempt for run in pull.repository.workflow_runs] == [2]
         assert pull.reactions(comment, by=BOT) == ["eyes", "+1"]
         (answer,) = pull.comments_by(BOT)
-        assert "lacks" not in answer.body
-        assert "Slow tests are on for this pull request" in answer.body
+        assert "the App needs" not in answer.body
+        assert "I'm restarting it with slow tests" in answer.body
         assert await here.bot.run("deliveries", "--failed") == (0, "no deliveries match\n", "")
 
 
@@ -78,8 +78,8 @@ async def test_a_replay_tells_what_it_came_to_where_only_the_answer_was_bad(url:
         assert [run.attempt for run in repository.workflow_runs] == [2]
         assert pull.reactions(comment, by=BOT) == ["eyes", "+1"]
         (answer,) = pull.comments_by(BOT)
-        assert "Running again on" in answer.body
-        assert "does not let me see" not in answer.body
+        assert "Restarting on" in answer.body
+        assert "can't see" not in answer.body
 
 
 async def test_a_whole_replay_of_what_went_well_changes_nothing(url: str, tmp_path: Path) -> None:

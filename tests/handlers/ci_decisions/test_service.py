@@ -28,8 +28,8 @@ NOT_ON = {
         "reason": "The images are built: app.yaml does not switch rebuild_docker on for this repository.",
     },
 }
-OFF = {"value": False, "reason": "Off: nobody asked for them. To switch on, comment: @ci run slow tests"}
-ON = {"value": True, "reason": "On: asked for by octocat. To switch off, comment: @ci skip slow tests"}
+OFF = {"value": False, "reason": "Off: nobody requested them. To turn on, comment: @ci run slow tests"}
+ON = {"value": True, "reason": "On: requested by octocat. To turn off, comment: @ci skip slow tests"}
 
 
 def decisions(world: World, records: Records | None = None, clock: Callable[[], float] = time.monotonic) -> Decisions:

@@ -35,7 +35,7 @@ CI = run("CI", FAILED, ARM, X86, UNIT)
 LINT = run("Lint", SUCCEEDED, Part("ruff", SUCCEEDED, 21))
 DOCS = run("Docs", RUNNING, Part("sphinx", FAILED, 31))
 GPU = run("gpu/pr-head", FAILED, Part("gpu/pr-head", FAILED), Part("compiler-gpu/PR-12", FAILED))
-COVERAGE = run("coverage", FAILED, untouchable="belongs to another App")
+COVERAGE = run("coverage", FAILED, untouchable="it belongs to another app")
 ALL_OF_THEM = (CI, LINT, DOCS, GPU, COVERAGE)
 
 
@@ -104,11 +104,11 @@ def said(choice: str, *names: str, runs: Sequence[CiRun] = ALL_OF_THEM) -> str:
 
 def test_the_answer_names_the_commit_and_everything_that_runs_again() -> None:
     assert said("failed", runs=(CI, GPU)) == (
-        "Running again on `0123456`:\n"
-        "- the failed jobs of [`CI`](https://github.com/octocat/compiler/actions/runs/2) "
-        "(GitHub Actions; it ended in `failure`)\n"
+        "Restarting on `0123456`:\n"
+        "- failed jobs of [`CI`](https://github.com/octocat/compiler/actions/runs/2) "
+        "(GitHub Actions: `failure`)\n"
         "- [`gpu/pr-head`](https://github.com/octocat/compiler/actions/runs/11) "
-        "(GitHub Actions; it ended in `failure`)"
+        "(GitHub Actions: `failure`)"
     )
 
 
@@ -119,13 +119,13 @@ def test_a_job_is_named_with_its_workflow() -> None:
 def test_nothing_failed_says_what_ran() -> None:
     assert (
         said("failed", runs=(LINT,))
-        == "Nothing has failed on `0123456`. What ended there: `Lint`. To run all of it again: `@ci rerun all`."
+        == "Nothing failed on `0123456`. Finished: `Lint`. To restart everything, comment `@ci rerun all`."
     )
 
 
 def test_only_running_says_that_nothing_has_ended() -> None:
     assert said("failed", runs=(DOCS,)) == (
-        "Nothing has ended on `0123456` yet.\nStill running, so left alone: `Docs`."
+        "Nothing has finished on `0123456` yet.\nStill running, so left alone: `Docs`."
     )
 
 
@@ -157,32 +157,32 @@ def test_a_job_without_a_status_is_started_by_name_by_all_and_where_its_server_h
 
 def test_a_job_without_a_status_that_is_left_alone_is_named_with_how_to_start_it() -> None:
     assert said("failed", runs=(CPU, MISSING, jenkins("arm", State.MISSING))) == (
-        "Nothing has failed on `0123456`. What ended there: `cpu`. To run all of it again: `@ci rerun all`.\n"
-        "No status on `0123456` yet, so left alone: `gpu`, `arm`. If CI missed the push, start one by its name: "
+        "Nothing failed on `0123456`. Finished: `cpu`. To restart everything, comment `@ci rerun all`.\n"
+        "No status on `0123456` yet, so left alone: `gpu`, `arm`. If CI missed the push, start one by name: "
         "`@ci rerun NAME`."
     )
 
 
 def test_nothing_ran_says_so() -> None:
-    assert said("failed", runs=()) == "Nothing has run on `0123456` yet, so there is nothing to run again."
+    assert said("failed", runs=()) == "CI hasn't started on `0123456` yet, so there is nothing to restart."
 
 
 def test_a_name_that_nothing_has_is_answered_with_the_nearest() -> None:
-    assert said("", "rufff") == "Nothing on `0123456` is named `rufff`. There is `ruff`."
+    assert said("", "rufff") == "Nothing on `0123456` is named `rufff`. Did you mean `ruff`?"
 
 
 def test_a_name_like_nothing_is_answered_with_what_there_is() -> None:
-    assert said("", "windows-arm64", runs=(CI, LINT)).endswith("There is `CI`, `Lint`.")
+    assert said("", "windows-arm64", runs=(CI, LINT)).endswith("Available: `CI`, `Lint`.")
 
 
 def test_one_wrong_name_does_not_keep_the_others_from_running() -> None:
     answer = said("", "lint", "rufff")
-    assert "Running again on `0123456`:\n- [`Lint`]" in answer
+    assert "Restarting on `0123456`:\n- [`Lint`]" in answer
     assert "Nothing on `0123456` is named `rufff`." in answer
 
 
 def test_another_apps_failed_check_is_named_with_what_to_do() -> None:
-    assert "Failed, but not mine to run again: `coverage` (belongs to another App)." in said("failed")
+    assert "I can't restart `coverage`: it belongs to another app." in said("failed")
 
 
 def test_of_many_ten_are_named_and_the_rest_counted() -> None:
@@ -199,9 +199,7 @@ def test_names_from_outside_can_neither_mention_nor_link() -> None:
 
 def test_a_link_that_could_break_out_of_the_markdown_is_left_away() -> None:
     bad = replace(CI, url="https://ci.example.org/a)[x](https://example.org)")
-    assert said("failed", runs=(bad,)).splitlines()[1] == (
-        "- the failed jobs of `CI` (GitHub Actions; it ended in `failure`)"
-    )
+    assert said("failed", runs=(bad,)).splitlines()[1] == ("- failed jobs of `CI` (GitHub Actions: `failure`)")
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ async def test_what_failed_runs_again_wherever_it_ran_and_nothing_else(world: Wo
     assert [job.name for job in failed.jobs if job.attempt == 2] == ["unit"]
     assert (len(gpu.builds), len(cpu.builds)) == (2, 1)
     assert answer.startswith("eyes +1\n")
-    assert f"Running again on `{pull.head_sha[:7]}`:" in answer
-    assert "- the failed jobs of [`CI`]" in answer
+    assert f"Restarting on `{pull.head_sha[:7]}`:" in answer
+    assert "- failed jobs of [`CI`]" in answer
     assert f"- [`gpu/pr-head`]({world.jenkins.url}/job/gpu/job/PR-{pull.number}/1/display/redirect)" in answer
     assert "Lint" not in answer
     assert "cpu" not in answer
@@ -46,7 +46,7 @@ async def test_whatever_ended_badly_runs_again(world: World, conclusion: str) ->
     run = world.repository.add_workflow_run(pull.head_sha, "CI", conclusion, {"unit": "failure"})
     answer = await world.say(pull, "@ci rerun")
     assert run.attempt == 2
-    assert f"it ended in `{conclusion}`" in answer
+    assert f": `{conclusion}`)" in answer
 
 
 async def test_where_there_are_no_failed_jobs_to_run_the_whole_workflow_runs(world: World) -> None:
@@ -82,8 +82,8 @@ async def test_one_dead_job_does_not_stop_the_others(world: World) -> None:
     answer = await world.say(pull, "@ci rerun")
     assert [len(job.builds) for job in jobs] == [1, 2, 1, 2]
     assert answer.startswith("confused eyes") or answer.startswith("eyes confused")
-    assert "Jenkins has no job for `arm/pr-head` any more (404)" in answer
-    assert "Jenkins has the job for `gpu/pr-head` disabled" in answer
+    assert "Jenkins has no job for `arm/pr-head` (404)" in answer
+    assert "I didn't start `gpu/pr-head`: the job is disabled in Jenkins." in answer
 
 
 async def test_what_ran_is_read_from_the_commit_and_not_from_a_list(world: World) -> None:
@@ -115,7 +115,7 @@ async def test_what_runs_is_left_alone_and_said_so(world: World) -> None:
     assert "Still running, so left alone: `CI`, `gpu/pr-head`." in answer
 
 
-@pytest.mark.parametrize(("result", "says"), [("ABORTED", "it was aborted"), ("NOT_BUILT", "it ended in `not_built`")])
+@pytest.mark.parametrize(("result", "says"), [("ABORTED", "aborted"), ("NOT_BUILT", "`not_built`")])
 async def test_a_build_that_jenkins_says_is_over_failed_whatever_its_status_says(
     world: World, result: str, says: str
 ) -> None:
@@ -125,7 +125,9 @@ async def test_a_build_that_jenkins_says_is_over_failed_whatever_its_status_says
     over.builds[-1].finish_silently(result)
     answer = await world.say(pull, "@ci rerun")
     assert (len(over.builds), len(building.builds)) == (2, 1)
-    assert f"- [`gpu/pr-head`]({over.builds[0].url}) (Jenkins says {says}, but its status is still pending)" in answer
+    assert (
+        f"- [`gpu/pr-head`]({over.builds[0].url}) (Jenkins: {says}, but its commit status is still pending)" in answer
+    )
     assert "Still running, so left alone: `cpu/pr-head`." in answer
 
 
@@ -135,7 +137,7 @@ async def test_a_build_that_jenkins_says_succeeded_is_not_called_running(world: 
     job.builds[-1].finish_silently("SUCCESS")
     answer = await world.say(pull, "@ci rerun")
     assert len(job.builds) == 1
-    assert "Nothing has failed on" in answer
+    assert "Nothing failed on" in answer
     assert "Still running" not in answer
     await world.say(pull, "@ci rerun gpu/pr-head")
     assert len(job.builds) == 2
@@ -184,15 +186,15 @@ async def test_a_name_that_nothing_has_is_answered_with_the_nearest(world: World
     world.repository.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure"})
     answer = await world.say(pull, "@ci rerun uniit")
     assert "confused" in answer
-    assert f"Nothing on `{pull.head_sha[:7]}` is named `uniit`. There is `unit`." in answer
+    assert f"Nothing on `{pull.head_sha[:7]}` is named `uniit`. Did you mean `unit`?" in answer
 
 
 async def test_nothing_failed_and_nothing_ran_are_told_apart(world: World) -> None:
     pull = world.open()
-    assert f"Nothing has run on `{pull.head_sha[:7]}` yet" in await world.say(pull, "@ci rerun")
+    assert f"CI hasn't started on `{pull.head_sha[:7]}` yet" in await world.say(pull, "@ci rerun")
     world.repository.add_workflow_run(pull.head_sha, "CI", "success")
     answer = await world.say(pull, "@ci rerun")
-    assert f"Nothing has failed on `{pull.head_sha[:7]}`. What ended there: `CI`." in answer
+    assert f"Nothing failed on `{pull.head_sha[:7]}`. Finished: `CI`." in answer
     assert "+1" in answer
 
 
@@ -206,7 +208,7 @@ async def test_a_head_that_moved_is_not_acted_on(world: World) -> None:
     await world.happen(event="issue_comment")
     (answer,) = pull.comments_by("nightjar[bot]")
     assert run.attempt == 1
-    assert f"The head moved from `{seen[:7]}` to `{pull.head_sha[:7]}` while you asked" in answer.body
+    assert f"The head moved from `{seen[:7]}` to `{pull.head_sha[:7]}`, so nothing" in answer.body
 
 
 async def test_a_closed_pull_request_runs_nothing(world: World) -> None:
@@ -223,7 +225,7 @@ async def test_another_apps_check_is_named_with_where_to_run_it(world: World) ->
     other.install(world.repository)
     world.repository.add_check_run(other, pull.head_sha, "patch", conclusion="failure")
     answer = await world.say(pull, "@ci rerun")
-    assert "Failed, but not mine to run again: `patch` (belongs to another App: *Re-run*" in answer
+    assert "I can't restart `patch`: it belongs to another app. *Re-run*" in answer
     assert "confused" in answer
 
 
@@ -233,7 +235,7 @@ async def test_a_job_that_a_status_links_to_and_that_is_not_the_pull_requests_is
     link = f"{world.jenkins.url}/job/deploy/3/"
     world.repository.set_status("octocat", pull.head_sha, "gpu/pr-head", "failure", target_url=link)
     answer = await world.say(pull, "@ci rerun")
-    assert "links to a Jenkins job that is not this pull request's" in answer
+    assert "it links to a Jenkins job that doesn't belong to this pull request" in answer
     assert (deploy.builds, world.jenkins.requests) == ([], [])
 
 
@@ -249,7 +251,7 @@ async def test_the_job_of_the_branch_that_it_comes_from_is_not_its_own(world: Wo
     assert len(job.builds) == 0
     answer = await world.say(ours, "@ci rerun")
     assert len(job.builds) == 0
-    assert "`gpu` (links to a Jenkins job that is not this pull request's)" in answer
+    assert "I can't restart `gpu`: it links to a Jenkins job that doesn't belong to this pull request." in answer
 
 
 async def test_a_missing_permission_is_named(tmp_path: Path) -> None:
@@ -259,7 +261,7 @@ async def test_a_missing_permission_is_named(tmp_path: Path) -> None:
         pull = world.open()
         job = jenkins_job(world, pull, "gpu", "FAILURE")
         answer = await world.say(pull, "@ci rerun")
-        assert "the App lacks the permission *Actions: read*" in answer
+        assert "the App needs *Actions: read*" in answer
         assert "confused" in answer
         assert len(job.builds) == 2
 
@@ -269,7 +271,7 @@ async def test_a_permission_to_look_but_not_to_run_is_named_too(tmp_path: Path) 
         pull = world.open()
         world.repository.add_workflow_run(pull.head_sha, "CI", "failure")
         answer = await world.say(pull, "@ci rerun")
-        assert "GitHub did not run `CI` again (403). The App needs the permission *Actions: write*" in answer
+        assert "GitHub didn't restart `CI` (403). The App needs *Actions: write*" in answer
 
 
 async def test_missing_credentials_of_jenkins_are_told_with_what_to_set(tmp_path: Path) -> None:
@@ -277,7 +279,7 @@ async def test_missing_credentials_of_jenkins_are_told_with_what_to_set(tmp_path
         pull = world.open()
         job = jenkins_job(world, pull, "gpu", "FAILURE")
         answer = await world.say(pull, "@ci rerun")
-        assert "I cannot start `gpu/pr-head`: whoever operates this bot must set `JENKINS_USER` and" in answer
+        assert "I can't start `gpu/pr-head`: `JENKINS_USER` and `JENKINS_TOKEN` aren't set." in answer
         assert len(job.builds) == 1
 
 
@@ -286,7 +288,7 @@ async def test_a_run_that_is_too_old_says_what_to_do(world: World) -> None:
     world.repository.add_workflow_run(pull.head_sha, "CI", "failure").created_at = world.github.clock.now().replace(
         year=2020
     )
-    assert "it does that for 30 days after a run began" in await world.say(pull, "@ci rerun")
+    assert "GitHub restarts a run only within 30 days" in await world.say(pull, "@ci rerun")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -305,7 +307,7 @@ async def test_a_connection_lost_around_the_rerun_runs_it_once(world: World, whe
     await world.happen()
     assert run.attempt == 2
     (answer,) = pull.comments_by("nightjar[bot]")
-    assert "Running again" in answer.body or "left alone: `CI`" in answer.body
+    assert "Restarting" in answer.body or "left alone: `CI`" in answer.body
 
 
 async def test_a_rerun_takes_three_requests_to_look_and_two_for_each_run(world: World) -> None:

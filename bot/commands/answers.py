@@ -1,0 +1,96 @@
+"""Answers to commands: pure functions that return Markdown, out of the sentences in `bot.commands.texts`.
+
+Text from outside goes in through `code` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from bot.commands import texts
+from bot.commands.grammar import MOST_SHOWN, BadCommand, Command, CommandSpec, Registry
+from bot.github.markdown import code, truncate
+
+if TYPE_CHECKING:
+    from bot.config.types import Role
+
+AllowedRoles = Callable[[str], "Sequence[Role] | None"]
+"""Returns the roles that app.yaml allows for a feature; None where the command's own declaration counts."""
+
+
+def shown(command: Command | BadCommand) -> str:
+    """Show a command in an answer, as code, so that it mentions nobody; a long one is cut."""
+    return code(truncate(f"{command.mention} {command.text}", MOST_SHOWN))
+
+
+def bad_command(bad: BadCommand, help_url: str | None = None) -> str:
+    """Say why a line is no command, which one may be meant, and where all are listed."""
+    listed = code(f"{bad.mention} help")
+    if help_url:
+        listed = f"[{listed}]({help_url})"
+    meant = [texts.DID_YOU_MEAN.format(command=code(f"{bad.mention} {bad.nearest}"))] if bad.nearest else []
+    return " ".join([bad.reason, *meant, texts.LISTED.format(command=listed)])
+
+
+def not_allowed(command: Command, override: Sequence[Role] | None = None) -> str:
+    """Say who can use a command, to somebody who can't."""
+    allowed = command.spec.who(override)
+    access = _access(allowed)
+    if "author" in allowed:
+        return texts.ONLY_THESE.format(who=who_may(allowed), command=shown(command))
+    return texts.NEED_ACCESS.format(access=access, command=shown(command)) if access else texts.NOBODY_MAY
+
+
+def not_own_words(command: Command, author: str) -> str:
+    """Say that a command does not count where somebody edits it into another person's comment."""
+    return texts.NOT_OWN_WORDS.format(author=code(author), command=shown(command))
+
+
+def switched_off(spec: CommandSpec, repository: str) -> str:
+    """Say that a command is off in this repository, and who can turn it on."""
+    return texts.SWITCHED_OFF.format(repository=code(repository), key=code(spec.feature))
+
+
+def who_may(allowed: Sequence[Role]) -> str:
+    """Write roles for people; the least role stands for those above it."""
+    people = ["the pull request's author"] if "author" in allowed else []
+    if access := _access(allowed):
+        people.append(f"people with {access}")
+    return " and ".join(people) or "nobody"
+
+
+def _access(allowed: Sequence[Role]) -> str:
+    ranks = [role for role in ("triage", "write", "maintain", "admin") if role in allowed]
+    return f"{ranks[0]} access" if ranks else ""
+
+
+def help_text(
+    registry: Registry,
+    features: Collection[str],
+    mentions: Sequence[str],
+    allowed: AllowedRoles = lambda feature: None,
+) -> str:
+    """Answer `@ci help`: the commands that are on in this repository, and who can use each here."""
+    specs = registry.enabled(features)
+    names = ", ".join(map(code, mentions))
+    introduction = [texts.HELP_INTRODUCTION, *([texts.ALL_MENTIONS.format(names=names)] if len(mentions) > 1 else [])]
+    return f"{' '.join(introduction)}\n\n{_table(specs, mentions[0], allowed)}"
+
+
+def commands_table(registry: Registry, mention: str = "@ci") -> str:
+    """Write the table of all commands for the README and the docs."""
+    return _table(registry, mention, lambda feature: None)
+
+
+def _table(specs: Iterable[CommandSpec], mention: str, allowed: AllowedRoles) -> str:
+    rows = [f"| {' | '.join(texts.HELP_HEADER)} |", "|---|---|---|---|"]
+    for spec in specs:
+        roles = allowed(spec.feature)
+        example = texts.EXAMPLE.format(example=code(f"{mention} {spec.example}"))
+        summary = spec.summary if spec.example == spec.name else f"{spec.summary} {example}"
+        synonyms = ", ".join(map(code, (*spec.synonyms, *spec.phrases)))
+        # Our own text, so a bar may be escaped in code: `code` would break the mention, and this is to be copied.
+        usage = f"`{mention} {spec.usage}`".replace("|", "\\|")
+        rows.append(f"| {usage} | {summary} | {who_may(spec.who(roles))} | {synonyms} |")
+    return "\n".join(rows)

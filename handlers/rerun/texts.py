@@ -1,0 +1,45 @@
+"""What people read about `@ci rerun` and `@ci approve ci`."""
+
+from __future__ import annotations
+
+RERUN_SUMMARY = "Restart what failed on this pull request's head; `all` restarts everything, a name restarts that run."
+APPROVE_SUMMARY = (
+    "Start the workflow runs that wait for a maintainer's approval, on the head or on the commit you name."
+)
+
+CLOSED = "This pull request is closed, so nothing was restarted. Reopen it and ask again."
+HEAD_MOVED = (
+    "The head moved from {old} to {new}, so nothing was restarted. CI starts on {new} by itself; ask again if "
+    "something fails there."
+)
+NOT_STARTED_YET = "CI hasn't started on {sha} yet, so there is nothing to restart."
+NOTHING_FAILED = "Nothing failed on {sha}. Finished: {names}. To restart everything, comment {command}."
+NOTHING_FINISHED = "Nothing has finished on {sha} yet."
+RESTARTING = "Restarting on {sha}:"
+RESTARTED_RUN = "{run} ({provider}: {ended})"
+FAILED_JOBS = "failed jobs of {run}"
+ONE_JOB = "{job} of {run}"
+NOT_BEGUN = "not started on this commit"
+ABORTED = "aborted"
+STATUS_PENDING = "{ended}, but its commit status is still pending"
+STILL_RUNNING = "Still running, so left alone: {names}."
+NO_STATUS = "No status on {sha} yet, so left alone: {names}. If CI missed the push, start one by name: {command}."
+WAITS_FOR_APPROVAL = "Waiting for approval: {names}. Someone with write access can start them with {command}."
+UNKNOWN_NAME = "Nothing on {sha} is named {name}."
+DID_YOU_MEAN = " Did you mean {names}?"
+AVAILABLE = " Available: {names}."
+MORE = "and {count} more"
+MORE_NOT_RESTARTED = "I can't restart {count} more."
+
+APPROVE_CLOSED = "This pull request is closed, so nothing was approved."
+NAME_ONE_COMMIT = "Nothing was approved: name one commit by 7 to 40 digits of its SHA."
+NOT_THE_HEAD = "Nothing was approved: you named {named}, but the head is {head}. Review {head}, then comment {command}."
+HEAD_MOVED_SINCE = (
+    "Nothing was approved: the head moved to {head} after your comment. Review {head}, then comment {command}."
+)
+UNKNOWN_HEAD = (
+    "Nothing was approved: I don't know which commit was the head when you commented. Review {head}, then comment "
+    "{command}."
+)
+APPROVING = "Approving on {sha}: {names}."
+NOTHING_WAITS = "No workflow run of this pull request waits for approval on {sha}."

@@ -1,0 +1,1 @@
+"""`@ci run slow tests` and `@ci skip slow tests`."""

@@ -1,0 +1,8 @@
+"""The feature `slow_tests`: whether CI runs the slow tests of a pull request."""
+
+from __future__ import annotations
+
+from bot.feature import Feature
+from handlers.slow_tests.handler import CHOICE, COMMANDS, KEY, router
+
+FEATURE = Feature(name="slow_tests", config=(KEY,), router=router, commands=COMMANDS, records=(CHOICE,))

@@ -1,0 +1,201 @@
+"""`@ci run slow tests` and `@ci skip slow tests`: whether CI runs the slow tests for a pull request.
+
+The choice belongs to the pull request and stays through later pushes. Every head carries a status that says on or off,
+why, and how to change it; CI itself asks `GET …/decision` (`handlers.ci_decisions.service`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bot.ci.base import CiRun, State
+from bot.commands.dialogue import Answer, Asked, CommandFunction
+from bot.commands.grammar import Command, CommandSpec
+from bot.config.types import matches
+from bot.core.events import PullRequestEvent
+from bot.effects.remember import StoreRecord
+from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
+from bot.engine.records import Record
+from bot.github.markdown import code, truncate
+from bot.plan.effect import Effect
+from bot.plan.handler import NOTHING, Context, Plan, Router
+from handlers.slow_tests import texts
+
+if TYPE_CHECKING:
+    from bot.config import SlowTests
+
+NAME = "slow-tests"
+KEY = "slow_tests"
+SUCCESS = "success"  # never anything else: the status informs and must not block a merge
+BRANCH_PREFIX = "refs/heads/"
+
+RUN_SLOW = CommandSpec(
+    name="run slow tests",
+    summary=texts.RUN_SUMMARY,
+    example="run slow tests",
+    feature=KEY,
+    synonyms=("run slow test", "run slow", "run the slow tests", "slow tests", "slow test", "slow"),
+)
+SKIP_SLOW = CommandSpec(
+    name="skip slow tests",
+    summary=texts.SKIP_SUMMARY,
+    example="skip slow tests",
+    feature=KEY,
+    synonyms=("skip slow test", "skip slow", "skip the slow tests"),
+    own_words=False,
+)
+
+MOST_LISTED = 10
+
+router = Router()
+
+
+@dataclass(frozen=True, slots=True)
+class SlowTestsChoice:
+    """The choice that a person made for a pull request: on or off, who, and when (ISO 8601)."""
+
+    on: bool
+    by: str
+    by_id: int
+    at: str
+
+
+CHOICE = Record(
+    "slow-tests", 1, SlowTestsChoice, "whether slow tests run for a pull request, and who chose so", days=365
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SlowTestsVerdict:
+    """Whether the slow tests run for a pull request, and why, in one line of plain text."""
+
+    on: bool
+    reason: str
+
+
+def decide_slow_tests(
+    config: SlowTests, head_ref: str, choice: SlowTestsChoice | None, mention: str
+) -> SlowTestsVerdict:
+    """Decide whether slow tests run; `head_ref` is the pull request's branch in this repository, empty for a fork's."""
+    if head_ref and matches(config.branches, head_ref):
+        return SlowTestsVerdict(True, texts.ON_BRANCH.format(branch=head_ref))
+    if choice is None:
+        return SlowTestsVerdict(False, texts.OFF_DEFAULT.format(mention=mention))
+    reason = texts.ON_REQUESTED if choice.on else texts.OFF_SKIPPED
+    return SlowTestsVerdict(choice.on, reason.format(login=choice.by, mention=mention))
+
+
+def slow_tests_status(config: SlowTests, sha: str, verdict: SlowTestsVerdict) -> SetStatus:
+    """Return the effect that shows a verdict on a commit."""
+    return SetStatus(sha, config.status, SUCCESS, truncate(verdict.reason, DESCRIPTION_LIMIT))
+
+
+@router.on("pull_request", "opened", "reopened", "synchronize", name=NAME, feature=KEY)
+async def show_on_head(context: Context) -> Plan:
+    """Show on a new head whether slow tests run for its pull request."""
+    config, event = context.config.slow_tests, PullRequestEvent.of(context.delivery.payload)
+    if config is None or not event.pull.is_open:
+        return NOTHING
+    key = CHOICE.of(context.repository.id, event.pull.number)
+    choice = await context.records.get(key)
+    verdict = decide_slow_tests(config, event.pull.head_ref, choice, context.app_config.mentions[0])
+    # A command may come between this and its retry: then what this would show is no longer true.
+    shown = replace(
+        slow_tests_status(config, event.pull.head_sha, verdict),
+        record=key.name,
+        recorded=CHOICE.dump(choice) if choice else None,
+    )
+    return Plan((shown,), why=verdict.reason)
+
+
+@router.on("push", name="slow-tests-branches", feature=KEY)
+async def show_on_branch(context: Context) -> Plan:
+    """Show it on each commit of a branch that always runs slow tests: a CI that builds branches reads statuses too."""
+    config, payload = context.config.slow_tests, context.delivery.payload
+    ref = payload.text("ref")
+    branch = ref.removeprefix(BRANCH_PREFIX)
+    if config is None or branch == ref or payload.flag("deleted") or not matches(config.branches, branch):
+        return NOTHING
+    verdict = SlowTestsVerdict(True, texts.ON_BRANCH.format(branch=branch))
+    return Plan((slow_tests_status(config, payload.string("after"), verdict),), why=verdict.reason)
+
+
+async def run_slow_tests(asked: Asked, command: Command) -> Answer:
+    """Switch slow tests on, and have CI run again where it was done without them."""
+    return await _switch(asked, on=True)
+
+
+async def skip_slow_tests(asked: Asked, command: Command) -> Answer:
+    """Switch slow tests off."""
+    return await _switch(asked, on=False)
+
+
+async def _switch(asked: Asked, *, on: bool) -> Answer:
+    """Store the choice and show it; the status says the rest, so the answer names only what restarts or doesn't."""
+    context, pull = asked.context, asked.pull
+    config, mention = context.config.slow_tests, context.app_config.mentions[0]
+    if config is None or not pull.is_open:
+        return Answer(say=texts.CLOSED, done=False)
+    key = CHOICE.of(context.repository.id, pull.number)
+    before = await context.records.get(key)
+    verdict = decide_slow_tests(config, pull.head_ref, before, mention)
+    if pull.head_ref and matches(config.branches, pull.head_ref):
+        say = (texts.ALWAYS_ON if on else texts.NEVER_OFF).format(branch=code(pull.head_ref))
+        return Answer((slow_tests_status(config, pull.head_sha, verdict),), say, done=on)
+    choice = SlowTestsChoice(on=on, by=asked.by.login, by_id=asked.by.id, at=asked.remark.written_at)
+    if before is not None and before.at > choice.at:
+        # Webhooks arrive in any order, and a redelivery late: the latest comment counts.
+        later = (RUN_SLOW if before.on else SKIP_SLOW).name
+        say = texts.OVERTAKEN.format(login=code(before.by), command=code(f"{mention} {later}"))
+        return Answer((slow_tests_status(config, pull.head_sha, verdict),), say)
+    replaces = frozenset({(SKIP_SLOW if on else RUN_SLOW).name})
+    changes = verdict.on is not on
+    if before is not None and not changes:
+        choice = replace(before, at=choice.at)
+    verdict = decide_slow_tests(config, pull.head_ref, choice, mention)
+    # The record first: a CI that starts in between asks for the record, not for the status.
+    effects: tuple[Effect, ...] = (
+        StoreRecord.of(key, choice),
+        slow_tests_status(config, pull.head_sha, verdict),
+    )
+    if not (on and changes):
+        return Answer(effects, replaces=replaces)
+    found = await asked.runs()
+    restarted, say = catch_up(found.runs, config.rerun, pull.head_sha, mention)
+    effects += tuple(found.rerun(run, failed_only=False) for run in restarted)
+    if found.troubles:
+        say = "\n".join(filter(None, [texts.NOTHING_SEEN.format(why=" ".join(found.troubles)), say]))
+    return Answer(effects, say, replaces=replaces)
+
+
+def catch_up(runs: Sequence[CiRun], patterns: Sequence[str], sha: str, mention: str) -> tuple[list[CiRun], str]:
+    """Return what must restart because it finished before slow tests were on, and what to say of all else."""
+    runs = [run for run in runs if run.state is not State.MISSING]
+    ours = [run for run in runs if not run.untouchable and any(matches(patterns, name) for name in run.names)]
+    ended = [run for run in ours if run.state in (State.SUCCEEDED, State.FAILED)]
+    running = [run for run in ours if run.state is State.RUNNING]
+    shown = code(sha[:7])
+    said = []
+    if ended:
+        said.append(texts.RESTARTING.format(sha=shown, names=_listed(ended)))
+    if running:
+        said.append(texts.STILL_RUNNING.format(names=_listed(running), command=code(f"{mention} rerun")))
+    if runs and not ours:
+        restartable = any(not run.untouchable for run in runs)
+        text = texts.NOTHING_MATCHES if restartable else texts.NOTHING_RESTARTABLE
+        said.append(text.format(sha=shown, names=_listed(runs)))
+    return ended, "\n".join(said)
+
+
+def _listed(runs: Sequence[CiRun]) -> str:
+    names = [code(truncate(run.name, 100)) for run in runs[:MOST_LISTED]]
+    more = len(runs) - MOST_LISTED
+    return ", ".join([*names, *([f"and {more} more"] if more > 0 else [])])
+
+
+COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = (
+    (RUN_SLOW, run_slow_tests),
+    (SKIP_SLOW, skip_slow_tests),
+)

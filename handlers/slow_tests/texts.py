@@ -1,0 +1,35 @@
+"""What people read about slow tests: the commit status on each head, and the answers to the two commands.
+
+What a status describes ends at 140 characters (`bot.effects.statuses`).
+"""
+
+from __future__ import annotations
+
+RUN_SUMMARY = "Run the slow tests for this pull request, on this push and on later ones."
+SKIP_SUMMARY = "Stop running the slow tests for this pull request."
+
+OFF_PREFIX = "Off:"
+"""How a status begins where slow tests are off: CI may read it (`handlers.ci_decisions.ask_github`)."""
+ON_BRANCH = "On: the branch {branch} always runs slow tests."
+ON_REQUESTED = "On: requested by {login}. To turn off, comment: {mention} skip slow tests"
+OFF_SKIPPED = f"{OFF_PREFIX} turned off by {{login}}. To turn on, comment: {{mention}} run slow tests"
+OFF_DEFAULT = f"{OFF_PREFIX} nobody requested them. To turn on, comment: {{mention}} run slow tests"
+
+CLOSED = "This pull request is closed, so nothing changed. Reopen it and ask again."
+ALWAYS_ON = "The branch {branch} always runs slow tests, so there is nothing to turn on."
+NEVER_OFF = (
+    "The branch {branch} always runs slow tests. To change that, edit `slow_tests: branches:` in "
+    "`.github/nightjar.yaml` or `app.yaml`."
+)
+OVERTAKEN = "{login} commented {command} later, so that applies."
+RESTARTING = "CI had already finished on {sha}, so I'm restarting it with slow tests: {names}."
+STILL_RUNNING = (
+    "Still running, so left alone: {names}. If a run has already decided to skip the slow tests, restart it by name "
+    "with {command} once it has finished."
+)
+NOTHING_MATCHES = (
+    "Slow tests are on, but nothing was restarted: no finished run on {sha} matches `slow_tests: rerun:` in "
+    "`.github/nightjar.yaml` or `app.yaml`."
+)
+NOTHING_RESTARTABLE = "Slow tests are on, but nothing was restarted: I can't restart {names} on {sha}."
+NOTHING_SEEN = "Slow tests are on, but I couldn't check whether CI has to restart. {why}"

@@ -1,0 +1,96 @@
+"""What people read in answers to commands."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.commands import answers
+from bot.commands.grammar import BadCommand, Command, parse
+from bot.config.types import Role
+from tests.commands.test_grammar import MENTIONS, REGISTRY, RERUN, RUN_SLOW, read
+from tests.gfm import rendered
+
+
+def typo(text: str) -> BadCommand:
+    [command] = read(text)
+    assert isinstance(command, BadCommand)
+    return command
+
+
+def test_a_typo_is_answered_with_the_nearest_command() -> None:
+    bad = typo("@ci rerunn")
+    assert answers.shown(bad) == "`@ci rerunn`"
+    assert answers.bad_command(bad) == (
+        "I don't know this command. Did you mean `@ci rerun`? `@ci help` lists all commands."
+    )
+
+
+def test_answers_use_the_name_that_the_bot_was_called_by() -> None:
+    bad = typo("@tvm-bot nonsense")
+    assert answers.bad_command(bad).endswith("`@tvm-bot help` lists all commands.")
+    assert answers.shown(Command(RERUN, names=("a b",), mention="@tvm-bot")) == '`@tvm-bot rerun "a b"`'
+
+
+def test_the_listing_is_a_link_where_the_bot_has_an_address() -> None:
+    bad = BadCommand("rerunn", "I don't know this command.", "rerun", mention="@ci")
+    said = answers.bad_command(bad, "https://ci.example.org/help")
+    assert said.endswith("[`@ci help`](https://ci.example.org/help) lists all commands.")
+
+
+@pytest.mark.parametrize(
+    ("allowed", "words"),
+    [
+        (("author", "triage"), "the pull request's author and people with triage access"),
+        (("maintain", "write"), "people with write access"),
+        (("admin",), "people with admin access"),
+        (("author",), "the pull request's author"),
+    ],
+)
+def test_roles_are_said_in_words(allowed: tuple[Role, ...], words: str) -> None:
+    assert answers.who_may(allowed) == words
+
+
+@pytest.mark.parametrize(
+    ("allowed", "said"),
+    [
+        (("write", "admin"), "You need write access for this. Ask a maintainer to comment `@ci rerun`."),
+        (("author",), "Only the pull request's author can do this. Ask one of them to comment `@ci rerun`."),
+        ((), "Nobody may use this command here: `app.yaml` allows no role."),
+    ],
+)
+def test_a_refusal_says_who_can_do_it(allowed: tuple[Role, ...], said: str) -> None:
+    assert said == answers.not_allowed(Command(RERUN, mention="@ci"), allowed)
+
+
+def test_a_command_that_is_off_says_where_it_is_switched_on() -> None:
+    said = answers.switched_off(RUN_SLOW, "octocat/compiler")
+    assert "`octocat/compiler`" in said
+    assert "add `slow_tests` to `.github/nightjar.yaml` or `app.yaml`" in said
+
+
+def test_help_lists_what_is_on_here_and_who_may_here() -> None:
+    said = answers.help_text(
+        REGISTRY, {"rerun", "help"}, MENTIONS, lambda feature: ("write",) if feature == "rerun" else None
+    )
+    assert "`@ci`, `@tvm-bot`" in said
+    page = rendered(said)
+    assert page.count("<tr>") == 3
+    assert "<code>@ci rerun [failed | all | NAME…]</code>" in rendered(said, raw_html=True)
+    assert "people with write access" in page
+    assert "slow" not in page
+
+
+def test_the_table_of_all_commands_has_a_row_for_each() -> None:
+    rows = answers.commands_table(REGISTRY).splitlines()
+    assert len(rows) == 2 + 5
+    assert all(row.startswith("| ") and row.count(" | ") == 3 for row in rows[2:])
+
+
+@given(st.text(max_size=40))
+def test_no_answer_calls_the_bot_or_anybody_else(text: str) -> None:
+    bad = BadCommand(f"@octocat {text} @ci rerun", "Reason.", "rerun", "@ci", 1)
+    said = f"{answers.shown(bad)}\n{answers.bad_command(bad)}\n{answers.help_text(REGISTRY, {'rerun'}, MENTIONS)}"
+    assert parse(said, registry=REGISTRY, mentions=MENTIONS) == []
+    answer = rendered(f"{answers.shown(bad)}: {answers.bad_command(bad)}")
+    outside_code = "".join(part.split("</code>")[-1] for part in answer.split("<code>"))
+    assert "@" not in outside_code.replace("@\u200b", "")
