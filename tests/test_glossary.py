@@ -7,6 +7,7 @@ import pytest
 from scripts.glossary import ROOT, files, in_file, in_name, in_python, in_text
 
 CLEAN = (
+    "CHANGELOG.md",
     "README.md",
     "SECURITY.md",
     "app.yaml",
