@@ -15,7 +15,7 @@ UNTRACED := $(addprefix tests/,app/doctor app/test_serve.py cli conversations co
               github/test_markdown.py news/test_render.py results/test_any_order.py test_text_work.py)
 PYTEST   := $(BIN)/pytest -n 4 --dist loadgroup -m "not alone"
 
-.PHONY: demo test check types tests mutants bench lock docs clean
+.PHONY: demo test check types tests mutants bench lock docs fixtures clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/python -m sandbox.demo $(ARGS)
@@ -54,6 +54,10 @@ bench: $(VENV)/.ready
 
 docs: $(VENV)/.ready
 	$(BIN)/python scripts/docs.py
+
+# Fixtures of what is durable and new: `tests/durable.py`.
+fixtures: $(VENV)/.ready
+	$(BIN)/python -m tests.durable
 
 lock: $(VENV)/.ready
 	scripts/lock

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bot.app.features import REGISTRY
+from bot.app.features import RECORDS, REGISTRY
 from bot.app.registration import registration_text
 from bot.commands.answers import commands_table
 from bot.config import docs as config_docs
@@ -26,8 +26,11 @@ SECURITY = Path("docs/security.md")
 ARCHITECTURE = Path("docs/architecture.md")
 INDEX = Path("docs/README.md")
 TEXTS = Path("docs/texts.md")
+DURABLE_STATE = Path("docs/durable-state.md")
 PAGES = tuple(sorted(path.relative_to(ROOT) for path in ROOT.glob("docs/*.md") if path != ROOT / INDEX))
 """The pages of docs/, each with a table of contents."""
+RECORDS_HEADER = ("prefix", "version", "what it holds", "removed after", "feature")
+FOR_EVER = "never"
 FEATURE_MAP_HEADER = ("feature", "where", "keys of app.yaml", "commands", "effects")
 
 
@@ -41,6 +44,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
         (SECURITY, "limits", limits_table()),
         (ARCHITECTURE, "feature-map", feature_map()),
         (TEXTS, "texts", texts()),
+        (DURABLE_STATE, "records", records_table()),
     ):
         written[page] = replace_block(_text(page, written, root), name, content)
     for page in PAGES:
@@ -68,6 +72,21 @@ def feature_map() -> str:
             )
         )
     return table(FEATURE_MAP_HEADER, rows)
+
+
+def records_table() -> str:
+    """Return the table of all kinds of records, by prefix."""
+    rows = [
+        (
+            f"`{prefix}`",
+            str(record.version),
+            record.holds,
+            FOR_EVER if record.days is None else f"{record.days:g} days",
+            RECORDS.features[prefix].replace("_", " "),
+        )
+        for prefix, record in sorted(RECORDS.kinds.items())
+    ]
+    return table(RECORDS_HEADER, rows)
 
 
 def _listed(names: Iterable[str]) -> str:
