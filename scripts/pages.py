@@ -8,6 +8,7 @@ from collections.abc import Iterator
 _FENCE = re.compile(r"^ *(```+)")
 _HEADING = re.compile(r"^(#{1,6}) +(.+)$")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
+_CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 _LINKED = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
@@ -53,6 +54,6 @@ def contents(text: str) -> str:
 
 
 def links(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the target of each link with its line."""
+    """Yield the target of each link with its line; code has none."""
     for number, line in prose(text):
-        yield from ((number, target) for target in _LINK.findall(line))
+        yield from ((number, target) for target in _LINK.findall(_CODE.sub("", line)))

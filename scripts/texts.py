@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
 
+from bot.core.docs import table
+
 ROOT = Path(__file__).parents[1]
 COLUMNS = 118
+HEADER = ("name", "text", "about")
 NAMES = frozenset({"texts.py", "text.py", "sentences.py"})
 NOT_SHOWN = frozenset({"bot/engine/text.py"})
 """Modules of such a name that hold no texts for people."""
@@ -28,16 +31,26 @@ def _holds_texts(path: Path) -> bool:
 
 
 def texts(root: Path = ROOT) -> str:
-    """Return a section for each module with texts: every public constant with what its comment says of it."""
+    """Return a section for each module with texts: those of one line in a table, longer ones below it."""
     parts = []
     for path in modules(root):
-        lines = [
-            f"{fill(f'**`{name}`**{said}', COLUMNS)}\n\n{_quoted(value)}"
-            for name, value, said in constants(root / path)
-        ]
-        if lines:
-            parts.append("\n\n".join([f"## {_title(path)}", f"`{path.as_posix()}`", *lines]))
+        found = list(constants(root / path))
+        rows = [(f"`{name}`", _code(text), said) for name, text, said in found if "\n" not in text.strip("\n")]
+        longer = [(name, text, said) for name, text, said in found if "\n" in text.strip("\n")]
+        if found:
+            parts += [f"## {_title(path)}", f"`{path.as_posix()}`"]
+            parts += [table(HEADER, rows)] if rows else []
+            parts += [
+                f"{fill(f'`{name}`: {said}'.rstrip(': '), COLUMNS)}\n\n{_quoted(text)}" for name, text, said in longer
+            ]
     return "\n\n".join(parts)
+
+
+def _code(text: str) -> str:
+    """Show a text of one line as code, in which nothing acts."""
+    marks = "``" if "`" in text else "`"
+    space = " " if "`" in text else ""
+    return f"{marks}{space}{text.strip()}{space}{marks}"
 
 
 def constants(path: Path) -> Iterator[tuple[str, str, str]]:
@@ -53,7 +66,7 @@ def constants(path: Path) -> Iterator[tuple[str, str, str]]:
             if name.isupper() and not name.startswith("_"):
                 for label, text in _strings(name, one):
                     if " " in text or path.parent.name != "handlers":
-                        yield label, text, f": {said}" if said else ""
+                        yield label, text, said
 
 
 def _assigned(node: ast.stmt) -> tuple[list[str], ast.expr | None]:

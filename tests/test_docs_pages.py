@@ -21,6 +21,7 @@ FILES = sorted(
     ]
 )
 MOST_COLUMNS = 120
+MOST_LINES = 30
 FREE = ("|", "![")
 """How lines begin that may be longer: tables and pictures."""
 ADDRESS = re.compile(r"\]\(https://[^)]*\)")
@@ -65,6 +66,19 @@ def test_links_lead_somewhere(file: Path) -> None:
 def test_lines_are_short(file: Path) -> None:
     lines = [(f"{file}:{number}", line) for number, line in prose(read(file)) if not line.startswith(FREE)]
     assert [place for place, line in lines if len(ADDRESS.sub("", line)) > MOST_COLUMNS] == []
+
+
+@pytest.mark.parametrize("file", [Path("README.md"), *PAGES], ids=str)
+def test_a_section_fits_on_a_screen(file: Path) -> None:
+    """Tables, code and the contents do not count."""
+    sections: dict[str, int] = {}
+    section = ""
+    for _, line in prose(read(file).partition("<!-- end of generated: contents -->")[2] or read(file)):
+        if line.startswith("#"):
+            section = line
+        elif line.strip() and not line.startswith("|"):
+            sections[section] = sections.get(section, 0) + 1
+    assert {name: lines for name, lines in sections.items() if lines > MOST_LINES} == {}
 
 
 def test_contents_name_sections_with_the_anchors_of_github() -> None:
