@@ -6,18 +6,15 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sandbox.processes import end_with_parent
+from sandbox.processes import Launch, Program, inherited, launch
 
 READY = "serving"  # the log line that tells the port
 STARTS_WITHIN = 30.0
 STOPS_WITHIN = 40.0
-LONGEST_LINE = 1 << 22
-INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "COVERAGE_PROCESS_START")
 
 
 class BotProcess:
@@ -25,7 +22,7 @@ class BotProcess:
 
     `environment` is the bot's own; of ours only what any program needs is handed on. `options` are further ones of the
     command. `output` is all it printed, and `logs` are the JSON lines of that. `module` starts it in place of `bot`,
-    where a test cannot wait as long.
+    where a test cannot wait as long; `launch` starts the process.
     """
 
     def __init__(
@@ -36,16 +33,18 @@ class BotProcess:
         command: str = "serve",
         options: Sequence[str] = (),
         module: str = "bot",
+        launch: Launch = launch,
     ) -> None:
         self.environment = dict(environment)
         self.config = config
         self.command = command
         self.options = tuple(options)
         self.module = module
+        self._launch = launch
         self.port = 0
         self.logs: list[dict[str, Any]] = []
         self.output: list[str] = []
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Program | None = None
         self._reader: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
 
@@ -71,18 +70,16 @@ class BotProcess:
             raise AssertionError("the bot did not start:\n" + "\n".join(self.output[-20:]))
         return self
 
-    async def spawn(self) -> asyncio.subprocess.Process:
+    async def spawn(self) -> Program:
         """Start it, and read what it logs."""
         self._ready = asyncio.Event()
-        self._process = await self._spawn(
-            self.module, *self._arguments(), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-        )
+        self._process = await self._launch(self.module, *self._arguments(), env=self._environment(), merged=True)
         self._reader = asyncio.create_task(self._read(self._process))
         return self._process
 
     async def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run another `nightjar` command beside it; returns the exit code, standard output and standard error."""
-        process = await self._spawn("bot", *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+        process = await self._launch("bot", *arguments, env=self._environment())
         out, err = await process.communicate()
         assert process.returncode is not None
         return process.returncode, out.decode(), err.decode()
@@ -121,21 +118,10 @@ class BotProcess:
         place = () if self.command == "worker" else ("--host", "127.0.0.1", "--port", str(self.port))
         return (self.command, "--config", str(self.config), *place, *self.options)
 
-    async def _spawn(self, module: str, *arguments: str, **pipes: int) -> asyncio.subprocess.Process:
-        inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            module,
-            *arguments,
-            env={**inherited, **self.environment},
-            stdin=asyncio.subprocess.DEVNULL,
-            limit=LONGEST_LINE,
-            preexec_fn=end_with_parent,
-            **pipes,  # type: ignore[arg-type]  # only stdout and stderr
-        )
+    def _environment(self) -> dict[str, str]:
+        return {**inherited(), **self.environment}
 
-    async def _read(self, process: asyncio.subprocess.Process) -> None:
+    async def _read(self, process: Program) -> None:
         assert process.stdout is not None
         async for raw in process.stdout:
             line = raw.decode(errors="replace").rstrip("\n")

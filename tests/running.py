@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.processes import end_with_parent
+from sandbox.processes import Launch, Program
+from tests.fork_server import launch as forked
 from tests.waiting import DEADLINE
 
 ROOT = Path(__file__).parent.parent
@@ -31,25 +31,14 @@ def environment(more: Mapping[str, str]) -> dict[str, str]:
     return {**clean, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", **more}
 
 
-async def start(*arguments: str, env: Mapping[str, str], cwd: Path) -> asyncio.subprocess.Process:
+async def start(*arguments: str, env: Mapping[str, str], cwd: Path, launch: Launch = forked) -> Program:
     """Start a command."""
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "bot",
-        *arguments,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=environment(env),
-        cwd=cwd,
-        preexec_fn=end_with_parent,
-    )
+    return await launch("bot", *arguments, env=environment(env), cwd=cwd)
 
 
-async def run(*arguments: str, env: Mapping[str, str], cwd: Path) -> Finished:
+async def run(*arguments: str, env: Mapping[str, str], cwd: Path, launch: Launch = forked) -> Finished:
     """Run a command to its end."""
-    process = await start(*arguments, env=env, cwd=cwd)
+    process = await start(*arguments, env=env, cwd=cwd, launch=launch)
     try:
         out, err = await asyncio.wait_for(process.communicate(), DEADLINE)
     finally:

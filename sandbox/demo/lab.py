@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from sandbox.bot_process import INHERITED
 from sandbox.bucket import BucketServer
 from sandbox.demo.reports import reports
+from sandbox.processes import inherited
 
 LAB, TARGET = "example-lab", "hexagon-v73"
 CHECK = f"hardware/{LAB}/{TARGET}"
@@ -25,8 +24,7 @@ class Lab:
     """Reads which commit to test, and uploads reports, a run for each suite. It has a key to the bucket alone."""
 
     def __init__(self, bucket: BucketServer, config: Path) -> None:
-        inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
-        self._environment = {**inherited, **bucket.environment}
+        self._environment = {**inherited(), **bucket.environment}
         self._bucket = bucket
         self._config = config
 

@@ -16,6 +16,7 @@ import pytest
 
 from sandbox import App, GitHubSandbox, PullRequest, Repository
 from sandbox.bot_process import BotProcess
+from tests.fork_server import launch
 from tests.waiting import until
 
 SECRET = "only-the-tests-know-this-secret"
@@ -91,7 +92,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             "DATABASE_URL": f"sqlite:///{tmp_path / 'nightjar.db'}",
             "PYTHONWARNINGS": "error",
         }
-        world = World(github, app, repository, BotProcess(environment, config=config), client)
+        world = World(github, app, repository, BotProcess(environment, config=config, launch=launch), client)
         try:
             yield world
         finally:

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from bot.engine.notes import IGNORED, ROUTED, Note, write_note
 from bot.engine.service import Engine
+from sandbox.processes import launch
 from tests.postgres import PostgresServer
 from tests.running import Finished, run, start
 from tests.waiting import DEADLINE, until
@@ -160,7 +161,8 @@ async def test_bad_usage_ends_with_2(tmp_path: Path, env: dict[str, str], argume
 
 @pytest.mark.parametrize("command", ["serve", "worker", "check-config", "deliveries", "replay"])
 async def test_every_command_has_help_with_an_example(tmp_path: Path, command: str) -> None:
-    finished = await run(command, "--help", env={}, cwd=tmp_path)
+    # From scratch, for a command has to import all that it needs.
+    finished = await run(command, "--help", env={}, cwd=tmp_path, launch=launch)
     assert finished.status == 0
     assert f"Usage: nightjar {command}" in finished.out
     assert "Example" in finished.out
@@ -337,7 +339,7 @@ async def test_when_nobody_works_a_replay_gives_up_waiting_and_ends_with_1(
 async def test_a_worker_does_what_others_accepted_and_ends_well(
     tmp_path: Path, env: dict[str, str], postgres_url: str
 ) -> None:
-    process = await start("worker", env={**env, "DATABASE_URL": postgres_url}, cwd=tmp_path)
+    process = await start("worker", env={**env, "DATABASE_URL": postgres_url}, cwd=tmp_path, launch=launch)
     try:
         async with Engine(postgres_url) as engine:
             await engine.accept("guid-1", "ping", "{}", "repo:1")

@@ -15,6 +15,7 @@ from bot.results.store.store import ResultsStore
 from sandbox import GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from tests.bucket import World
+from tests.fork_server import launch
 from tests.running import Finished, run
 
 SECRET = "only-the-tests-know-this-secret"
@@ -106,7 +107,7 @@ async def test_a_folder_is_taken_in_and_a_server_that_runs_writes_the_check_runs
     assert "a server that runs on this database will write the check runs" in alone.err
     assert operator.repo.check_runs(shas[0], HARDWARE) == []
 
-    bot = BotProcess(operator.env, config=operator.folder / "app.yaml")
+    bot = BotProcess(operator.env, config=operator.folder / "app.yaml", launch=launch)
     await bot.start()
     try:
         third = night(operator, 3)

@@ -14,6 +14,7 @@ from bot.engine.service import Engine
 from bot.github.pull_heads import REPOSITORY_ID
 from sandbox import GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
+from tests.fork_server import launch
 from tests.running import Finished, run
 
 SECRET = "only-the-tests-know-this-secret"
@@ -73,7 +74,7 @@ async def test_without_a_server_a_timer_is_run_here_and_listed_with_its_outcome(
 
 
 async def test_beside_a_server_the_server_does_it(desk: Desk) -> None:
-    server = BotProcess(desk.env, config=desk.folder / "app.yaml")
+    server = BotProcess(desk.env, config=desk.folder / "app.yaml", launch=launch)
     await server.start()
     try:
         ran = await desk.nightjar("timer", "run", "nightly", "--repo", "Octocat/Compiler", "--json")

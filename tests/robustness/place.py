@@ -23,6 +23,7 @@ from sandbox import App, GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from sandbox.jenkins import JenkinsSandbox
 from tests.bucket import World
+from tests.fork_server import launch
 from tests.robustness.gate import Gate, gate
 from tests.waiting import until
 
@@ -118,7 +119,7 @@ class Place:
 
     def replica(self, command: str = "serve") -> BotProcess:
         """Return another process on the same database, not started yet."""
-        return BotProcess(self.bot.environment, config=self.bot.config, command=command, module=HURRIED)
+        return BotProcess(self.bot.environment, config=self.bot.config, command=command, module=HURRIED, launch=launch)
 
 
 def failures(deliveries: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -167,7 +168,7 @@ async def place(
             opened = await stack.enter_async_context(gate(bucket.server))
             given |= opened.environment
             results = {**RESULTS, "bucket": bucket.name, "queue": bucket.queue(visibility=UNTIL_TOLD_AGAIN)}
-        bot = BotProcess({**given, **(environment or {})}, config=folder / "app.yaml", module=HURRIED)
+        bot = BotProcess({**given, **(environment or {})}, config=folder / "app.yaml", module=HURRIED, launch=launch)
         stack.push_async_callback(bot.kill)
         yield Place(folder, github, jenkins, app, bot, opened, bucket, results)
         await bot.stop()

@@ -1,0 +1,240 @@
+"""Start the bot's processes by fork from one that has imported it, for the imports cost more than most tests.
+
+`launch` takes the place of `sandbox.processes.launch`. What it starts is a process like any other: with a pid, an
+environment, a folder, output and an exit status of its own, and it dies with the tests. What it does not show is that
+`python -m bot` imports what it needs: at least one test of each command starts that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import functools
+import gc
+import importlib
+import json
+import os
+import runpy
+import selectors
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from sandbox import processes
+from sandbox.processes import end_with_parent
+
+ROOT = Path(__file__).parent.parent
+PRELOADED = (
+    "bot.app.serve",
+    "bot.cli.main",
+    "bot.cli.backup",
+    "bot.cli.ci",
+    "bot.cli.deliveries",
+    "bot.cli.doctor",
+    "bot.cli.results",
+    "bot.cli.timers",
+    "bot.cli.token",
+)
+NUMBER = struct.Struct("!i")
+UNDERSTOOD = {"PYTHONPATH", "PYTHONWARNINGS"}
+"""What a process can be told after it has started; Python reads its other variables before."""
+
+
+class Request(NamedTuple):
+    """What to run, as `python -m` does."""
+
+    module: str
+    arguments: Sequence[str]
+    env: Mapping[str, str]
+    cwd: str
+
+
+class Forked:
+    """A process that was forked; the part of `asyncio.subprocess.Process` that tests use."""
+
+    def __init__(self, job: socket.socket, pid: int, stdout: asyncio.StreamReader, stderr: asyncio.StreamReader | None):
+        self._job = job
+        self._ended = asyncio.Event()
+        self.pid = pid
+        self.stdout: asyncio.StreamReader | None = stdout
+        self.stderr = stderr
+        self.returncode: int | None = None
+        asyncio.get_running_loop().add_reader(job, self._read_status)
+
+    def _read_status(self) -> None:
+        status = self._job.recv(NUMBER.size)
+        self.returncode = NUMBER.unpack(status)[0] if status else -signal.SIGKILL
+        asyncio.get_running_loop().remove_reader(self._job)
+        self._job.close()
+        self._ended.set()
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless it has ended."""
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+    async def wait(self) -> int:
+        """Wait for the end; return the exit status, negative for a signal."""
+        await self._ended.wait()
+        assert self.returncode is not None
+        return self.returncode
+
+    async def communicate(self) -> tuple[bytes, bytes]:
+        """Read all output and wait for the end."""
+        out, err = await asyncio.gather(*(_all(stream) for stream in (self.stdout, self.stderr)))
+        await self.wait()
+        return out, err
+
+
+async def _all(stream: asyncio.StreamReader | None) -> bytes:
+    return await stream.read() if stream else b""
+
+
+async def launch(
+    module: str, *arguments: str, env: Mapping[str, str], cwd: Path | None = None, merged: bool = False
+) -> processes.Program:
+    """Fork a process that runs a module; start one from scratch where Python has to read the environment itself."""
+    special = {name for name in env if name.startswith("PYTHON") and env[name] != os.environ.get(name)}
+    if sys.platform != "linux" or not special <= UNDERSTOOD:
+        return await processes.launch(module, *arguments, env=env, cwd=cwd, merged=merged)
+    loop = asyncio.get_running_loop()
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    stdout, out = await _pipe()
+    stderr, err = (None, os.dup(out)) if merged else await _pipe()
+    try:
+        socket.send_fds(_control(), [b"j"], [theirs.fileno(), out, err])
+    finally:
+        theirs.close()
+        os.close(out)
+        os.close(err)
+    question = json.dumps(Request(module, arguments, dict(env), str(cwd or Path.cwd()))).encode()
+    await loop.sock_sendall(ours, NUMBER.pack(len(question)) + question)
+    pid = NUMBER.unpack(await loop.sock_recv(ours, NUMBER.size))[0]
+    return Forked(ours, pid, stdout, stderr)
+
+
+async def _pipe() -> tuple[asyncio.StreamReader, int]:
+    read, write = os.pipe()
+    reader = asyncio.StreamReader(limit=processes.LONGEST_LINE)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read, "rb", buffering=0)
+    )
+    return reader, write
+
+
+@functools.cache
+def _control() -> socket.socket:
+    """Start the process that forks; it ends with this one."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "tests.fork_server", str(theirs.fileno())],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONWARNINGS": "error"},
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            preexec_fn=end_with_parent,
+        )
+
+    def end() -> None:
+        ours.close()
+        server.wait()
+
+    atexit.register(end)
+    return ours
+
+
+def main() -> None:
+    """Fork for each request; a child returns from here to what it is to run, and ends as any program does."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    for module in PRELOADED:
+        importlib.import_module(module)
+    gc.collect()
+    gc.freeze()  # so that a fork copies fewer pages
+    request = _serve(control)
+    if request is not None:
+        sys.argv = [request.module, *request.arguments]
+        runpy.run_module(request.module, run_name="__main__", alter_sys=True)
+
+
+def _serve(control: socket.socket) -> Request | None:
+    """Fork until the tests end; return the request in each child, and None in the end."""
+    running: dict[int, tuple[int, socket.socket]] = {}
+    with control, selectors.DefaultSelector() as ready:
+        ready.register(control, selectors.EVENT_READ)
+        while True:
+            for key, _ in ready.select():
+                if key.fd in running:
+                    ready.unregister(key.fd)
+                    os.close(key.fd)
+                    pid, job = running.pop(key.fd)
+                    _, status = os.waitpid(pid, 0)
+                    _tell(job, os.waitstatus_to_exitcode(status))
+                    job.close()
+                    continue
+                _, descriptors, _, _ = socket.recv_fds(control, 1, 3)
+                if not descriptors:
+                    return None
+                job, parent, pid = socket.socket(fileno=descriptors[0]), os.getpid(), os.fork()
+                if pid == 0:
+                    for other, (_, theirs) in running.items():
+                        os.close(other)
+                        theirs.close()
+                    return _become(job, descriptors[1:], parent)
+                for descriptor in descriptors[1:]:
+                    os.close(descriptor)
+                watched = os.pidfd_open(pid)
+                running[watched] = pid, job
+                ready.register(watched, selectors.EVENT_READ)
+                _tell(job, pid)
+
+
+def _tell(job: socket.socket, number: int) -> None:
+    try:
+        job.sendall(NUMBER.pack(number))
+    except ConnectionError:  # the test that started it waits no more
+        return
+
+
+def _become(job: socket.socket, outputs: Sequence[int], parent: int) -> Request:
+    """Read what to run, and take its output, environment and folder."""
+    end_with_parent()
+    if os.getppid() != parent:
+        os._exit(1)
+    with job, job.makefile("rb") as stream:
+        (length,) = NUMBER.unpack(stream.read(NUMBER.size))
+        request = Request(*json.loads(stream.read(length)))
+    for number, descriptor in enumerate(outputs, start=1):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.environ.clear()
+    os.environ.update(request.env)
+    time.tzset()
+    os.chdir(request.cwd)
+    warnings.resetwarnings()
+    # As Python does when it starts.
+    for category in (ResourceWarning, ImportWarning, PendingDeprecationWarning, DeprecationWarning):
+        warnings.simplefilter("ignore", category)
+    if action := request.env.get("PYTHONWARNINGS"):
+        warnings.simplefilter(action)  # type: ignore[arg-type]  # no test has another form of it
+    return request
+
+
+if __name__ == "__main__":
+    main()
