@@ -7,7 +7,7 @@ import math
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -25,13 +25,11 @@ from bot.app.redelivery import CRON, Redelivery
 from bot.commands.answers import help_text
 from bot.commands.grammar import Registry
 from bot.config import Config
-from bot.config.environment import DatabaseSettings, Settings
-from bot.core import logs
+from bot.config.environment import Settings
 from bot.core.errors import StartError
 from bot.core.health import HealthCheck
 from bot.core.memory import return_freed_memory
 from bot.core.metrics import Metrics
-from bot.core.redaction import AWS_SECRETS
 from bot.core.run_in_thread import give_way_sooner
 from bot.core.threads import ThreadProbe, bound_threads
 from bot.engine.budget import Budget
@@ -93,12 +91,6 @@ class Bot:
     watch: HealthWatch
     threads: ThreadProbe
     now: Callable[[], float]
-
-
-def start_logging(settings: DatabaseSettings, environ: Mapping[str, str] = os.environ) -> None:
-    """Begin to log, without any of the secrets that this process was given."""
-    aws = [environ[name] for name in AWS_SECRETS if environ.get(name)]
-    logs.configure([*settings.secrets(), *aws])
 
 
 @asynccontextmanager

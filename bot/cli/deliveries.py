@@ -11,10 +11,17 @@ from typing import Any
 
 import click
 
-from bot.app.serve import open_bot, start_logging
 from bot.cli.engine import reading_engine, working_engine
 from bot.cli.replay import TIME_SPAN, BulkReplay, replay_failed
-from bot.cli.support import AS_WRITTEN, REPOSITORY, config_option, is_free, json_option, stopping_at_faults
+from bot.cli.support import (
+    AS_WRITTEN,
+    REPOSITORY,
+    config_option,
+    is_free,
+    json_option,
+    start_logging,
+    stopping_at_faults,
+)
 from bot.cli.texts import (
     ALL_IGNORED,
     DELIVERY_HEADERS,
@@ -153,6 +160,8 @@ def replay(
 
 
 async def _planned(guid: str, config_path: Path) -> dict[str, Any]:
+    from bot.app.serve import open_bot
+
     config, settings = load_config(config_path), Settings.from_environment()
     start_logging(settings)
     # Opening would make the file.

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bot.app.serve import end, open_bot, start_logging
+from bot.cli.support import start_logging
 from bot.config import load_config
 from bot.config.environment import DatabaseSettings, Settings
 from bot.engine.service import Engine
@@ -25,6 +25,9 @@ def reading_engine() -> Engine:
 @asynccontextmanager
 async def working_engine(config_path: Path) -> AsyncIterator[Engine]:
     """Yield an engine that runs jobs in this process; at the end of the block wait for jobs in progress."""
+    # The server takes half a second to import, and reading needs none of it.
+    from bot.app.serve import end, open_bot
+
     config, settings = load_config(config_path), Settings.from_environment()
     start_logging(settings)
     async with open_bot(config, settings) as bot:

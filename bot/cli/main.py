@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from bot.cli.lazy import LazyGroup
-from bot.cli.support import AS_WRITTEN, config_option, json_option, stopping_at_faults
+from bot.cli.support import AS_WRITTEN, config_option, json_option, start_logging, stopping_at_faults
 from bot.cli.texts import CONFIG_VALID, CONFIG_WARNING, REPOSITORY_FILE_VALID
 from bot.core import logs
 from bot.core.terminal import printable
@@ -97,7 +97,7 @@ def worker(config_path: Path, host: str, metrics_port: int | None) -> None:
 
 def _run(config_path: Path, host: str, port: int | None, metrics_port: int | None) -> None:
     """Run the worker, with a server if there is a port. Imports are here so that other commands start fast."""
-    from bot.app.serve import Address, run_until_stopped, start_logging
+    from bot.app.serve import Address, run_until_stopped
     from bot.config import load_config
     from bot.config.environment import Settings
 

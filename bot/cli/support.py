@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bot.cli.texts import DATABASE_AWAY, INVALID_VALUE
+from bot.core import logs
 from bot.core.errors import SettingsError, StartError, UserError
 from bot.core.patterns import Pattern
 from bot.core.redaction import AWS_SECRETS, Redactor
 from bot.core.terminal import printable
 
 if TYPE_CHECKING:
+    from bot.config.environment import DatabaseSettings
     from bot.engine.database import Database
 
 AS_WRITTEN = "\b"
@@ -60,6 +62,12 @@ config_option = click.option(
     help="The configuration file.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+def start_logging(settings: DatabaseSettings, environ: Mapping[str, str] = os.environ) -> None:
+    """Begin to log, without any of the secrets that this process was given."""
+    aws = [environ[name] for name in AWS_SECRETS if environ.get(name)]
+    logs.configure([*settings.secrets(), *aws])
 
 
 @contextmanager

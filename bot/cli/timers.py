@@ -9,14 +9,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from gidgethub import GitHubException
 
-from bot.app.serve import Bot, end, open_bot, start_logging
 from bot.cli.deliveries import PATIENCE, ProgressPrinter, steps_of
-from bot.cli.support import AS_WRITTEN, config_option, is_free, json_option, stopping_at_faults
+from bot.cli.support import AS_WRITTEN, config_option, is_free, json_option, start_logging, stopping_at_faults
 from bot.cli.texts import NO_TIMERS, STILL_RUNNING, TIMER_HEADERS
 from bot.config import Config, load_config
 from bot.config.environment import DatabaseSettings, Settings
@@ -27,6 +26,9 @@ from bot.engine.database import Database
 from bot.engine.journal import FAILED, DeliveryRecord
 from bot.engine.service import Engine
 from bot.timers.timers import TimerState, by_hand, repositories_with, timer_states
+
+if TYPE_CHECKING:
+    from bot.app.serve import Bot
 
 
 @click.group()
@@ -119,6 +121,8 @@ async def _ran(name: str, only: str | None, config_path: Path, patience: float) 
 
 @asynccontextmanager
 async def _opened(config: Config) -> AsyncIterator[Bot]:
+    from bot.app.serve import open_bot
+
     settings = Settings.from_environment()
     start_logging(settings)
     # Opening would make the file.
@@ -133,6 +137,8 @@ async def _opened(config: Config) -> AsyncIterator[Bot]:
 @asynccontextmanager
 async def _worker(bot: Bot) -> AsyncIterator[None]:
     """Work while the block runs, where no server does."""
+    from bot.app.serve import end
+
     if not is_free(bot.engine.database):
         yield
         return

@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from bot.app.serve import start_logging
-from bot.cli.support import AS_WRITTEN, REPOSITORY, config_option, json_option, stopping_at_faults
+from bot.cli.support import AS_WRITTEN, REPOSITORY, config_option, json_option, start_logging, stopping_at_faults
 from bot.cli.texts import (
     EXPIRED,
     LIFETIME,

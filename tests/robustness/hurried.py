@@ -9,7 +9,8 @@ import argparse
 import asyncio
 from pathlib import Path
 
-from bot.app.serve import Address, run_until_stopped, start_logging
+from bot.app.serve import Address, run_until_stopped
+from bot.cli.support import start_logging
 from bot.config import load_config
 from bot.config.environment import Settings
 from bot.core import logs
