@@ -19,6 +19,7 @@ from bot.engine.guard import Busy, Guard
 from bot.engine.notes import AWAY, FAILED, REFUSED, RETRYING, Note, read_note, write_note
 from bot.engine.outage import release_waiting
 from bot.engine.retry import (
+    FIRST_WAIT,
     MAX_ALONE,
     SUSPECT_AFTER,
     SUSPECT_PAUSE,
@@ -70,6 +71,7 @@ class Attempt:
     writes: Writes = field(default_factory=Writes)
     """What the job has sent that must not be sent twice: another try hears of it."""
     answer: Callable[[str], Awaitable[None]] = _no_answer
+    first_wait: float = FIRST_WAIT
 
     async def run(self, connector: BaseAsyncConnector) -> None:
         """Try once. Raises `Again` or `Failed`, which `bot.engine.retry.EngineRetry` understands."""
@@ -127,7 +129,7 @@ class Attempt:
     ) -> Again | Failed | None:
         """Store how the try ended; return what is to be raised, None where the job ends with the refusal."""
         now = time.time()
-        seconds = next_try(error, tries, now)
+        seconds = next_try(error, tries, now, self.first_wait)
         told = self.told(error)
         after = tries.after(error, now)
         outcome = RETRYING if seconds is not None else _final(error)

@@ -150,35 +150,35 @@ def is_final(error: BaseException) -> bool:
     return isinstance(error, FINAL) or is_refusal(error)
 
 
-def next_try(error: BaseException, tries: Tries, now: float) -> float | None:
+def next_try(error: BaseException, tries: Tries, now: float, first_wait: float = FIRST_WAIT) -> float | None:
     """Return in how many seconds to try again, or None if `error` is final after these earlier tries."""
     if is_not_found(error) and isinstance(error, BadRequest):
         # What a delivery is about was there when GitHub sent it; parts of GitHub lag behind others.
-        return _back_off(tries.faults) if tries.faults + 1 < MAX_MISSING_TRIES else None
+        return _back_off(tries.faults, first_wait) if tries.faults + 1 < MAX_MISSING_TRIES else None
     if is_final(error):
         return None
     if isinstance(error, Away):
-        return _until_answered(error, now - (tries.away_since or now))
+        return _until_answered(error, now - (tries.away_since or now), first_wait)
     if isinstance(error, LookAgain):
         return error.retry_in
     if isinstance(error, TryAgain) and error.retry_in is not None:
         named = min(max(error.retry_in, 0.0), LONGEST_NAMED_WAIT)
         return _jittered(named) if tries.named < MAX_NAMED_WAITS else None
     if isinstance(error, PASSING):
-        return _back_off(tries.backed_off) if tries.backed_off + 1 < MAX_TRIES else None
-    return _back_off(tries.faults) if tries.faults + 1 < MAX_FAULT_TRIES else None
+        return _back_off(tries.backed_off, first_wait) if tries.backed_off + 1 < MAX_TRIES else None
+    return _back_off(tries.faults, first_wait) if tries.faults + 1 < MAX_FAULT_TRIES else None
 
 
-def _until_answered(error: Away, elapsed: float) -> float | None:
+def _until_answered(error: Away, elapsed: float, first_wait: float) -> float | None:
     """Wait about as long as the service has been away, for `error.patience` seconds in all."""
     if elapsed > error.patience:
         return None
     named = min(error.retry_in or 0.0, LONGEST_NAMED_WAIT)
-    return _jittered(max(named, min(max(elapsed, FIRST_WAIT), LONGEST_AWAY_WAIT)))
+    return _jittered(max(named, min(max(elapsed, first_wait), LONGEST_AWAY_WAIT)))
 
 
-def _back_off(earlier: int) -> float:
-    return _jittered(min(FIRST_WAIT * 2.0**earlier, LONGEST_WAIT))
+def _back_off(earlier: int, first_wait: float = FIRST_WAIT) -> float:
+    return _jittered(min(first_wait * 2.0**earlier, LONGEST_WAIT))
 
 
 def _jittered(seconds: float) -> float:

@@ -294,7 +294,9 @@ class Engine:
     def _tasks(self) -> Tasks:
         if self._processor is None:
             raise RuntimeError(NO_PROCESSOR)
-        return Tasks(self._store, self._processor, self._observer, self._guard, self._pace.look_after)
+        return Tasks(
+            self._store, self._processor, self._observer, self._guard, self._pace.look_after, self._pace.first_wait
+        )
 
     async def _forget_old(self) -> str:
         jobs = await remove_old(self.database.connector)

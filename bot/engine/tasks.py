@@ -34,7 +34,7 @@ from bot.engine.jobs import (
 )
 from bot.engine.once import NewJob
 from bot.engine.processor import AppliedEffect, ConcludeJob, EffectJob, Observer, PlannedEffects, Processor, Sibling
-from bot.engine.retry import Again
+from bot.engine.retry import FIRST_WAIT, Again
 from bot.engine.sent import apply_and_heal, writes_of
 from bot.engine.store import Store, subject_of
 from bot.engine.writes import LOOK_AFTER, Writes
@@ -57,10 +57,12 @@ class Tasks:
         observer: Observer,
         guard: Guard,
         look_after: float = LOOK_AFTER,
+        first_wait: float = FIRST_WAIT,
     ) -> None:
         self._store = store
         self._guard = guard
         self._look_after = look_after
+        self._first_wait = first_wait
         self.processor = processor
         self._observer = observer
 
@@ -102,6 +104,7 @@ class Tasks:
             job=job,
             work=work,
             guard=self._guard,
+            first_wait=self._first_wait,
             watch=watch,
             told=lambda error: self.processor.told(error, origin.guid),
             labels={"delivery": origin.guid, "handler": origin.handler},
@@ -125,6 +128,7 @@ class Tasks:
             job=job,
             work=work,
             guard=self._guard,
+            first_wait=self._first_wait,
             writes=writes,
             watch=lambda outcome, seconds: self._observer.effect(kind, outcome, seconds),
             told=lambda error: self.processor.told(error, origin.guid),
@@ -143,6 +147,7 @@ class Tasks:
             job=job,
             work=work,
             guard=self._guard,
+            first_wait=self._first_wait,
             watch=lambda outcome, seconds: self._observer.handler(origin.handler, outcome, seconds),
             told=lambda error: self.processor.told(error, origin.guid),
             labels={"delivery": origin.guid, "handler": origin.handler},
@@ -163,6 +168,7 @@ class Tasks:
             job=job,
             work=work,
             guard=self._guard,
+            first_wait=self._first_wait,
             watch=lambda outcome, _: self._observer.delivery(event, outcome, time.time() - received_at),
             told=lambda error: self.processor.told(error, guid),
             labels={"delivery": guid, "event_name": event},

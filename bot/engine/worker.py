@@ -16,7 +16,7 @@ from procrastinate.worker import Worker
 
 from bot.engine.guard import JOB_SECONDS
 from bot.engine.manager import EngineJobManager
-from bot.engine.retry import Failed
+from bot.engine.retry import FIRST_WAIT, Failed
 from bot.engine.upkeep import TOLERATED, clock, count_anew, let_old_go_first, requeue_stalled
 from bot.engine.writes import LOOK_AFTER
 
@@ -47,6 +47,8 @@ class Pace:
     reap: float = 5.0
     graceful: float = 20.0
     job: float = JOB_SECONDS
+    first_wait: float = FIRST_WAIT
+    """Until a job that failed for a reason that may pass is tried again for the first time: `bot.engine.retry`."""
     look_after: float = LOOK_AFTER
     """Until a write of which nobody knows what became of it is looked for once and again: `bot.engine.writes`."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conversations.town import BOT, Town, town
+from tests.conversations.town import BOT, SOON, Town, town
 from tests.waiting import until
 
 EVERYTHING = re.compile("")
@@ -27,6 +27,8 @@ SELECT DISTINCT job.lock FROM procrastinate_jobs AS job JOIN nightjar_notes AS n
 FAR = 4_000_000_000.0
 """A moment to which nobody waits in this test, in seconds since 1970."""
 PULLS = 6
+AT_ONCE = replace(SOON, first_wait=0.05)
+"""Each job meets several odd answers in a row, and backs off after each."""
 
 
 async def waiting(here: Town) -> list[str]:
@@ -163,7 +165,7 @@ ODDITIES = [
 @pytest.mark.parametrize("oddity", ODDITIES, ids=str)
 async def test_an_odd_answer_about_what_was_there_is_not_believed(tmp_path: Path, oddity: Oddity, method: str) -> None:
     """It lasts for some requests of everything that is asked about a repository; then GitHub has recovered."""
-    async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", pace=AT_ONCE) as here:
         await here.started()
         pull = here.repo.open_pull_request("hubot", "Faster")
         first = pull.comment("hubot", "@ci run slow tests")
