@@ -40,7 +40,7 @@ async def measure(options: Options) -> list[Row]:
             await _commands(on, pulls, f"`{COMMAND}`, idle"),
             await _commands(on, pulls, f"`{LONGER}`, idle", LONGER),
         ]
-        for kind, what in (("unwanted", "that nobody wants"), ("remarks", "comments without a command")):
+        for kind, what in (("unwanted", "that nobody wants"), ("comments", "comments without a command")):
             path = on.folder / f"{kind}.json"
             write(path, made[kind])
             load = Load(on.bot.port, str(path), connections=16, seconds=options.seconds(LOADED_SECONDS), rate=RATE)

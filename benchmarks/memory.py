@@ -23,7 +23,7 @@ async def measure(options: Options) -> list[Row]:
     async with stage(options.database) as on:
         path = on.folder / "templates.json"
         made = templates(on.github, on.repo, PULLS)
-        write(path, [*made["unwanted"] * 4, *made["remarks"]])
+        write(path, [*made["unwanted"] * 4, *made["comments"]])
         rows = [_row(on, 0)]
         load = Load(on.bot.port, str(path), connections=16, seconds=3600, count=options.count(EACH), rate=RATE)
         sent = 0

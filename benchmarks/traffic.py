@@ -42,10 +42,10 @@ class Template:
 def templates(github: GitHubSandbox, repo: Repository, pulls: int) -> dict[str, list[Template]]:
     """Make deliveries about so many pull requests, without sending them.
 
-    `unwanted`: commit statuses and deleted comments, which no handler asks for; `remarks`: new comments without a
+    `unwanted`: commit statuses and deleted comments, which no handler asks for; `comments`: new comments without a
     command, which handlers look at in vain.
     """
-    made: dict[str, list[Template]] = {"unwanted": [], "remarks": []}
+    made: dict[str, list[Template]] = {"unwanted": [], "comments": []}
     sent = github.webhooks.deliveries
     first = len(sent)
     github.webhooks.hold()
@@ -56,7 +56,7 @@ def templates(github: GitHubSandbox, repo: Repository, pulls: int) -> dict[str, 
         pull.delete_comment(comment)
     for delivery in sent[first:]:
         if delivery.event in ("status", "issue_comment"):
-            kind = "remarks" if delivery.action == "created" else "unwanted"
+            kind = "comments" if delivery.action == "created" else "unwanted"
             made[kind].append(Template.of(delivery))
     github.webhooks.release(lambda _: [])
     del sent[first:]  # GitHub offers again what it could not deliver, and these were never meant to be

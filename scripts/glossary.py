@@ -54,7 +54,7 @@ RULES = (
         "tracking branch (adjective: next, these; of a topic: subscriber)",
         r"\b(following|followers?)\b",
         r"\bfollowers?\b|\bfollowing\b",
-        but=r"\bfollow(?:ing|ers) url\b|\bthe following\b(?! branch)",
+        but=r"\bfollow(?:ing|ers) url\b|['\"]follow(?:ing|ers)['\"]|\bthe following\b(?! branch)",
     ),
     Rule(
         "stored, retained; a stored record",
@@ -76,7 +76,11 @@ RULES = (
         r"\b(?:two|three|both|all|many|few|more|of|between|the)\s+looks\b|\blooks\s+of\b",
         but=r"\blook[ -]?(?:up|around|ahead|behind)s?\b|\blooked up\b|\btake a look\b|\blook and feel\b",
     ),
-    Rule("run in a thread (elsewhere: apart from, except)", r"\baside\b"),
+    Rule(
+        "run in a thread (elsewhere: apart from, except)",
+        r"\baside\b",
+        but=r"</?aside\b|\naside [^\n{]*\{|\naside\{",
+    ),
     Rule(
         "redelivery, missing delivery",
         r"\bmissed\b",
