@@ -31,7 +31,10 @@ MOVED = "{branch} moved from {before} to {sha}"
 
 @dataclass(frozen=True, slots=True)
 class MoveBranch:
-    """Move a branch forward to a commit, or make it there; where that is no step forward, leave it alone."""
+    """Move a branch forward to a commit, or make it there; where that is no step forward, leave it alone.
+
+    Its value is the commit that the branch is at then.
+    """
 
     permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, WORKFLOWS})
 
@@ -53,17 +56,17 @@ class MoveBranch:
         repository = context.repository.full_name
         before = await branch_head(context.github, repository, self.branch)
         if before == self.sha:
-            return Applied(THERE.format(**names), changed=False)
+            return Applied(THERE.format(**names), changed=False, value=self.sha)
         if before is None:
             await self._write(context, None)
-            return Applied(MADE.format(**names))
+            return Applied(MADE.format(**names), value=self.sha)
         status = (await compared(context.github, repository, before, self.sha)).status
         if status == DIVERGED:
             raise UserError(CANNOT.format(**names) + HAS_OTHERS.format(**names))
         if status != AHEAD:
-            return Applied(CONTAINS.format(**names), changed=False)
+            return Applied(CONTAINS.format(**names), changed=False, value=before)
         await self._write(context, before)
-        return Applied(MOVED.format(**names, before=before[:7]))
+        return Applied(MOVED.format(**names, before=before[:7]), value=self.sha)
 
     async def _write(self, context: EffectContext, before: str | None) -> None:
         repository = context.repository.full_name

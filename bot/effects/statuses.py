@@ -36,22 +36,27 @@ class SetStatus:
         return f"status:{self.sha}:{self.context_name}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Write the status unless it says so already: GitHub keeps 1,000 for a commit and context, then refuses."""
+        """Compare it with the record, if it came out of one, then with the newest status; write it if that differs."""
         if self.record and await context.records.stored(self.record) != self.recorded:
             return Applied(f"{self.record} was changed since, so {self.context_name} was left alone", changed=False)
-        where = {"repo": context.repository.full_name, "sha": self.sha}
-        wanted = (self.state, self.description[:DESCRIPTION_LIMIT], self.target_url)
-        statuses = context.github.getiter(
-            "/repos/{+repo}/commits/{sha}/status", url_vars=where, iterable_key="statuses"
-        )
-        async for item in statuses:
-            status = Payload(item)
-            if status.string("context") == self.context_name:
-                if (status.string("state"), status.text("description"), status.text("target_url")) == wanted:
-                    return Applied(f"{self.context_name} said so already", changed=False)
-                break
-        body = {"state": self.state, "context": self.context_name, "description": wanted[1]}
-        if self.target_url:
-            body["target_url"] = self.target_url
-        await context.github.post("/repos/{+repo}/statuses/{sha}", url_vars=where, data=body)
-        return Applied(f"{self.context_name} on {self.sha[:7]}: {self.description}")
+        return await ensure_status(context, self.sha, self.context_name, self.state, self.description, self.target_url)
+
+
+async def ensure_status(
+    context: EffectContext, sha: str, name: str, state: str, description: str, target_url: str = ""
+) -> Applied:
+    """Write a status unless it says so already: GitHub keeps 1,000 for a commit and context, then refuses."""
+    where = {"repo": context.repository.full_name, "sha": sha}
+    wanted = (state, description[:DESCRIPTION_LIMIT], target_url)
+    statuses = context.github.getiter("/repos/{+repo}/commits/{sha}/status", url_vars=where, iterable_key="statuses")
+    async for item in statuses:
+        status = Payload(item)
+        if status.string("context") == name:
+            if (status.string("state"), status.text("description"), status.text("target_url")) == wanted:
+                return Applied(f"{name} said so already", changed=False)
+            break
+    body = {"state": state, "context": name, "description": wanted[1]}
+    if target_url:
+        body["target_url"] = target_url
+    await context.github.post("/repos/{+repo}/statuses/{sha}", url_vars=where, data=body)
+    return Applied(f"{name} on {sha[:7]}: {description}")

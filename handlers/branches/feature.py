@@ -5,13 +5,12 @@ from __future__ import annotations
 from bot.feature import Feature
 from bot.plan.handler import joined
 from handlers.branches import last_good, nightly, record
-from handlers.branches.last_good_effects import ConcludeLastGood
-from handlers.branches.nightly_effects import ConcludeNightly, MarkNightly, PublishNightly
+from handlers.branches.nightly_effects import MarkNightly, PublishNightly
 
 FEATURE = Feature(
     name="branches",
     config=("nightly", "last_good"),
     records=record.RECORDS,
     router=joined([nightly.router, last_good.router]),
-    effects=(ConcludeLastGood, ConcludeNightly, MarkNightly, PublishNightly),
+    effects=(MarkNightly, PublishNightly),
 )

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from bot.effects.remember import StoreRecord
 from bot.github.ours import Ours
 from bot.github.ranks import Rank, ranked
 from bot.github.refs import first_between
-from bot.plan.handler import Context, Plan, Router
+from bot.plan.handler import ConcludeStage, Context, Plan, Router
 from bot.timers.timers import TIMER_DUE, moment_of
-from handlers.branches.decide import TrackingScan, iso, step_of
-from handlers.branches.effects import moves
-from handlers.branches.last_good_effects import ConcludeLastGood
+from handlers.branches.conclusion import (
+    NOT_MOVED,
+    Ended,
+    StoredState,
+    aim_after,
+    how_it_ended,
+    issue_about,
+    moves,
+    record_after,
+    stored_aim,
+    why_concluded,
+)
+from handlers.branches.decide import Lag, Step, TrackingScan, iso, step_of
 from handlers.branches.record import LAST_GOOD, TRACKING, TrackingRecord, behind_of, known_of
 from handlers.branches.scan import Looking
 
@@ -23,14 +34,66 @@ if TYPE_CHECKING:
     from bot.config import Config
     from bot.config.last_good import LastGood
     from bot.engine.records import Records
+    from bot.plan.outcome import Outcomes
     from handlers.branches.record import Behind
 
 HOUR = 3600.0
 
+BODY = """\
+`{branch}` is to be at the newest commit of `{source}` on which everything that is required is green. But {trouble}.
+
+I try again each time that I look for a newer one, and close this issue when it works."""
+
 router = Router()
 
 
-@router.on(TIMER_DUE, LAST_GOOD, name=LAST_GOOD, feature="last_good")
+@dataclass(frozen=True, slots=True)
+class LastGoodStep:
+    """A step, and how far the branch is behind: `lag` where it was not moved, `lag_after` where it was.
+
+    `require` are the patterns that verdicts go by: what was found by others says nothing.
+    """
+
+    step: Step
+    lag: Lag | None
+    lag_after: Lag | None
+    require: tuple[str, ...]
+
+    def lag_at(self, head: str | None) -> Lag | None:
+        """Return how far the branch is behind at a commit.
+
+        None as well where somebody else has moved it meanwhile: how far it is behind, the next scan tells.
+        """
+        return {self.step.before: self.lag, self.step.chosen: self.lag_after}.get(head or "")
+
+
+async def conclude_last_good(context: Context, taken: LastGoodStep, outcomes: Outcomes) -> Plan:
+    """Store where the branch is once its move has ended, and tell people if need be."""
+    stored = await StoredState.load(context, LAST_GOOD, taken.step)
+    ended = await how_it_ended(context, taken.step, outcomes)
+    return decide_last_good_conclusion(stored, taken, ended, context.repository.id)
+
+
+def decide_last_good_conclusion(
+    stored: StoredState, taken: LastGoodStep, ended: Ended | None, repository_id: int
+) -> Plan:
+    """Return what is stored and written once a step has ended."""
+    step = taken.step
+    aim = aim_after(stored.aim, step)
+    effects = stored_aim(LAST_GOOD, repository_id, stored.aim, aim)
+    if ended is None:
+        return Plan(tuple(effects), NOT_MOVED.format(branch=step.branch))
+    lag = taken.lag_at(ended.head)
+    more = {"lag": asdict(lag) if lag else None, "require": list(taken.require)}
+    record = record_after(stored.record, step, ended, aim, **more)
+    effects.append(StoreRecord.of(TRACKING.of(LAST_GOOD, repository_id), record))
+    effects += issue_about(LAST_GOOD, step, ended, BODY, has_issue=stored.has_issue)
+    return Plan(tuple(effects), why_concluded(step, ended))
+
+
+@router.on(
+    TIMER_DUE, LAST_GOOD, name=LAST_GOOD, feature="last_good", conclude=ConcludeStage(LastGoodStep, conclude_last_good)
+)
 async def move_last_good(context: Context) -> Plan:
     """Look at the branch and the commits that it may move to, and decide."""
     rules = context.config.last_good
@@ -48,7 +111,7 @@ async def move_last_good(context: Context) -> Plan:
 def decide(look: TrackingScan, rules: LastGood, at: float) -> Plan:
     """Return what is to be done at a moment, in seconds since 1970."""
     step = step_of(look, rules, at)
-    return Plan(moves(step), step.why, ConcludeLastGood(step, look.lag, look.lag_after, rules.require))
+    return Plan(moves(step), step.why, conclude_with=LastGoodStep(step, look.lag, look.lag_after, rules.require))
 
 
 async def _with_since(context: Context, look: TrackingScan, record: Mapping[str, Any]) -> TrackingScan:

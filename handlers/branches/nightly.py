@@ -2,26 +2,81 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from bot.effects.remember import StoreRecord
 from bot.github.ours import Ours
-from bot.plan.handler import Context, Plan, Router
+from bot.plan.handler import ConcludeStage, Context, Plan, Router
 from bot.timers.timers import TIMER_DUE, moment_of
-from handlers.branches.decide import TrackingScan, iso, step_of
-from handlers.branches.effects import moves
-from handlers.branches.nightly_effects import ConcludeNightly
-from handlers.branches.record import NIGHTLY
+from handlers.branches.conclusion import (
+    NOT_MOVED,
+    Ended,
+    StoredState,
+    aim_after,
+    how_it_ended,
+    issue_about,
+    moves,
+    record_after,
+    stored_aim,
+    why_concluded,
+)
+from handlers.branches.decide import Step, TrackingScan, iso, step_of
+from handlers.branches.nightly_effects import FOR_LABS, MarkNightly, PublishNightly
+from handlers.branches.record import NIGHTLY, TRACKING
 from handlers.branches.scan import Looking
 
 if TYPE_CHECKING:
     from bot.config.nightly import Nightly
+    from bot.plan.outcome import Outcomes
+
+DESCRIPTION = "the branch {branch} moved here on {day}, for labs to test"
+BODY = """\
+Labs test the commit at the head of `{branch}`, which I move every day to a newer commit of `{source}`. But {trouble}.
+
+I try again every hour and every day, and close this issue when it works."""
 
 router = Router()
 
 
-@router.on(TIMER_DUE, NIGHTLY, name=NIGHTLY, feature="nightly")
+@dataclass(frozen=True, slots=True)
+class NightlyStep:
+    """A step, and the day on which the timer ran, in its time zone and in ISO 8601."""
+
+    step: Step
+    day: str
+
+
+async def conclude_nightly(context: Context, taken: NightlyStep, outcomes: Outcomes) -> Plan:
+    """Tell labs, the commit, and people if need be, where the branch is once its move has ended."""
+    stored = await StoredState.load(context, NIGHTLY, taken.step)
+    ended = await how_it_ended(context, taken.step, outcomes)
+    labs = context.config.results is not None
+    return decide_nightly_conclusion(stored, taken, ended, context.repository.id, labs=labs)
+
+
+def decide_nightly_conclusion(
+    stored: StoredState, taken: NightlyStep, ended: Ended | None, repository_id: int, *, labs: bool
+) -> Plan:
+    """Return what is stored and written once a step has ended; `labs`: whether they read where the branch is."""
+    step = taken.step
+    aim = aim_after(stored.aim, step, day=taken.day)
+    effects = stored_aim(NIGHTLY, repository_id, stored.aim, aim)
+    if ended is None:
+        return Plan(tuple(effects), NOT_MOVED.format(branch=step.branch))
+    record = record_after(stored.record, step, ended, aim)
+    effects.append(StoreRecord.of(TRACKING.of(NIGHTLY, repository_id), record))
+    effects += issue_about(NIGHTLY, step, ended, BODY, has_issue=stored.has_issue)
+    if aim and ended.head == aim["sha"] and not aim.get("marked"):
+        effects.append(MarkNightly(aim["sha"], DESCRIPTION.format(branch=step.branch, day=aim["day"])))
+    if labs:
+        effects.append(PublishNightly({member: record[member] for member in FOR_LABS}))
+    return Plan(tuple(effects), why_concluded(step, ended))
+
+
+@router.on(TIMER_DUE, NIGHTLY, name=NIGHTLY, feature="nightly", conclude=ConcludeStage(NightlyStep, conclude_nightly))
 async def move_nightly(context: Context) -> Plan:
     """Look at the branch and the commits that it may move to, and decide."""
     nightly = context.config.nightly
@@ -36,4 +91,4 @@ def decide(look: TrackingScan, nightly: Nightly, at: float) -> Plan:
     """Return what is to be done at a moment, in seconds since 1970."""
     step = step_of(look, nightly, at)
     day = datetime.fromtimestamp(at, ZoneInfo(nightly.timezone)).date().isoformat()
-    return Plan(moves(step), step.why, ConcludeNightly(step, day))
+    return Plan(moves(step), step.why, conclude_with=NightlyStep(step, day))

@@ -125,9 +125,7 @@ async def test_a_commit_that_takes_no_status_has_it_within_the_hour_that_it_does
     assert [run.state for run in await place.runs()] == ["done", "failed", "failed"]
 
 
-async def test_a_branch_that_nobody_could_look_at_once_it_had_moved_is_found_to_be_moved_by_us(
-    place: NightTown,
-) -> None:
+async def test_a_move_says_where_the_branch_is_so_nothing_is_asked_after_it(place: NightTown) -> None:
     first = place.push()
     await place.night()
     place.push()
@@ -138,14 +136,9 @@ async def test_a_branch_that_nobody_could_look_at_once_it_had_moved_is_found_to_
     place.town.github.faults.add(*HEAD, status=403, message="Not accessible")
     pause.resume()
     await place.town.quiet()
-    assert (await place.runs())[0].state == "failed"
-    assert (await place.told())["sha"] == first
-    await place.hour()
+    assert (await place.runs())[0].state == "done"
     told = await place.told()
     assert (told["sha"], told["previous_sha"], told["commits"]) == (second, first, 2)
-    assert told["moved_at"] is not None
-    assert place.town.repo.status(second, "nightly") is not None
-    assert place.writes() == ["POST 201", "PATCH 200"]
 
 
 async def test_a_branch_that_somebody_else_has_moved_is_not_said_to_be_moved_by_us(place: NightTown) -> None:

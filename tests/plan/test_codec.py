@@ -31,9 +31,7 @@ from bot.news.effects import PostMessage, PostNews
 from bot.news.message import Item as NewsItem
 from bot.news.message import News
 from bot.plan.effect import Effect
-from handlers.branches.decide import Lag, Step
-from handlers.branches.last_good_effects import ConcludeLastGood
-from handlers.branches.nightly_effects import ConcludeNightly, MarkNightly, PublishNightly
+from handlers.branches.nightly_effects import MarkNightly, PublishNightly
 from handlers.cc_reviewers.effects import ReportReviewers, RequestReviewers
 from handlers.hardware.effects import IngestRun
 from handlers.main_failures.effects import RequestScan
@@ -49,7 +47,6 @@ AT = "2026-11-20T05:10:00Z"
 CONTENT = CheckContent(
     "neutral", "Title", "Summary", "Text", (Annotation("a.py", 1, "Title", "Message"),), (Action("Do", "Do it", "do"),)
 )
-STEP = Step("good", "main", "a" * 40, "b" * 40, 2, True, AT, "why", ({"sha": "a" * 40, "blockers": []},))
 WISH = PendingMerge(
     "a" * 40, "main", Person(2, "hubot", False), "https://github.example/octocat/compiler/pull/1", AT, True
 )
@@ -59,8 +56,6 @@ EFFECTS: list[Effect] = [
     RequestScan("main", "guid", 1_772_859_600.0, 180.0),
     RequestSection("runtime", 1, "a" * 40, {"over": True, "id": 7}),
     RemoveReaction("issue_comment", 7, "IC_7", "confused"),
-    ConcludeLastGood(STEP, Lag(3, AT), Lag(1, AT), ("*/branch",)),
-    ConcludeNightly(STEP, "2026-11-19"),
     EndPendingMerge(1, WISH),
     SubmitSection("docs-link", 1, "a" * 40, "**Docs:** built.", 1_795_152_400.0),
     JenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
@@ -79,7 +74,7 @@ EFFECTS: list[Effect] = [
     MarkOutOfDate(1, ("docs-link", "runtime")),
     EnsurePull("update", "main", AT, "a" * 40, "ci/images.ini", "[jenkins]\r\n", "key", "Title", "Body", "Message"),
     MoveBranch("nightly", "a" * 40),
-    PublishNightly(),
+    PublishNightly({"branch": "nightly", "sha": "a" * 40}),
     PutCheckRun("hardware/example-lab/gpu", "a" * 40, "run-7", CONTENT, 1_795_152_400.0, True),
     PostNews("slack", "alarm:7", News("It is well", url="https://ci.example.org/7", good=True)),
     React("review", 7, "PRR_7", "eyes"),

@@ -7,8 +7,7 @@ from bot.effects.refs import MoveBranch
 from bot.github.refs import Commit
 from bot.github.required import Signal, State
 from handlers.branches.decide import UP_TO_DATE, Lag, Looked, TrackingScan
-from handlers.branches.last_good import decide
-from handlers.branches.last_good_effects import ConcludeLastGood
+from handlers.branches.last_good import LastGoodStep, decide
 
 AT = 1_772_884_800.0
 """12:00 UTC on 7 March 2026."""
@@ -37,5 +36,6 @@ def test_the_plan_says_how_far_behind_the_branch_is_with_the_move_and_without_it
 ) -> None:
     plan = decide(look, RULES, AT)
     assert plan.effects == ((MoveBranch("last-successful", moved_to.sha),) if moved_to else ())
-    assert isinstance(plan.closing, ConcludeLastGood)
-    assert (plan.closing.lag, plan.closing.lag_after, plan.closing.require) == (lag, lag_after, ("*/branch",))
+    taken = plan.conclude_with
+    assert isinstance(taken, LastGoodStep)
+    assert (taken.lag, taken.lag_after, taken.require) == (lag, lag_after, ("*/branch",))

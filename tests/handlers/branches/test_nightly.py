@@ -1,12 +1,18 @@
 """What is planned for a night; which commit is taken is decided in `handlers/branches`."""
 
+from typing import Any
+
 from bot.config.nightly import Nightly
 from bot.effects.refs import MoveBranch
+from bot.effects.remember import StoreRecord
+from bot.engine.records import Record
 from bot.github.refs import Commit
 from bot.github.required import Signal, State
+from bot.plan.handler import Plan
+from handlers.branches.conclusion import Ended, StoredState
 from handlers.branches.decide import Looked, TrackingScan
-from handlers.branches.nightly import decide
-from handlers.branches.nightly_effects import ConcludeNightly
+from handlers.branches.nightly import NightlyStep, decide, decide_nightly_conclusion
+from handlers.branches.record import NIGHTLY, TRACKING, TRACKING_STEP
 
 AT = 1_772_859_600.0
 """21:00 on 6 March 2026 in Los Angeles, on the next day in UTC."""
@@ -16,12 +22,34 @@ COMMIT = Commit("a" * 40, "a", "2026-03-06T20:00:00Z")
 def test_a_night_is_named_after_the_day_where_it_begins() -> None:
     plan = decide(TrackingScan(None, "ahead", (Looked(COMMIT, (), ""),)), Nightly(), AT)
     assert plan.effects == (MoveBranch("nightly", COMMIT.sha),)
-    assert isinstance(plan.closing, ConcludeNightly)
-    assert (plan.closing.step.at, plan.closing.day) == ("2026-03-07T05:00:00Z", "2026-03-06")
+    assert isinstance(plan.conclude_with, NightlyStep)
+    assert (plan.conclude_with.step.at, plan.conclude_with.day) == ("2026-03-07T05:00:00Z", "2026-03-06")
 
 
 def test_a_night_on_which_nothing_is_fit_moves_nothing_and_is_kept() -> None:
     red = Looked(COMMIT, (Signal("cpu", State.RED),), "")
     plan = decide(TrackingScan("b" * 40, "ahead", (red,)), Nightly(), AT)
     assert plan.effects == ()
-    assert plan.closing is not None
+    assert plan.conclude_with is not None
+
+
+def stored_in(plan: Plan, record: Record[dict[str, Any]]) -> dict[str, Any]:
+    """What the plan stores in a record of the branch; nothing where it stores none."""
+    key = record.of(NIGHTLY, 1).name
+    found = [one.stored for one in plan.effects if isinstance(one, StoreRecord) and one.key == key]
+    return dict(found[0].value) if found and found[0] else {}
+
+
+def test_a_branch_that_nobody_could_look_at_once_it_had_moved_is_found_to_be_moved_by_us() -> None:
+    moved = decide(TrackingScan("b" * 40, "ahead", (Looked(COMMIT, (), ""),), 2), Nightly(), AT).conclude_with
+    later = decide(TrackingScan(COMMIT.sha, "identical", ()), Nightly(), AT + 3600).conclude_with
+    assert isinstance(moved, NightlyStep)
+    assert isinstance(later, NightlyStep)
+    lost = decide_nightly_conclusion(StoredState({}, {}, False), moved, None, 1, labs=True)
+    assert stored_in(lost, TRACKING) == {}
+    state = StoredState(stored_in(lost, TRACKING_STEP), {}, False)
+    found = decide_nightly_conclusion(state, later, Ended(COMMIT.sha, ""), 1, labs=True)
+    record = stored_in(found, TRACKING)
+    assert (record["sha"], record["previous_sha"], record["commits"]) == (COMMIT.sha, "b" * 40, 2)
+    assert record["moved_at"] == "2026-03-07T05:00:00Z"
+    assert [type(one).__name__ for one in found.effects] == ["StoreRecord", "MarkNightly", "PublishNightly"]

@@ -1,0 +1,130 @@
+"""What follows once the move of a tracking branch has ended: what is stored, and what people have to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bot.effects.issues import ISSUE, EnsureIssue
+from bot.effects.refs import MoveBranch
+from bot.effects.remember import StoreRecord
+from bot.engine.processor import EffectState
+from bot.github.refs import branch_head
+from handlers.branches.record import TRACKING, TRACKING_STEP
+
+if TYPE_CHECKING:
+    from bot.plan.effect import Effect
+    from bot.plan.handler import Context
+    from bot.plan.outcome import Outcomes
+    from handlers.branches.decide import Step
+
+TITLE = "The branch {branch} cannot be moved"
+NOT_MOVED = "the move of {branch} failed, and the next run of the timer tries again"
+CANNOT_MOVE = "{branch} cannot be moved"
+AT = "{branch} is at {sha}"
+NOWHERE = "there is no branch {branch}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a step ended: where the branch is now (None: nowhere), and why it cannot be moved, empty where it can."""
+
+    head: str | None
+    trouble: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredState:
+    """What is stored of a tracking branch: the last step, taken or not, the record, and whether it has an issue."""
+
+    aim: Mapping[str, Any]
+    record: Mapping[str, Any]
+    has_issue: bool
+
+    @classmethod
+    async def load(cls, context: Context, name: str, step: Step) -> StoredState:
+        """Read what is stored of the branch that a timer of this name moves."""
+        number, records = context.repository.id, context.records
+        issue = await records.get(ISSUE.of(number, _issue_of(name, step)))
+        aim = await records.get(TRACKING_STEP.of(name, number))
+        record = await records.get(TRACKING.of(name, number))
+        return cls(aim or {}, record or {}, issue is not None)
+
+
+def moves(step: Step) -> tuple[MoveBranch, ...]:
+    """Return the effect that takes a step, if it is one."""
+    return (MoveBranch(step.branch, step.chosen),) if step.chosen else ()
+
+
+async def how_it_ended(context: Context, step: Step, outcomes: Outcomes) -> Ended | None:
+    """Return where the branch is once its move was tried; GitHub is asked where the move does not say so.
+
+    None: GitHub was away. The timer comes back, and there is nothing that people could do.
+    """
+    move, trouble = outcomes.of(MoveBranch), ""
+    if move is not None and move.state.is_failure:
+        if move.state is not EffectState.STOPPED:
+            return None
+        trouble = move.text
+    elif move is not None:
+        return Ended(move.returned(str, simulated=step.chosen), "")
+    return Ended(await branch_head(context.github, context.repository.full_name, step.branch), trouble)
+
+
+def aim_after(aim: Mapping[str, Any], step: Step, **more: Any) -> Mapping[str, Any]:
+    """Return what a step was to come to, and `more`; or what the last one was to come to where this is none.
+
+    It is stored also where the move fails: the branch may have moved all the same, and the next scan, which finds
+    nothing new, has to know that it was we who moved it.
+    """
+    stored = (aim.get("at", ""), aim.get("sha", ""))
+    if step.chosen and step.at >= stored[0] and (step.at, step.chosen) != stored:
+        return {"sha": step.chosen, "before": step.before, "commits": step.commits, "at": step.at, **more}
+    return aim
+
+
+def record_after(
+    record: Mapping[str, Any], step: Step, ended: Ended, aim: Mapping[str, Any], **more: Any
+) -> dict[str, Any]:
+    """Return what is stored of the branch from now on, and `more`: for the API and the next scan."""
+    moved = {member: record.get(member) for member in ("sha", "previous_sha", "moved_at", "commits")}
+    if ended.head != moved["sha"] or record.get("branch") != step.branch:
+        ours = bool(aim) and ended.head == aim["sha"]
+        before = aim["before"] if ours else step.before
+        moved = {
+            "sha": ended.head,
+            "previous_sha": before if before != ended.head and before else None,
+            "moved_at": aim["at"] if ours else None,
+            "commits": aim["commits"] if ours else None,
+        }
+    looked = {"looked_at": step.at, "why": step.why, "trouble": ended.trouble}
+    listed = [dict(one) for one in step.why_not_newer]
+    return {"branch": step.branch, **moved, **looked, "why_not_newer": listed, **more}
+
+
+def stored_aim(name: str, repository_id: int, before: Mapping[str, Any], aim: Mapping[str, Any]) -> list[Effect]:
+    """Return the effect that stores what a step was to come to, if that is new."""
+    return [StoreRecord.of(TRACKING_STEP.of(name, repository_id), dict(aim))] if aim != before else []
+
+
+def issue_about(name: str, step: Step, ended: Ended, body: str, *, has_issue: bool) -> list[Effect]:
+    """Return the effect that keeps an issue open as long as the branch cannot be moved, or closes it.
+
+    `body` is the issue's text, with places for names.
+    """
+    key, names = _issue_of(name, step), {"branch": step.branch, "source": step.source, "trouble": ended.trouble}
+    if ended.trouble:
+        return [EnsureIssue(key, TITLE.format(**names), body.format(**names))]
+    return [EnsureIssue(key)] if step.fine and has_issue else []
+
+
+def why_concluded(step: Step, ended: Ended) -> str:
+    """Say where the branch is, or that it cannot be moved."""
+    if ended.trouble:
+        return CANNOT_MOVE.format(branch=step.branch)
+    return (AT if ended.head else NOWHERE).format(branch=step.branch, sha=(ended.head or "")[:7])
+
+
+def _issue_of(name: str, step: Step) -> str:
+    return f"{name}:{step.branch}"
