@@ -19,7 +19,7 @@ from bot.core.events import Person
 from bot.core.patterns import normalized
 from bot.core.redaction import Redactor
 from bot.github import markdown, mentions, sticky
-from bot.news.message import Item, News
+from bot.news.message import News, NewsItem
 from bot.news.render import as_discord, as_slack
 from bot.results.formats import pytest_phases, values
 from bot.results.report.annotations import _last_frame
@@ -63,7 +63,7 @@ def images(text: str) -> object:
 
 
 def told(text: str) -> object:
-    news = News(title=text, items=tuple(Item(text[start : start + 50], text, "") for start in range(0, 200, 50)))
+    news = News(title=text, items=tuple(NewsItem(text[start : start + 50], text, "") for start in range(0, 200, 50)))
     return as_discord(news), as_slack(news)
 
 

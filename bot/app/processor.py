@@ -8,6 +8,15 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from pydantic import TypeAdapter
 
+from bot.app.texts import (
+    FEATURE_OFF,
+    NO_CONCLUDE_STAGE,
+    NO_HANDLER,
+    NO_REPOSITORY,
+    NOT_ACCEPTED,
+    NOT_CONFIGURED,
+    RATE_LIMITED,
+)
 from bot.ci.jenkins_builds import JenkinsBuilds
 from bot.config.shared import SWITCHES
 from bot.core.errors import PayloadError, UnknownHandler, UserError
@@ -42,13 +51,6 @@ RANK = "rank"
 """Where an effect's data has the rank of its plan, if that is not the usual one."""
 BASIS = "basis"
 """Where a conclude job has the plan's `conclude_with`."""
-NO_CONCLUDE_STAGE = "a plan of {handler} has something to conclude with, but the handler has no conclude stage"
-NOT_WORTH_WAITING = "left out: GitHub's limits leave nothing for people who may not run what they ask for"
-NOBODY = "no handler wants {event}"
-NO_REPOSITORY = "it concerns no repository"
-NOT_CONFIGURED = "{repository} is not in app.yaml"
-SWITCHED_OFF = "what wants it is switched off for this repository"
-NO_CONCERN = "it is about nothing that is looked at here"
 
 INSTALLATION_EVENTS = frozenset({"installation", "installation_repositories", "repository"})
 """After these, tokens may have other permissions or repositories. GitHub sends the first two to every App."""
@@ -76,7 +78,7 @@ class Pipeline:
         wanting = self.router.wanting(delivery.event, delivery.action)
         if not wanting:
             event = f"{delivery.event}.{delivery.action}" if delivery.action else delivery.event
-            return Routing(reason=NOBODY.format(event=event))
+            return Routing(reason=NO_HANDLER.format(event=event))
         if not delivery.repository:
             return Routing(reason=NO_REPOSITORY)
         name = await self._name_of(delivery)
@@ -87,8 +89,8 @@ class Pipeline:
         if asking & config.features or any(handler.feature in SWITCHES for handler in wanting):
             config = await config_in_force(self.config, self.records, name) or config
         on = [handler for handler in wanting if not handler.feature or handler.feature in config.features]
-        names = tuple(handler.name for handler in on if _concerned(handler, delivery, config))
-        return Routing(handlers=names, reason="" if names else NO_CONCERN if on else SWITCHED_OFF)
+        names = tuple(handler.name for handler in on if _accepts(handler, delivery, config))
+        return Routing(handlers=names, reason="" if names else NOT_ACCEPTED if on else FEATURE_OFF)
 
     async def _name_of(self, delivery: Delivery) -> str | None:
         try:
@@ -119,15 +121,15 @@ class Pipeline:
         context, found = await self._context(delivery, intent), self._handler(handler)
         if found.feature and found.feature not in context.config.features:
             # Since the delivery was routed.
-            return PlannedEffects(why=SWITCHED_OFF)
+            return PlannedEffects(why=FEATURE_OFF)
         return self._as_data(await found.plan(context), found)
 
-    async def plan_failure(self, delivery: Delivery, handler: str, intent: str, told: str) -> PlannedEffects:
-        """Let a handler that failed for good tell people so, where it has somebody to tell."""
+    async def plan_failure(self, delivery: Delivery, handler: str, intent: str, failure_text: str) -> PlannedEffects:
+        """Let a handler that failed for good plan a message to people, if it has one."""
         found = next((one for one in self.router.handlers if one.name == handler), None)
         if found is None or found.on_failure is None:
             return PlannedEffects()
-        return self._as_data(await found.on_failure(await self._context(delivery, intent), told), found)
+        return self._as_data(await found.on_failure(await self._context(delivery, intent), failure_text), found)
 
     async def conclude(self, delivery: Delivery, job: ConcludeJob) -> PlannedEffects:
         """Let a handler decide what follows from how the effects of its plan ended."""
@@ -169,7 +171,7 @@ class Pipeline:
             if rank is not Rank.STRANGER:
                 raise
             # To wait would hold up everybody's commands on this pull request.
-            return AppliedEffect(NOT_WORTH_WAITING, changed=False)
+            return AppliedEffect(RATE_LIMITED, changed=False)
         then = tuple(self._effect_as_data(e, rank) for e in applied.then)
         return AppliedEffect(applied.text, applied.changed, _as_json(applied.value), then)
 
@@ -230,11 +232,11 @@ class Pipeline:
         return PlannedEffect(target=effect.target, effect=data if rank is Rank.EVENT else {**data, RANK: int(rank)})
 
 
-def _concerned(handler: Handler, delivery: Delivery, config: RepositoryConfig) -> bool:
+def _accepts(handler: Handler, delivery: Delivery, config: RepositoryConfig) -> bool:
     try:
         return handler.accepts is None or handler.accepts(delivery, config)
     except PayloadError:
-        return True  # its plan will miss the same, and say so without keeping anybody else from theirs
+        return True  # its plan fails at the same field, and its own job reports that
 
 
 def _conclude_stage(handler: Handler) -> ConcludeStage[Any]:

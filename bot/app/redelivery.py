@@ -1,11 +1,11 @@
-"""Have GitHub send again what never reached us: it does not do so by itself.
+"""Ask GitHub to redeliver webhooks that did not reach us: GitHub does not retry by itself.
 
 https://docs.github.com/en/webhooks/using-webhooks/automatically-redelivering-failed-deliveries-for-a-github-app-webhook
 
-A sweep reads the App's deliveries back to where the last one began, notes the GUIDs of which no attempt was answered
-with 2xx and which are not in our inbox either, and asks for them again: pull requests and comments first, of those the
-oldest, and one GUID again after a pause that doubles. What is still missing is kept with the records, so that it
-survives restarts and moves between replicas.
+A sweep reads the App's deliveries back to where the last one began. It collects the GUIDs that are not in our inbox and
+of which no attempt was answered with 2xx, and asks GitHub to send them again: events of pull requests and comments
+first, then the oldest. A GUID is asked for again after a pause that doubles. The missing deliveries are stored as a
+record, so that they survive restarts and any replica can continue.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from itertools import islice
 import structlog
 from gidgethub import BadRequest
 
+from bot.app.texts import LIST_TOO_SLOW, NOT_READ_FURTHER
 from bot.core.errors import TryAgain
 from bot.core.metrics import Metrics
 from bot.core.payload import Payload
@@ -30,38 +31,36 @@ from bot.github.limits import WRITE_BURST, WRITE_SPACING
 from bot.github.ranks import Rank, ranked
 
 CRON = "* * * * *"
-"""When a sweep begins, besides every start of a worker."""
+"""When a sweep starts. It also runs at every start of a worker."""
 WINDOW = 3 * 86400.0
-"""Seconds for which GitHub keeps a delivery and offers it again."""
+"""Seconds for which GitHub can redeliver a delivery."""
 OVERLAP = 600.0
-"""Seconds that a sweep looks back behind the newest attempt of the last one: the list's order is not strict."""
+"""Seconds that a sweep reads back beyond the newest attempt of the last one: the list is not strictly ordered."""
 FIRST_PAUSE, LONGEST_PAUSE = 240.0, 6 * 3600.0
-"""Seconds before a GUID is asked for again, doubled each time: what we refuse ourselves we would refuse for ever."""
+"""Seconds before a GUID is asked for again, doubled each time: a delivery that we refuse stays refused."""
 PER_SWEEP = 240
-"""Redeliveries asked for by one sweep: four minutes of work. The next sweep, a minute later at most, goes on."""
+"""Redeliveries that one sweep asks for: four minutes of work. The next sweep continues a minute later."""
 PER_NOTE = 25
-"""Redeliveries after which a sweep notes how far it is: after a crash, these are asked for again at most."""
+"""Redeliveries after which a sweep stores its progress: after a crash, at most these are asked for again."""
 URGENT = frozenset({"pull_request", "issue_comment", "pull_request_review", "pull_request_review_comment", "issues"})
-"""Events by which people talk to the bot: somebody waits for an answer."""
+"""Events of people who wait for an answer of the bot."""
 MAX_PAGES = 1_000
 READING_SECONDS = 300.0
-"""Seconds for which a sweep reads the list: with what it asks for afterwards, it stays below the limit of a job."""
+"""Seconds for which a sweep reads the list; with the requests after it, it stays below the time limit of a job."""
 MOST_MISSING = 10_000
-"""GUIDs that are remembered as missing. Should there be more, a later sweep reads the others again."""
-OLDER = "older deliveries are not looked at"
-TOOK_LONG = f"the list took longer than {READING_SECONDS:g} s"
+"""GUIDs to store as missing. If there are more, a later sweep finds the others again."""
 
 DELIVERIES = "/app/hook/deliveries"
 ATTEMPTS = "/app/hook/deliveries/{delivery_id}/attempts"
 
-Known = Callable[[Sequence[str]], Awaitable[Collection[str]]]
+SeenBefore = Callable[[Sequence[str]], Awaitable[Collection[str]]]
 """Returns those of the GUIDs that are in our inbox, in one query."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class DeliveryAttempt:
     """One try of GitHub's to deliver; `at` is GitHub's time in seconds since the epoch."""
 
     id: int
@@ -71,7 +70,7 @@ class Attempt:
     event: str = ""
 
     @classmethod
-    def of(cls, item: Payload) -> Attempt:
+    def of(cls, item: Payload) -> DeliveryAttempt:
         """Read an item of GitHub's list; a status code other than 2xx is one that we, or a proxy, did not accept."""
         code = item.integer("status_code") if item.has("status_code") else 0
         at = datetime.fromisoformat(item.string("delivered_at")).timestamp()
@@ -81,7 +80,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingDelivery:
     """A delivery that has not reached us: its newest attempt, when it was first tried, how often we asked for it."""
 
     guid: str
@@ -92,31 +91,31 @@ class Missing:
     event: str = ""
 
     @property
-    def due(self) -> float:
-        """When it may be asked for, in seconds since the epoch."""
+    def askable(self) -> float:
+        """When it may be asked for, in seconds since 1970."""
         pause = min(FIRST_PAUSE * 2 ** (self.asked - 1), LONGEST_PAUSE) if self.asked else 0.0
         return self.last + pause
 
     @property
     def turn(self) -> tuple[bool, float, int]:
-        """What it is sorted by: those for which people wait come first, then the oldest."""
+        """The sort key: first deliveries for which people wait, then the oldest."""
         return self.event not in URGENT, self.first, self.id
 
 
 @dataclass(frozen=True, slots=True)
 class MissingDeliveries:
-    """The deliveries that have not reached us, and from when on the next sweep reads GitHub's list."""
+    """The deliveries that did not reach us, and the moment back to which the next sweep reads GitHub's list."""
 
     since: float = 0.0
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[MissingDelivery, ...] = ()
 
 
 MISSING = Record("missing-deliveries", 1, MissingDeliveries, "the deliveries that have not reached us", days=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
-    """What one sweep did: GUIDs asked for again, GUIDs that have arrived since we asked, GUIDs still missing."""
+class RedeliverySweep:
+    """The result of a sweep: GUIDs asked for, GUIDs that arrived after we asked, GUIDs still missing."""
 
     asked: int
     recovered: int
@@ -124,15 +123,15 @@ class Swept:
 
 
 def still_missing(
-    before: Mapping[str, Missing], attempts: Iterable[Attempt], known: Collection[str], now: float
-) -> dict[str, Missing]:
-    """Return what has not reached us, by GUID: what was missing before and what newly failed, less what arrived."""
+    before: Mapping[str, MissingDelivery], attempts: Iterable[DeliveryAttempt], known: Collection[str], now: float
+) -> dict[str, MissingDelivery]:
+    """Return the missing deliveries by GUID: those before and those that failed since, without those that arrived."""
     missing = dict(before)
     arrived = set(known)
     for attempt in attempts:
         if attempt.arrived:
             arrived.add(attempt.guid)
-        entry = missing.get(attempt.guid) or Missing(
+        entry = missing.get(attempt.guid) or MissingDelivery(
             attempt.guid, attempt.id, attempt.at, attempt.at, event=attempt.event
         )
         missing[attempt.guid] = replace(
@@ -141,18 +140,18 @@ def still_missing(
             first=min(entry.first, attempt.at),
             last=max(entry.last, attempt.at),
         )
-    kept = [m for m in missing.values() if m.guid not in arrived and m.first > now - WINDOW]
-    return {m.guid: m for m in sorted(kept, key=lambda m: m.turn)}
+    remaining = [m for m in missing.values() if m.guid not in arrived and m.first > now - WINDOW]
+    return {m.guid: m for m in sorted(remaining, key=lambda m: m.turn)}
 
 
 class Redelivery:
-    """Finds what never reached us and has GitHub send it again; one replica at a time."""
+    """Finds missed deliveries and asks GitHub to send them again; runs on one replica at a time."""
 
     def __init__(
         self,
         github: GitHub,
         records: Records,
-        known: Known,
+        known: SeenBefore,
         metrics: Metrics,
         *,
         pace: float = WRITE_SPACING,
@@ -167,16 +166,16 @@ class Redelivery:
         """
         self._github = github
         self._records = records
-        self._known = known
+        self._seen_before = known
         self._metrics = metrics
         self._pace = pace
         self._clock = clock
         self._most = most
 
-    async def sweep(self) -> Swept:
+    async def sweep(self) -> RedeliverySweep:
         """Look for missed deliveries once.
 
-        Raises `TryAgain` or gidgethub's errors where GitHub cannot be asked; then nothing is forgotten.
+        Raises `TryAgain` or gidgethub's errors if GitHub does not answer; the stored state stays as it was.
         """
         now = time.time()
         noted = await self._records.get(MISSING.of()) or MissingDeliveries()
@@ -184,7 +183,7 @@ class Redelivery:
         with ranked(Rank.SWEEP):
             attempts = await self._read(max(noted.since, now - WINDOW))
             suspects = before.keys() | {attempt.guid for attempt in attempts if not attempt.arrived}
-            known = await self._known(sorted(suspects)) if suspects else ()
+            known = await self._seen_before(sorted(suspects)) if suspects else ()
             missing = still_missing(before, attempts, known, now)
             recovered = sum(1 for m in before.values() if m.asked and m.guid not in missing and m.first > now - WINDOW)
             for lost in before.values():
@@ -194,10 +193,10 @@ class Redelivery:
             since = newest - OVERLAP if newest is not None else noted.since
             missing, since = self._cut(missing, since)
             await self._note(since, missing, asked=0, recovered=recovered)
-            due = [m for m in missing.values() if m.due <= now][:PER_SWEEP]
+            askable = [m for m in missing.values() if m.askable <= now][:PER_SWEEP]
             asked = 0
-            for first in range(0, len(due), PER_NOTE):
-                some = due[first : first + PER_NOTE]
+            for first in range(0, len(askable), PER_NOTE):
+                some = askable[first : first + PER_NOTE]
                 done = await self._ask(some, missing, now, at_once=max(0, WRITE_BURST - first))
                 asked += done
                 await self._note(since, missing, asked=done, recovered=0)
@@ -205,59 +204,63 @@ class Redelivery:
                     break
         if asked or recovered:
             log.info("missed deliveries", asked=asked, recovered=recovered, missing=len(missing))
-        return Swept(asked, recovered, len(missing))
+        return RedeliverySweep(asked, recovered, len(missing))
 
-    def _cut(self, missing: dict[str, Missing], since: float) -> tuple[dict[str, Missing], float]:
-        """Return what is remembered, and a `since` from which the next sweep finds the others again."""
+    def _cut(self, missing: dict[str, MissingDelivery], since: float) -> tuple[dict[str, MissingDelivery], float]:
+        """Return the deliveries to store, and a `since` from which the next sweep finds the others again."""
         first = dict(islice(missing.items(), self._most))
         others = [m.first for guid, m in missing.items() if guid not in first]
         if others:
-            log.warning("more missed deliveries than are remembered; later sweeps find them", others=len(others))
+            log.warning("too many missed deliveries to store; later sweeps find the others", others=len(others))
         return first, min([since, *others])
 
-    async def _note(self, since: float, missing: Mapping[str, Missing], *, asked: int, recovered: int) -> None:
-        """Keep how far a sweep is, and tell the metrics."""
+    async def _note(self, since: float, missing: Mapping[str, MissingDelivery], *, asked: int, recovered: int) -> None:
+        """Store the progress of a sweep, and count it in the metrics."""
         await self._records.put(MISSING.of(), MissingDeliveries(since, tuple(missing.values())))
         self._metrics.redelivered(asked=asked, recovered=recovered)
         if asked:
             log.info("redeliveries asked for", asked=asked, missing=len(missing))
 
     async def missing(self) -> int:
-        """Return how many deliveries were missing after the last sweep, whichever replica made it."""
+        """Return how many deliveries were missing after the last sweep of any replica."""
         return len((await self._records.get(MISSING.of()) or MissingDeliveries()).missing)
 
-    async def _read(self, since: float) -> list[Attempt]:
+    async def _read(self, since: float) -> list[DeliveryAttempt]:
         """Return the attempts since then; GitHub lists the newest first.
 
         A list that is too long is read as far as pages and time allow: a job that runs out of time notes nothing.
         """
-        attempts: list[Attempt] = []
+        attempts: list[DeliveryAttempt] = []
         until = self._clock() + READING_SECONDS
         try:
             async with aclosing(self._github.getiter(DELIVERIES, max_pages=MAX_PAGES)) as items:
                 async for item in items:
-                    attempt = Attempt.of(Payload(item, "delivery"))
+                    attempt = DeliveryAttempt.of(Payload(item, "delivery"))
                     if attempt.at < since:
                         break
                     attempts.append(attempt)
                     if self._clock() >= until:
                         log.warning(
-                            OLDER, reason=f"the list took longer than {READING_SECONDS:g} s", read=len(attempts)
+                            NOT_READ_FURTHER,
+                            reason=LIST_TOO_SLOW.format(seconds=READING_SECONDS),
+                            read=len(attempts),
                         )
                         break
         except TooManyPages as error:
-            log.warning(OLDER, reason=str(error), read=len(attempts))
+            log.warning(NOT_READ_FURTHER, reason=str(error), read=len(attempts))
         return attempts
 
-    async def _ask(self, due: Sequence[Missing], missing: dict[str, Missing], now: float, *, at_once: int) -> int:
-        """Ask for each once, note that in `missing`, and return for how many; stop where GitHub wants no more.
+    async def _ask(
+        self, askable: Sequence[MissingDelivery], missing: dict[str, MissingDelivery], now: float, *, at_once: int
+    ) -> int:
+        """Ask for each once, update `missing`, and return for how many; stop if GitHub accepts no more.
 
-        The first `at_once` are asked for without a pause: after a short stop there are only a few.
+        The first `at_once` are asked for without a pause: after a short downtime there are only a few.
         """
         asked = 0
-        for number, one in enumerate(due):
+        for number, one in enumerate(askable):
             try:
-                # It makes no content that GitHub's limit of 500 an hour is about, and may happen twice: the GUID stays.
+                # It creates no content, so the limit of 500 an hour does not apply, and a repetition has the same GUID.
                 await self._github.post_repeatable(ATTEMPTS, {"delivery_id": str(one.id)}, data={})
             except (TryAgain, BadRequest) as error:
                 if not _is_about_this_one(error):
@@ -274,8 +277,8 @@ class Redelivery:
 
 
 def _is_about_this_one(error: Exception) -> bool:
-    """Say whether GitHub cannot redeliver one delivery, such as for its age, while it may redeliver the next.
+    """Return whether GitHub refuses to redeliver this one, such as for its age, but may redeliver the next.
 
-    It may also answer 5xx for one delivery each time. Its turn comes again after its pause, and the others do not wait.
+    It may also answer 5xx for one delivery each time; that one is tried after its pause, the others now.
     """
     return isinstance(error, BadRequest) or (isinstance(error, Unavailable) and error.answering and error.sent)

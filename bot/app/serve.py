@@ -22,6 +22,7 @@ from bot.app.doctor.doctor import Doctor, HealthWatch
 from bot.app.features import CODEC, REGISTRY, full_router
 from bot.app.processor import Pipeline
 from bot.app.redelivery import CRON, Redelivery
+from bot.app.texts import CANNOT_LISTEN, WORKER_ENDED
 from bot.commands.answers import help_text
 from bot.commands.grammar import Registry
 from bot.config import Config
@@ -61,8 +62,6 @@ VERSION = version("nightjar-ci")
 MEGABYTE = 1024 * 1024
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 
-CANNOT_LISTEN = "{host}:{port} cannot be listened on: {reason}; choose another with --host and --port"
-ENDED = "the worker has ended by itself; the log says why"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -84,7 +83,7 @@ class Bot:
     metrics: Metrics
     engine: Engine
     github: GitHubApp
-    missed: Redelivery
+    redelivery: Redelivery
     results: ResultsParts
     timers: Timers
     commands: Registry
@@ -128,8 +127,8 @@ async def open_bot(
         except ValueError as error:
             raise StartError(str(error)) from None
         spacing = (allowance or Allowance()).write_spacing
-        missed = Redelivery(github.as_app(), engine.records, engine.journal.known, metrics, pace=spacing)
-        engine.every("missed-deliveries", CRON, missed.sweep, at_start=True)
+        redelivery = Redelivery(github.as_app(), engine.records, engine.journal.known, metrics, pace=spacing)
+        engine.every("missed-deliveries", CRON, redelivery.sweep, at_start=True)
 
         async def reading(repository: str) -> GitHub:
             return await github.reader(repository)
@@ -160,7 +159,9 @@ async def open_bot(
                 engine.every("repository-files", HALF_HOURLY, files.sweep, at_start=True)
             watch = HealthWatch(Doctor(config, settings, github, session, results.aws, repositories))
             threads = ThreadProbe()
-            yield Bot(config, settings, metrics, engine, github, missed, results, timers, REGISTRY, watch, threads, now)
+            yield Bot(
+                config, settings, metrics, engine, github, redelivery, results, timers, REGISTRY, watch, threads, now
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +244,7 @@ async def _first(stop: Coroutine[None, None, object], worker: asyncio.Task[None]
     if not stopping.done():
         stopping.cancel()
         await worker
-        raise StartError(ENDED)
+        raise StartError(WORKER_ENDED)
 
 
 Doors = tuple[web.AppRunner | None, web.AppRunner | None]
@@ -300,7 +301,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
         queues, now = bot.results.queues, time.time()
         heard = {queue.queue_url: now - (queue.heard or began) for queue in queues}
         try:
-            backlog, missing = await bot.engine.backlog(), await bot.missed.missing()
+            backlog, missing = await bot.engine.backlog(), await bot.redelivery.missing()
             health = await bot.results.watch.health()
             timers = await timer_states(bot.config, bot.engine.records, bot.engine.journal, bot.now())
             behind = await last_good.behind()

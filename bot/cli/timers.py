@@ -25,7 +25,7 @@ from bot.core.utc import iso_utc_or_none
 from bot.engine.database import Database
 from bot.engine.journal import FAILED, DeliveryRecord
 from bot.engine.service import Engine
-from bot.timers.timers import TimerState, by_hand, repositories_with, timer_states
+from bot.timers.timers import TimerState, manual_run, repositories_with, timer_states
 
 if TYPE_CHECKING:
     from bot.app.serve import Bot
@@ -114,7 +114,7 @@ async def _ran(name: str, only: str | None, config_path: Path, patience: float) 
     config = load_config(config_path)
     wanted = repositories_with(config, name, only)
     async with _opened(config) as bot, _worker(bot):
-        moment = by_hand()
+        moment = manual_run()
         guids = [await bot.timers.announce(repository, name, moment) for repository in wanted]
         return [await bot.engine.finished(guid, patience=patience, progress=ProgressPrinter()) for guid in guids]
 

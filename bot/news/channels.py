@@ -20,6 +20,14 @@ from bot.core.patterns import Pattern
 from bot.core.web_json import seconds_in
 from bot.news.message import News
 from bot.news.render import as_discord, as_slack
+from bot.news.texts import (
+    CHANNEL_BUSY,
+    CHANNEL_ERROR,
+    CHANNEL_UNREACHABLE,
+    MESSAGE_REFUSED,
+    WEBHOOK_NEEDED,
+    WEBHOOK_REMOVED,
+)
 
 Channel = Literal["discord", "slack"]
 
@@ -32,21 +40,6 @@ TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)
 """Seconds for one message."""
 LONGEST_ANSWER = 4096
 """Bytes of a refusal that are read."""
-
-NEEDED = (
-    "{variable} is not set, and {repository} names {place} below {key}.to in app.yaml; set it, or name another place"
-)
-NOT_REACHED = "{name} did not answer ({problem})"
-BROKEN = "{name} answered {status}"
-BUSY = "{name} takes no more messages for a while"
-GONE = (
-    "{name} takes nothing at the webhook of {variable} any more ({reason}). The webhook, or its channel, may have been "
-    "removed: make a new one, set {variable} to its address, and start the bot again."
-)
-REFUSED = (
-    "{name} refused a message ({reason}). {variable} must be the whole address of a webhook of {name}; if it is, the "
-    "message itself was wrong, and the maintainers of this bot want to hear of it."
-)
 
 
 def webhook_of(settings: Settings, place: Channel) -> SecretStr | None:
@@ -62,19 +55,19 @@ def check_channels(config: Config, settings: Settings) -> None:
             for place in section.to if section is not None else ():
                 if place != "issue" and webhook_of(settings, place) is None:
                     words = {"variable": VARIABLES[place], "repository": repository, "place": place, "key": key}
-                    missing.setdefault(place, NEEDED.format(**words))
+                    missing.setdefault(place, WEBHOOK_NEEDED.format(**words))
     if missing:
         raise SettingsError(missing.values())
 
 
 async def post(http: aiohttp.ClientSession, place: Channel, webhook: SecretStr, news: News) -> Exception | None:
-    """Post news; return None once it is there, or the error that says why it is known not to be there.
+    """Post news; return None if it was posted, or the error if it certainly was not.
 
-    Raises `Away` where it may be there and may not: the answer was lost, or tells of a fault of theirs.
+    Raises `Away` if it may have been posted: the answer was lost, or is a server error.
     """
     url = webhook.get_secret_value().rstrip("/")
     if place == "discord":
-        url += "?wait=true"  # without it, Discord answers before it has kept the message, and hides errors
+        url += "?wait=true"  # without it, Discord answers before it has stored the message, and hides errors
     try:
         async with http.post(
             URL(url, encoded=True),
@@ -87,43 +80,45 @@ async def post(http: aiohttp.ClientSession, place: Channel, webhook: SecretStr, 
                 return None
             if status < 500:
                 return _refusal(place, response, await response.content.read(LONGEST_ANSWER))
-            problem = BROKEN.format(name=NAMES[place], status=status)
+            problem = CHANNEL_ERROR.format(name=NAMES[place], status=status)
     except aiohttp.ClientConnectorError as error:
-        return Away(NOT_REACHED.format(name=NAMES[place], problem=type(error).__name__))
+        return Away(CHANNEL_UNREACHABLE.format(name=NAMES[place], problem=type(error).__name__))
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        problem = NOT_REACHED.format(name=NAMES[place], problem=type(error).__name__)
+        problem = CHANNEL_UNREACHABLE.format(name=NAMES[place], problem=type(error).__name__)
     raise Away(problem)
 
 
 def _refusal(place: Channel, response: aiohttp.ClientResponse, body: bytes) -> Exception:
-    """Return what comes of an answer that says that the message was not taken.
+    """Return the error of an answer that refuses the message.
 
     https://docs.discord.com/developers/topics/rate-limits,
     https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
     """
-    name, status, said = NAMES[place], response.status, _said(body)
+    name, status, answer = NAMES[place], response.status, _read_answer(body)
     if status == 429:
         wait = seconds_in(response.headers.get("Retry-After"))
-        return TryAgain(BUSY.format(name=name), retry_in=_seconds(said.get("retry_after")) if wait is None else wait)
-    text = GONE if status in (401, 403, 404, 410) else REFUSED
-    reason = ", ".join([str(status), *_reason(said)])
+        return TryAgain(
+            CHANNEL_BUSY.format(name=name), retry_in=_seconds(answer.get("retry_after")) if wait is None else wait
+        )
+    text = WEBHOOK_REMOVED if status in (401, 403, 404, 410) else MESSAGE_REFUSED
+    reason = ", ".join([str(status), *_reason(answer)])
     return UserError(text.format(name=name, variable=VARIABLES[place], reason=reason))
 
 
-def _said(body: bytes) -> dict[str, Any]:
-    """Return Discord's JSON as it is, and the one word of Slack as `error`; anything else is not for us."""
+def _read_answer(body: bytes) -> dict[str, Any]:
+    """Return Discord's JSON as it is, and Slack's one word as `error`; ignore anything else."""
     try:
-        said = json.loads(body)
+        answer = json.loads(body)
     except (ValueError, RecursionError):
         word = body.strip().decode(errors="replace")
         return {"error": word} if _WORD.fullmatch(word) else {}
-    return said if isinstance(said, dict) else {}
+    return answer if isinstance(answer, dict) else {}
 
 
 def _seconds(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and value >= 0 else None
 
 
-def _reason(said: dict[str, Any]) -> list[str]:
-    code = said.get("code")
-    return [f"code {code}"] if isinstance(code, int) else [said["error"]] if "error" in said else []
+def _reason(answer: dict[str, Any]) -> list[str]:
+    code = answer.get("code")
+    return [f"code {code}"] if isinstance(code, int) else [answer["error"]] if "error" in answer else []

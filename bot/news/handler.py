@@ -1,4 +1,4 @@
-"""News for chat channels: each channel has its own, one after the other, so that none waits for another."""
+"""Post news to chat channels. Each channel has its own lock, so that none waits for another."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ router = Router()
 
 
 @router.on(MESSAGE_DUE, name=NAME)
-async def tell(context: Context) -> Plan:
-    """Have the news posted that a handler has told."""
+async def post_news(context: Context) -> Plan:
+    """Plan the post of the news in the delivery."""
     news = PostNews.of(context.delivery.payload)
     return Plan((news,), why=news.news.title)

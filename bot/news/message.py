@@ -1,4 +1,4 @@
-"""What people are told when something has happened: the same news for a chat channel and for an issue."""
+"""News about the state of a repository, the same for a chat channel and for an issue."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """One line of news. All of it is plain text, which may come from outside: each place escapes it in its own way.
+class NewsItem:
+    """One line of news: plain text that may come from outside, and that each place escapes in its own way.
 
-    `name` is what it is about (a context, a test), `text` what happened, `url` where to look, empty for nowhere.
+    `name` is its subject (a context, a test), `text` what happened, `url` a link with details, or empty.
     """
 
     name: str
@@ -19,14 +19,14 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What is told at once: a title in one line, a line for each item, and how many `more` items are left out.
+    """One message: a title in one line, a line for each item, and how many `more` items are left out.
 
-    All of it is plain text. `good`: something is well again, and nothing is wrong. `notes` are sentences below the
-    items, such as whom to ask.
+    All of it is plain text. `good`: everything has recovered. `notes` are sentences below the
+    items, such as contacts.
     """
 
     title: str
-    items: tuple[Item, ...] = ()
+    items: tuple[NewsItem, ...] = ()
     more: int = 0
     url: str = ""
     notes: tuple[str, ...] = ()

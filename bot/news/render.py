@@ -13,11 +13,10 @@ from typing import Any
 from bot.core.patterns import Pattern
 from bot.core.urls import linkable
 from bot.github.markdown import BREAK, TEXT_LIMIT, code, escape, plain, truncate
-from bot.news.message import Item, News
+from bot.news.message import News, NewsItem
+from bot.news.texts import DETAILS, MORE_ITEMS
 
 GOOD, BAD = "✅", "❌"
-LINK = "details"
-MORE = "and {count} more"
 
 LONGEST_TITLE, LONGEST_NAME, LONGEST_TEXT, LONGEST_NOTE = 200, 150, 250, 400
 """Characters before anything is escaped."""
@@ -44,13 +43,13 @@ def as_markdown(news: News) -> str:
 
     def link(url: str) -> str:
         # Entities are read in addresses, too: https://spec.commonmark.org/0.31.2/#link-destination
-        return f" ([{LINK}](<{url.replace('&', '&amp;')}>))" if url else ""
+        return f" ([{DETAILS}](<{url.replace('&', '&amp;')}>))" if url else ""
 
     news = _readable(news)
     notes = _fitting(map(escape, news.notes), MARKDOWN_NOTES)
-    items = [f"- {_said(o.name and code(o.name), escape(o.text))}{link(o.url)}" for o in news.items]
-    kept = _fitting(items, MARKDOWN_LIMIT - _size(notes))
-    lines = "\n".join([*kept, *(f"- {line}" for line in _more(news, len(kept)))])
+    items = [f"- {_joined(o.name and code(o.name), escape(o.text))}{link(o.url)}" for o in news.items]
+    fitting = _fitting(items, MARKDOWN_LIMIT - _size(notes))
+    lines = "\n".join([*fitting, *(f"- {line}" for line in _more(news, len(fitting)))])
     return "\n\n".join(filter(None, [f"{_mark(news)} **{escape(news.title)}**{link(news.url)}", lines, *notes]))
 
 
@@ -61,13 +60,13 @@ def as_discord(news: News) -> dict[str, Any]:
     """
 
     def link(url: str) -> str:
-        return f" ([{LINK}](<{url}>))" if url else ""  # within < and >, no preview is shown of it
+        return f" ([{DETAILS}](<{url}>))" if url else ""  # within < and >, no preview is shown of it
 
     news = _readable(news)
     notes = _fitting(map(_discord, news.notes), DISCORD_NOTES)
-    items = [f"- {_said(o.name and f'**{_discord(o.name)}**', _discord(o.text))}{link(o.url)}" for o in news.items]
-    kept = _fitting(items, DISCORD_LIMIT - _size(notes))
-    lines = "\n".join([*kept, *(f"- {line}" for line in _more(news, len(kept)))])
+    items = [f"- {_joined(o.name and f'**{_discord(o.name)}**', _discord(o.text))}{link(o.url)}" for o in news.items]
+    fitting = _fitting(items, DISCORD_LIMIT - _size(notes))
+    lines = "\n".join([*fitting, *(f"- {line}" for line in _more(news, len(fitting)))])
     box = "\n\n".join(filter(None, [lines, *notes]))
     return {
         "content": f"{_mark(news)} **{_discord(news.title)}**{link(news.url)}",
@@ -86,10 +85,10 @@ def as_slack(news: News) -> dict[str, Any]:
     news = _readable(news)
     title = f"{_mark(news)} {_inert(news.title)}"
     notes = _fitting(map(_inert, news.notes), SLACK_NOTES)
-    items = [f"{_said(_inert(o.name), _inert(o.text))} ({LINK}) {o.url}" for o in news.items]
-    kept = _fitting(items, SLACK_LIMIT - _size(notes))
-    listed = [_section(_inert(o.name), _inert(o.text), o.url) for o in news.items[: len(kept)]]
-    listed += [_section("", line) for line in _more(news, len(kept))]
+    items = [f"{_joined(_inert(o.name), _inert(o.text))} ({DETAILS}) {o.url}" for o in news.items]
+    fitting = _fitting(items, SLACK_LIMIT - _size(notes))
+    listed = [_section(_inert(o.name), _inert(o.text), o.url) for o in news.items[: len(fitting)]]
+    listed += [_section("", line) for line in _more(news, len(fitting))]
     details = [{"type": "rich_text_list", "style": "bullet", "elements": listed}] if listed else []
     details += [_section("", "\n".join(notes))] if notes else []
     blocks = [[_section(title, "", news.url)], details]
@@ -104,13 +103,14 @@ def as_slack(news: News) -> dict[str, Any]:
 def _readable(news: News) -> News:
     """Return news cut to what people read, without addresses that cannot be linked and lines that say nothing."""
     items = [
-        Item(_cut(item.name, LONGEST_NAME), _cut(item.text, LONGEST_TEXT), linkable(item.url)) for item in news.items
+        NewsItem(_cut(item.name, LONGEST_NAME), _cut(item.text, LONGEST_TEXT), linkable(item.url))
+        for item in news.items
     ]
-    said = [item for item in items if item.name or item.text]
+    items_with_text = [item for item in items if item.name or item.text]
     return News(
         title=_cut(news.title, LONGEST_TITLE),
-        items=tuple(said[:MOST_ITEMS]),
-        more=news.more + len(said[MOST_ITEMS:]),
+        items=tuple(items_with_text[:MOST_ITEMS]),
+        more=news.more + len(items_with_text[MOST_ITEMS:]),
         url=linkable(news.url),
         notes=tuple(note for note in (_cut(note, LONGEST_NOTE) for note in news.notes) if note),
         good=news.good,
@@ -125,19 +125,19 @@ def _mark(news: News) -> str:
     return GOOD if news.good else BAD
 
 
-def _said(name: str, text: str) -> str:
+def _joined(name: str, text: str) -> str:
     return ": ".join(filter(None, (name, text)))
 
 
-def _more(news: News, kept: int) -> list[str]:
-    left_out = news.more + len(news.items) - kept
-    return [MORE.format(count=left_out)] if left_out else []
+def _more(news: News, fitting: int) -> list[str]:
+    left_out = news.more + len(news.items) - fitting
+    return [MORE_ITEMS.format(count=left_out)] if left_out else []
 
 
 def _fitting(texts: Iterable[str], room: int) -> list[str]:
     """Return as many of the texts, from the first on, as fit, with the ends of their lines and a word on the others."""
     given = list(texts)
-    used = accumulate(map(_length, given), initial=_length(MORE) + 20)
+    used = accumulate(map(_length, given), initial=_length(MORE_ITEMS) + 20)
     return [text for text, before in zip(given, used, strict=False) if before + _length(text) <= room]
 
 
@@ -179,6 +179,6 @@ def _section(name: str, text: str, url: str = "") -> dict[str, Any]:
     if text:
         elements.append({"type": "text", "text": f": {text}" if name else text})
     if url:
-        elements += [{"type": "text", "text": " ("}, {"type": "link", "url": url, "text": LINK}]
+        elements += [{"type": "text", "text": " ("}, {"type": "link", "url": url, "text": DETAILS}]
         elements.append({"type": "text", "text": ")"})
     return {"type": "rich_text_section", "elements": elements}

@@ -23,6 +23,7 @@ from bot.engine.journal import FAILED, DeliveryRecord
 from bot.engine.records import Key, Record
 from bot.github.pull_heads import find_repository_id
 from bot.github.repositories import Repositories, away_by_name
+from bot.timers.texts import NO_TIMER_IN_REPOSITORY, NO_TIMERS, TIMER_FAILED, UNKNOWN_TIMER
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -34,20 +35,16 @@ if TYPE_CHECKING:
 TIMER_DUE = "nightjar.timer"
 """A timer of a repository is due; the action is its name. GitHub's events have no dot: nobody can send one."""
 MINUTELY = "* * * * *"
-"""When it is looked what is due."""
+"""When timers are checked."""
 ONCE_MORE = 3600.0
-"""Seconds between two attempts at a run of which every try has failed, until the next run is due."""
+"""Seconds between two attempts at a run that failed for good, until the next run is scheduled."""
 
 STOPPED = "stopped"
-"""The outcome of a timer whose repository the bot leaves alone."""
+"""The outcome of a timer whose repository is archived or removed."""
 NEVER = "never"
 """The outcome of a timer that has not run yet."""
 FORGOTTEN = "forgotten"
-"""The outcome of a run that is longer ago than jobs are kept."""
-NOT_ANNOUNCED = "a timer could not be looked after"
-UNKNOWN_TIMER = "no repository of app.yaml has a timer {name}; there is {known}"
-NO_TIMERS = "none"
-NOT_THERE = "app.yaml has no timer {name} for {repository}"
+"""The outcome of a run that is longer ago than jobs are stored."""
 
 Accept = Callable[[str, str, str, str], Awaitable[bool]]
 """The engine's `accept`."""
@@ -90,7 +87,7 @@ RECORDS = (ANNOUNCED, TIMER_RUN)
 
 @dataclass(frozen=True, slots=True)
 class TimerState:
-    """How a timer stands. Moments are seconds since 1970; `last_run` None: it has not run yet.
+    """The state of a timer. Moments are seconds since 1970; `last_run` is None if it has not run yet.
 
     `outcome` is never, waiting, working, done, ignored, refused, failed, forgotten or stopped; `reason` says why.
     """
@@ -140,16 +137,16 @@ class Timers:
                 # Begins anew when the repository is back: what was missed meanwhile concerns nobody.
                 continue
             try:
-                now[key] = await self._look(repository, name, schedule, known.get(key))
+                now[key] = await self._announce_if_scheduled(repository, name, schedule, known.get(key))
             except (TryAgain, UserError, GitHubException) as error:
-                log.warning(NOT_ANNOUNCED, repository=repository, timer=name, reason=str(error))
+                log.warning(TIMER_FAILED, repository=repository, timer=name, reason=str(error))
                 now[key] = known[key]
         # What is switched off, or left alone, is forgotten here: switched on again, it is new.
         if now != known:
             await self._records.put(ANNOUNCED.of(), AnnouncedTimers(now))
         return f"announced {sum(now[key] != known.get(key) for key in now)}"
 
-    async def _look(
+    async def _announce_if_scheduled(
         self, repository: str, name: str, schedule: Schedule, known: AnnouncedTimer | None
     ) -> AnnouncedTimer:
         """Announce a timer's last moment unless it was; return what to keep of it.
@@ -194,7 +191,7 @@ class Timers:
         """Return what a run now would begin with; nothing is written."""
         repository_id = await find_repository_id(self._records, self._github_for, repository, remember=False)
         body = _body(repository, repository_id, name, self._now())
-        return Delivery(_guid(repository_id, name, by_hand()), TIMER_DUE, Payload(body), self._now())
+        return Delivery(_guid(repository_id, name, manual_run()), TIMER_DUE, Payload(body), self._now())
 
 
 def moment_of(payload: Payload) -> float:
@@ -202,8 +199,8 @@ def moment_of(payload: Payload) -> float:
     return float(payload.integer("timer", "at"))
 
 
-def by_hand() -> str:
-    """Name a run that somebody asks for, unlike any other."""
+def manual_run() -> str:
+    """Return a unique moment for a run that an operator starts."""
     return f"asked-{time.time_ns()}"
 
 
@@ -222,31 +219,31 @@ def repositories_with(config: Config, name: str, only: str | None) -> list[str]:
         raise UserError(UNKNOWN_TIMER.format(name=name, known=known))
     wanted = [repository for repository in found if only is None or repository.lower() == only.lower()]
     if not wanted:
-        raise UserError(NOT_THERE.format(name=name, repository=only))
+        raise UserError(NO_TIMER_IN_REPOSITORY.format(name=name, repository=only))
     return wanted
 
 
 async def timer_states(
     config: Config, records: Records, journal: Journal, now: float, only: str | None = None
 ) -> list[TimerState]:
-    """Return how all timers stand, or those of one repository (`owner/name`)."""
+    """Return the states of all timers, or of those of one repository (`owner/name`)."""
     found = [timer for timer in timers_of(config) if only is None or timer[0].lower() == only.lower()]
     runs = {timer[:2]: await records.get(_last(*timer[:2])) for timer in found}
-    kept = await journal.deliveries([run.guid for run in runs.values() if run])
+    stored = await journal.deliveries([run.guid for run in runs.values() if run])
     away = away_by_name(await Repositories(config, records).all())
-    return [_state(timer, runs[timer[:2]], kept, now, away.get(timer[0].lower(), "")) for timer in found]
+    return [_state(timer, runs[timer[:2]], stored, now, away.get(timer[0].lower(), "")) for timer in found]
 
 
 def _state(
     timer: tuple[str, str, Schedule],
     run: TimerRun | None,
-    kept: Mapping[str, DeliveryRecord],
+    stored: Mapping[str, DeliveryRecord],
     now: float,
     away: str,
 ) -> TimerState:
     repository, name, schedule = timer
     guid = run.guid if run else ""
-    record = kept.get(guid)
+    record = stored.get(guid)
     return TimerState(
         repository=repository,
         name=name,

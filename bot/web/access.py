@@ -17,20 +17,13 @@ from bot.core.patterns import Pattern
 from bot.github.ranks import Rank, ranked
 from bot.web.openapi import Operation, problem
 from bot.web.problems import Problem
-from bot.web.repositories import RETRY_SECONDS, UNAVAILABLE, repository_of
+from bot.web.repositories import RETRY_SECONDS, repository_of
+from bot.web.texts import DATABASE_UNAVAILABLE, INVALID_TOKEN, NO_TOKEN
 
 OF_A_REPOSITORY = "/api/v1/repos/{owner}/{repo}"
 API = "/api/"
 
-NO_TOKEN = (
-    "There is no public repository of this name here. For a private one send a token of it: "  # noqa: S105
-    "Authorization: Bearer TOKEN. Who runs the bot makes one with `nightjar token create OWNER/NAME`."
-)
-BAD_TOKEN = (
-    "The token is unknown, was revoked or has expired. "  # noqa: S105
-    "Who runs the bot makes a new one with `nightjar token create OWNER/NAME`."
-)
-FORGOTTEN = "{path} is below {api} and says neither of which repository it is nor that it is public"
+UNPROTECTED_ROUTE = "{path} is below {api}, but declares neither a repository nor that it is public"
 
 _BEARER = Pattern(r"(?i:bearer) +([!-~]{1,500}) *")
 
@@ -59,7 +52,7 @@ class ApiAccess:
         """Return an operation that asks for a token where one is needed; raise ValueError where that is not clear."""
         if not operation.path.startswith(f"{OF_A_REPOSITORY}/"):
             if operation.path.startswith(API) and not operation.public:
-                raise ValueError(FORGOTTEN.format(path=operation.path, api=API))
+                raise ValueError(UNPROTECTED_ROUTE.format(path=operation.path, api=API))
             return operation
 
         async def handler(request: web.Request) -> web.StreamResponse:
@@ -75,14 +68,14 @@ class ApiAccess:
         try:
             return await self._rank_of(repository, request.headers.get("Authorization"))
         except ConnectorException as error:
-            raise Problem(503, UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
+            raise Problem(503, DATABASE_UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
 
     async def _rank_of(self, repository: str, authorization: str | None) -> Rank:
         if authorization is not None:
             bearer = _BEARER.fullmatch(authorization)
             holder = await self._verify(bearer[1]) if bearer else None
             if holder is None:
-                raise _unauthorized(BAD_TOKEN, ', error="invalid_token"')
+                raise _unauthorized(INVALID_TOKEN, ', error="invalid_token"')
             if holder.subject == repository.lower():
                 return Rank.SWEEP
         if not await self._is_public(repository):

@@ -16,17 +16,13 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from bot.web.problems import Problem
+from bot.web.texts import BODY_INCOMPLETE, BODY_TOO_LARGE, BODY_TOO_SLOW, TOO_MANY_BODIES
 
 IN_FLIGHT = 64 * 1024 * 1024
 """Bytes of bodies that are held at a time, unless app.yaml says otherwise."""
 READ_SECONDS = 10.0
 """How long a body may take to arrive; GitHub itself gives up on a delivery after ten seconds."""
 RETRY_AFTER = {"Retry-After": "30"}
-
-TOO_LARGE = "The body is larger than {most} bytes, the most that is accepted here."
-TOO_SLOW = f"The body did not arrive within {READ_SECONDS:.0f} seconds."
-CUT_SHORT = "The connection ended before the whole body had arrived."
-TOO_MUCH = "Too many large bodies are arriving at the same time. It is safe to send this one again."
 
 
 @dataclass(eq=False, slots=True)
@@ -56,7 +52,7 @@ class Bodies:
         that had to give way.
         """
         if (request.content_length or 0) > self._most:
-            raise Problem(413, TOO_LARGE.format(most=self._most))
+            raise Problem(413, BODY_TOO_LARGE.format(most=self._most))
         await _ask_for_it(request)
         body = _Arriving(asyncio.timeout(READ_SECONDS))
         try:
@@ -71,27 +67,27 @@ class Bodies:
             async with body.timeout:
                 while (chunk := await request.content.readany()) and not body.gave_way:
                     if len(body.buffer) + len(chunk) > self._most:
-                        raise Problem(413, TOO_LARGE.format(most=self._most))
+                        raise Problem(413, BODY_TOO_LARGE.format(most=self._most))
                     self._make_room(body, len(chunk))
                     body.buffer += chunk
                     self.held += len(chunk)
         except TimeoutError:
             if not body.gave_way:
-                raise Problem(408, TOO_SLOW) from None
+                raise Problem(408, BODY_TOO_SLOW.format(seconds=READ_SECONDS)) from None
         except (ConnectionError, web.RequestPayloadError):
-            raise Problem(400, CUT_SHORT) from None
+            raise Problem(400, BODY_INCOMPLETE) from None
         finally:
             # A body that is whole is about to be answered, and no longer gives way.
             self._arriving.pop(body, None)
         if body.gave_way:
-            raise Problem(503, TOO_MUCH, headers=RETRY_AFTER)
+            raise Problem(503, TOO_MANY_BODIES, headers=RETRY_AFTER)
 
     def _make_room(self, newcomer: _Arriving, length: int) -> None:
         """Let the bodies that have been arriving for the longest give way; raise `Problem` if that is this one."""
         while self.held + length > self._limit:
             oldest = next(iter(self._arriving))
             if oldest is newcomer:
-                raise Problem(503, TOO_MUCH, headers=RETRY_AFTER)
+                raise Problem(503, TOO_MANY_BODIES, headers=RETRY_AFTER)
             del self._arriving[oldest]
             oldest.gave_way = True
             self._release(oldest)

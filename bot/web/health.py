@@ -100,8 +100,8 @@ class PublicPart:
         """Find out which repositories are public; none is, where the database cannot tell."""
         self._public = frozenset()
         answers = await asyncio.gather(*map(self._is_public, self._repositories), return_exceptions=True)
-        told = zip(self._repositories, answers, strict=True)
-        self._public = frozenset(name.lower() for name, answer in told if answer is True)
+        pairs = zip(self._repositories, answers, strict=True)
+        self._public = frozenset(name.lower() for name, answer in pairs if answer is True)
 
     def shows(self, labels: Mapping[str, str]) -> bool:
         """Say whether a series may be read."""

@@ -1,4 +1,4 @@
-"""`GET /help`: the commands as a page, which answers to mistyped commands link where `public_url` is set."""
+"""`GET /help`: the commands as a page. Answers to invalid commands link it if `public_url` is set."""
 
 from __future__ import annotations
 
@@ -13,13 +13,26 @@ PAGE = """\
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
 <title>Commands</title>
 <style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; color: #1f2328 }}
-table {{ border-collapse: collapse; display: block; overflow-x: auto }}
-th, td {{ border: 1px solid #d1d9e0; padding: .4rem .7rem; text-align: left; vertical-align: top }}
+:root {{ --text: #1f2328; --page: #fff; --line: #d1d9e0; --code: #f0f1f3; color-scheme: light dark }}
+@media (prefers-color-scheme: dark) {{
+  :root {{ --text: #e6edf3; --page: #0d1117; --line: #3d444d; --code: #262c36 }}
+}}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem }}
+body {{ color: var(--text); background: var(--page) }}
+table {{ border-collapse: collapse }}
+th, td {{ border: 1px solid var(--line); padding: .4rem .7rem; text-align: left; vertical-align: top }}
 td:nth-child(3) {{ min-width: 9rem }}
-code {{ background: #f0f1f3; border-radius: .3rem; padding: .1rem .3rem; white-space: nowrap }}
+code {{ background: var(--code); border-radius: .3rem; padding: .1rem .3rem; overflow-wrap: anywhere }}
+/* A narrow screen shows each row as a block, so that no column is cut off. */
+@media (max-width: 40rem) {{
+  thead {{ display: none }}
+  table, tbody, tr, td {{ display: block }}
+  tr {{ border: 1px solid var(--line); margin-bottom: 1rem }}
+  td {{ border: 0; min-width: 0 }}
+}}
 </style>
 <h1>Commands</h1>
 {body}

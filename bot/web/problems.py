@@ -1,7 +1,6 @@
 """Errors of the HTTP surface, as problem details (RFC 9457).
 
-What an answer says is written here or by the route that gives it; the text of an unforeseen exception never leaves
-the process, since nobody knows what is in it.
+The text of an unexpected exception is never sent: it may hold secrets.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ from collections.abc import Awaitable, Callable, Mapping
 import structlog
 from aiohttp import web
 
+from bot.web.texts import METHOD_NOT_ALLOWED, NOT_FOUND, UNEXPECTED_ERROR
+
 PROBLEM_TYPE = "application/problem+json"
-INTERNAL_ERROR = "An unforeseen error. The log has its details."
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -37,7 +37,7 @@ def problem_body(status: int, detail: str) -> dict[str, object]:
 
 
 def problem_response(status: int, detail: str, headers: Mapping[str, str] | None = None) -> web.Response:
-    """Return a response that says what went wrong."""
+    """Return a problem as a response."""
     return web.Response(
         status=status,
         body=json.dumps(problem_body(status, detail)).encode(),
@@ -48,7 +48,7 @@ def problem_response(status: int, detail: str, headers: Mapping[str, str] | None
 
 @web.middleware
 async def answer_problems(request: web.Request, handler: Answer) -> web.StreamResponse:
-    """Turn every error of a route, foreseen or not, into problem details."""
+    """Turn every error of a route into problem details."""
     try:
         return await handler(request)
     except Problem as problem:
@@ -59,7 +59,7 @@ async def answer_problems(request: web.Request, handler: Answer) -> web.StreamRe
         return _routing_problem(request, error)
     except Exception:
         log.exception("request failed", method=request.method, path=request.path)
-        return problem_response(http.HTTPStatus.INTERNAL_SERVER_ERROR, INTERNAL_ERROR)
+        return problem_response(http.HTTPStatus.INTERNAL_SERVER_ERROR, UNEXPECTED_ERROR)
 
 
 def _routing_problem(request: web.Request, error: web.HTTPException) -> web.Response:
@@ -69,7 +69,7 @@ def _routing_problem(request: web.Request, error: web.HTTPException) -> web.Resp
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = ", ".join(sorted(error.allowed_methods))
         headers["Allow"] = allowed
-        detail = f"{request.method} is not allowed here; allowed: {allowed}."
+        detail = METHOD_NOT_ALLOWED.format(method=request.method, allowed=allowed)
     elif isinstance(error, web.HTTPNotFound):
-        detail = "There is nothing at this address. /api/v1/openapi.json describes what there is."
+        detail = NOT_FOUND
     return problem_response(error.status, detail, headers)

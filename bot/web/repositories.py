@@ -1,4 +1,4 @@
-"""What the routes of a repository have in common: its name in the path, and answers that are not to be kept."""
+"""Shared parts of the routes of a repository: its name in the path, and answers that must not be cached."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from pydantic import BaseModel
 from bot.core.patterns import Pattern
 from bot.web.openapi import Parameter
 from bot.web.problems import Problem
+from bot.web.texts import DATABASE_UNAVAILABLE, INVALID_REPOSITORY
 
-BAD_REPOSITORY = "This is not an owner and the name of a repository."
-UNAVAILABLE = "The database could not be read just now."
 RETRY_SECONDS = 10
 NAME = r"[A-Za-z0-9._-]{1,100}"
 _IS_NAME = Pattern(NAME)
 
-Told = TypeVar("Told")
+AboutRepository = TypeVar("AboutRepository")
 
 PARAMETERS = (
     Parameter("owner", "Who owns the repository.", {"type": "string", "pattern": f"^{NAME}$"}),
@@ -31,23 +30,25 @@ def repository_of(request: web.Request) -> str:
     """Return the `owner/name` of a request's path. Raises `Problem`."""
     path = request.match_info
     if not all(_IS_NAME.fullmatch(name) for name in (path["owner"], path["repo"])):
-        raise Problem(400, BAD_REPOSITORY)
+        raise Problem(400, INVALID_REPOSITORY)
     return f"{path['owner']}/{path['repo']}"
 
 
-async def told_of(request: web.Request, ask: Callable[[str], Awaitable[Told]], nothing: str) -> Told:
+async def answer_about(
+    request: web.Request, ask: Callable[[str], Awaitable[AboutRepository]], nothing: str
+) -> AboutRepository:
     """Ask about the repository of a request's path. Raises `Problem`: `nothing` for a LookupError, or to try again."""
     try:
         return await ask(repository_of(request))
     except ConnectorException as error:
-        raise Problem(503, UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
+        raise Problem(503, DATABASE_UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
     except LookupError as error:
-        if isinstance(error, KeyError | IndexError):  # a fault of ours, not an answer
+        if isinstance(error, KeyError | IndexError):  # a bug, not an answer
             raise
         raise Problem(404, nothing) from None
 
 
 def answer(model: BaseModel) -> web.Response:
-    """Return a model as JSON that is true now and need not be in a moment."""
+    """Return a model as JSON that must not be cached."""
     body = model.model_dump_json().encode()
     return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})

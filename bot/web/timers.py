@@ -10,9 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.timers.timers import TimerState
 from bot.web.openapi import Answer, Operation, problem
-from bot.web.repositories import PARAMETERS, answer, told_of
-
-NOT_OURS = "This bot does not work in such a repository."
+from bot.web.repositories import PARAMETERS, answer, answer_about
+from bot.web.texts import NOT_CONFIGURED
 
 ListTimers = Callable[[str], Awaitable[Sequence[TimerState]]]
 """Of `owner/name`; raises LookupError for a repository that is not ours."""
@@ -43,7 +42,7 @@ def operation(list_timers: ListTimers) -> Operation:
     """Return the route."""
 
     async def handler(request: web.Request) -> web.Response:
-        states = await told_of(request, list_timers, NOT_OURS)
+        states = await answer_about(request, list_timers, NOT_CONFIGURED)
         return answer(TimerList(timers=[_listed(state) for state in states]))
 
     return Operation(

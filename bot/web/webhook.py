@@ -24,6 +24,16 @@ from bot.core.rarely import Rarely
 from bot.engine.service import StorageError
 from bot.web.bodies import Bodies
 from bot.web.problems import Problem
+from bot.web.texts import (
+    FORM_ENCODED,
+    INVALID_EVENT,
+    INVALID_GUID,
+    MALFORMED_SIGNATURE,
+    NO_SIGNATURE,
+    NOT_JSON,
+    NOT_STORED,
+    WRONG_SIGNATURE,
+)
 from bot.web.urgency import is_urgent
 
 if TYPE_CHECKING:
@@ -39,19 +49,6 @@ SIGNATURE_HEADER = "X-Hub-Signature-256"
 EVENT_HEADER = "X-GitHub-Event"
 GUID_HEADER = "X-GitHub-Delivery"
 
-NO_SIGNATURE = (
-    f"{SIGNATURE_HEADER} is missing; a SHA-1 signature is not accepted. "
-    "Set a secret in the webhook's settings on GitHub, one of GITHUB_WEBHOOK_SECRET."
-)
-MALFORMED_SIGNATURE = f"{SIGNATURE_HEADER} must be sha256= and 64 hexadecimal digits."
-BAD_SIGNATURE = (
-    f"{SIGNATURE_HEADER} does not fit the body. The webhook's secret on GitHub must be one of GITHUB_WEBHOOK_SECRET."
-)
-FORM_ENCODED = "The body is form-encoded. Set the webhook's content type on GitHub to application/json."
-NOT_JSON = "The body is not a JSON object."
-BAD_GUID = f"{GUID_HEADER} is missing, or is not 1 to 64 printable characters without a space."
-BAD_EVENT = f"{EVENT_HEADER} is missing, or is not 1 to 64 of a-z, 0-9 and _."
-NOT_STORED = "The delivery could not be stored. It is safe to send it again."
 
 _SIGNATURE = Pattern(r"sha256=([0-9a-f]{64})")
 _GUID = Pattern(r"[!-~]{1,64}")
@@ -166,7 +163,7 @@ class Webhook:
     def _open(self, event: str, body: bytearray, signature: str) -> Opened:
         """Read a body, once its signature is verified. Raises `Problem`."""
         if not verify(body, signature, self._secrets):
-            raise Problem(401, BAD_SIGNATURE)
+            raise Problem(401, WRONG_SIGNATURE.format(header=SIGNATURE_HEADER))
         try:
             text, value = parse(body)
         except ValueError:
@@ -187,15 +184,16 @@ def _headers(request: web.Request) -> tuple[str, str, str]:
     """Return the GUID, the event and the signature of a request. Raises `Problem`: 401 for the signature, else 400."""
     signature = request.headers.get(SIGNATURE_HEADER, "")
     if not _SIGNATURE.fullmatch(signature):
-        raise Problem(401, MALFORMED_SIGNATURE if signature else NO_SIGNATURE)
+        detail = MALFORMED_SIGNATURE if signature else NO_SIGNATURE
+        raise Problem(401, detail.format(header=SIGNATURE_HEADER))
     if request.content_type == "application/x-www-form-urlencoded":
         raise Problem(400, FORM_ENCODED)
     guid = request.headers.get(GUID_HEADER, "")
     if not _GUID.fullmatch(guid):
-        raise Problem(400, BAD_GUID)
+        raise Problem(400, INVALID_GUID.format(header=GUID_HEADER))
     event = request.headers.get(EVENT_HEADER, "")
     if not _EVENT.fullmatch(event):
-        raise Problem(400, BAD_EVENT)
+        raise Problem(400, INVALID_EVENT.format(header=EVENT_HEADER))
     return guid, event, signature
 
 

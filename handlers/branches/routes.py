@@ -10,7 +10,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.web.openapi import Answer, Operation, problem
-from bot.web.repositories import PARAMETERS, answer, told_of
+from bot.web.repositories import PARAMETERS, answer, answer_about
 
 NONE_MOVED = "This bot moves no {name} branch of such a repository, or has not looked at it yet."
 
@@ -63,7 +63,7 @@ def operation(name: str, summary: str, model: type[FollowingBranch], read: ReadB
     """Return the route `GET /api/v1/repos/{owner}/{repo}/{name}`."""
 
     async def handler(request: web.Request) -> web.Response:
-        members = await told_of(request, read, NONE_MOVED.format(name=name))
+        members = await answer_about(request, read, NONE_MOVED.format(name=name))
         return answer(model.model_validate(members))
 
     return Operation(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from bot.github.markdown import code
-from bot.news.message import Item, News
+from bot.news.message import News, NewsItem
 from bot.results.compare.diff import MASS_TESTS
 from bot.results.report.check_run import MOST_CONTACTS
 from bot.results.report.findings import Findings
@@ -88,21 +88,21 @@ def _number(regressions: Iterable[Regression]) -> int:
     return sum(len(regression.tests) for regression in regressions)
 
 
-def _items(changes: Changes) -> Iterator[Item]:
+def _items(changes: Changes) -> Iterator[NewsItem]:
     """Yield a line for each test, and one for many together; what is confirmed comes first."""
     for one in sorted(changes.began, key=lambda one: one.mass):
         names = {"suite": one.suite, "since": one.since[:SHORT], "good": one.good[:SHORT]}
         if one.mass:
             told = BEGAN_AT_ONCE.format(tests=counted(len(one.tests), "test fails", "tests fail"), **names)
-            yield Item(one.suite, told, one.url)
+            yield NewsItem(one.suite, told, one.url)
         else:
-            yield from (Item(_shown(test), BEGAN.format(**names), one.url) for test in one.tests)
+            yield from (NewsItem(_shown(test), BEGAN.format(**names), one.url) for test in one.tests)
     for ended, words, many in ((changes.well, WELL, "tests are well again"), (changes.gone, GONE, "tests are gone")):
         for one in ended:
             if len(one.tests) >= MASS_TESTS:
-                yield Item(one.suite, counted(len(one.tests), many, many))
+                yield NewsItem(one.suite, counted(len(one.tests), many, many))
             else:
-                yield from (Item(_shown(test), words.format(suite=one.suite)) for test in one.tests)
+                yield from (NewsItem(_shown(test), words.format(suite=one.suite)) for test in one.tests)
 
 
 def _notes(findings: Findings, changes: Changes, failing: Sequence[Regression]) -> Iterator[str]:

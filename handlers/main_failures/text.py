@@ -8,7 +8,7 @@ from itertools import accumulate
 from bot.core.urls import linkable
 from bot.effects.issues import BODY_LIMIT
 from bot.github.markdown import code, escape, truncate
-from bot.news.message import Item, News
+from bot.news.message import News, NewsItem
 from handlers.main_failures.decide import Change, Failure, Known, Recovery
 
 ONE, MANY = "1 check", "{count} checks"
@@ -80,12 +80,12 @@ def _title(change: Change, branch: str, shas: Sequence[str]) -> str:
     return GONE.format(what=_checks(len(change.gone)), branch=branch)
 
 
-def _began(failure: Failure, *, alone: bool) -> Item:
+def _began(failure: Failure, *, alone: bool) -> NewsItem:
     says = failure.says if alone else AT_COMMIT.format(sha=failure.sha[:7], says=failure.says)
-    return Item(failure.name, says, failure.url)
+    return NewsItem(failure.name, says, failure.url)
 
 
-def _recovered(recovery: Recovery) -> Item:
+def _recovered(recovery: Recovery) -> NewsItem:
     said = WELL if recovery.commits is None else WELL_LATER if recovery.commits else WELL_ON_RERUN
     text = said.format(
         sha=recovery.commit.sha[:7],
@@ -93,11 +93,11 @@ def _recovered(recovery: Recovery) -> Item:
         broken=recovery.failure.sha[:7],
         title=recovery.failure.title,
     )
-    return Item(recovery.failure.name, text, recovery.url)
+    return NewsItem(recovery.failure.name, text, recovery.url)
 
 
-def _gone(failure: Failure) -> Item:
-    return Item(failure.name, NOT_REPORTED.format(broken=failure.sha[:7], title=failure.title), failure.url)
+def _gone(failure: Failure) -> NewsItem:
+    return NewsItem(failure.name, NOT_REPORTED.format(broken=failure.sha[:7], title=failure.title), failure.url)
 
 
 def _line(failure: Failure) -> str:

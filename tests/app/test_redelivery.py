@@ -23,8 +23,8 @@ from bot.app.redelivery import (
     PER_SWEEP,
     READING_SECONDS,
     WINDOW,
-    Attempt,
-    Missing,
+    DeliveryAttempt,
+    MissingDelivery,
     Redelivery,
     still_missing,
 )
@@ -42,13 +42,13 @@ from tests.github.virtual import JumpingTime
 NOW = 1_800_000_000.0
 
 
-def attempt(guid: str, number: int, ago: float, *, arrived: bool = False) -> Attempt:
-    return Attempt(id=number, guid=guid, at=NOW - ago, arrived=arrived)
+def attempt(guid: str, number: int, ago: float, *, arrived: bool = False) -> DeliveryAttempt:
+    return DeliveryAttempt(id=number, guid=guid, at=NOW - ago, arrived=arrived)
 
 
 def test_a_guid_of_which_every_attempt_failed_is_missing_under_its_newest_attempt() -> None:
     missing = still_missing({}, [attempt("a", 7, 10), attempt("a", 3, 60)], (), NOW)
-    assert missing == {"a": Missing("a", id=7, first=NOW - 60, last=NOW - 10)}
+    assert missing == {"a": MissingDelivery("a", id=7, first=NOW - 60, last=NOW - 10)}
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -62,7 +62,9 @@ def test_what_is_in_our_inbox_is_not_missing_though_github_had_no_answer() -> No
 
 
 def test_what_was_missing_before_stays_so_until_it_arrives_or_github_forgets_it() -> None:
-    before = {guid: Missing(guid, 1, NOW - age, NOW - age, asked=2) for guid, age in [("a", 60), ("b", WINDOW + 1)]}
+    before = {
+        guid: MissingDelivery(guid, 1, NOW - age, NOW - age, asked=2) for guid, age in [("a", 60), ("b", WINDOW + 1)]
+    }
     assert still_missing(before, (), (), NOW) == {"a": before["a"]}
     assert still_missing(before, [attempt("a", 2, 5, arrived=True)], (), NOW) == {}
 
@@ -81,7 +83,7 @@ def test_those_for_which_people_wait_come_before_the_others() -> None:
 
 
 def test_a_guid_is_asked_for_at_once_and_then_ever_more_seldom() -> None:
-    pauses = [Missing("a", 1, NOW, NOW, asked=asked).due - NOW for asked in range(12)]
+    pauses = [MissingDelivery("a", 1, NOW, NOW, asked=asked).askable - NOW for asked in range(12)]
     assert pauses[:4] == [0, FIRST_PAUSE, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE]
     assert pauses[-1] == LONGEST_PAUSE
 

@@ -126,13 +126,14 @@ def taken_port() -> Iterator[int]:
 async def test_a_port_that_is_taken_is_named(tmp_path: Path, env: dict[str, str], taken_port: int) -> None:
     line = one_line(await run("serve", "--port", str(taken_port), env=env, cwd=tmp_path))
     assert line == (
-        f"127.0.0.1:{taken_port} cannot be listened on: address already in use; choose another with --host and --port"
+        f"cannot listen on 127.0.0.1:{taken_port}: address already in use; "
+        "choose another address with --host and --port"
     )
 
 
 async def test_a_host_that_is_not_ours_is_named(tmp_path: Path, env: dict[str, str]) -> None:
     line = one_line(await run("serve", "--host", "no-such-host.invalid", "--port", "0", env=env, cwd=tmp_path))
-    assert line.startswith("no-such-host.invalid:0 cannot be listened on: ")
+    assert line.startswith("cannot listen on no-such-host.invalid:0: ")
 
 
 @pytest.mark.parametrize(

@@ -109,12 +109,12 @@ async def test_what_fails_ends_with_1_and_its_reason(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "error"),
     [
-        (("last-good",), "no repository of app.yaml has a timer last-good; there is nightly\n"),
-        (("nightly", "--repo", "octocat/other"), "app.yaml has no timer nightly for octocat/other\n"),
+        (("last-good",), "Unknown timer `last-good`. Available: nightly.\n"),
+        (("nightly", "--repo", "octocat/other"), "octocat/other has no timer `nightly` in app.yaml.\n"),
     ],
 )
-async def test_a_timer_that_is_not_there_is_named(desk: Desk, arguments: tuple[str, ...], told: str) -> None:
+async def test_a_timer_that_is_not_there_is_named(desk: Desk, arguments: tuple[str, ...], error: str) -> None:
     finished = await desk.nightjar("timer", "run", *arguments)
-    assert (finished.status, finished.out, finished.err) == (1, "", told)
+    assert (finished.status, finished.out, finished.err) == (1, "", error)

@@ -70,7 +70,7 @@ async def test_a_server_shows_what_the_doctor_finds_and_serves_all_the_same(sqli
         await here.bot.watch.checked.wait()
         status, answer = await readiness(here)
         assert (status, answer["reason"]) == (200, "")
-        shown = "the check of permissions fails; `nightjar doctor` and the log say why"
+        shown = "the check permissions fails; `nightjar doctor` and the log say why"
         assert answer["warnings"]["permissions"] == shown
         async with aiohttp.ClientSession() as session, session.get(f"{here.url}/metrics") as response:
             metrics = await response.text()

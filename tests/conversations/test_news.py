@@ -63,7 +63,7 @@ async def test_a_webhook_that_is_gone_fails_alone_and_is_told_again_when_there_i
             await night(place, verdict)
         (failure,) = await place.town.failures()
         assert failure.startswith(
-            "Discord takes nothing at the webhook of DISCORD_WEBHOOK_URL any more (404, code 10015)"
+            "Discord no longer accepts messages at the webhook of DISCORD_WEBHOOK_URL (404, code 10015)"
         )
         assert len(chats.slack.said) == 1
         chats.discord.gone = False

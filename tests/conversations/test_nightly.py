@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from bot.app.registration import PERMISSIONS
-from bot.timers.timers import by_hand
+from bot.timers.timers import manual_run
 from tests.conversations.branches import API
 from tests.conversations.nights import SCHEDULE, NightTown, night_town, replica_of
 from tests.conversations.town import REPOSITORY
@@ -383,7 +383,7 @@ async def test_two_runs_that_are_asked_for_in_one_second_both_tell_labs_what_to_
     for title in ("one", "two"):
         sha = place.push(title)
         place.time.come_to(moment)
-        await place.town.bot.timers.announce(REPOSITORY, "nightly", by_hand())
+        await place.town.bot.timers.announce(REPOSITORY, "nightly", manual_run())
         await place.town.quiet()
         assert place.head == sha
         assert place.town.repo.status(sha, "nightly") is not None

@@ -45,7 +45,7 @@ async def test_a_renamed_repository_is_served_under_its_new_name(nightly: Town, 
     await here.quiet()
     found = await repositories(here)
     assert found.text == "octocat/compiler: GitHub calls it octocat/compiler-next now"
-    assert found.remedy == "change its name in app.yaml; until then it is matched by its id"
+    assert found.remedy == "change its name in app.yaml; until then the bot finds it by its ID"
     pull.comment("hubot", "@ci help")
     await here.quiet()
     assert len(here.answers(pull)) == 1
@@ -126,7 +126,7 @@ async def test_timers_of_an_archived_repository_stand_still_until_it_is_back(nig
     state = await timer(here)
     assert (state["outcome"], state["reason"]) == ("stopped", "it is archived on GitHub")  # type: ignore[index]
     assert await here.bot.timers.tick() == "announced 0"
-    assert (await repositories(here)).text == "octocat/compiler: it is archived on GitHub, so its timers stand still"
+    assert (await repositories(here)).text == "octocat/compiler: it is archived on GitHub, so its timers are stopped"
     here.repo.archive("octocat", archived=False)
     await here.quiet()
     assert (await timer(here))["outcome"] == "never"  # type: ignore[index]

@@ -22,11 +22,11 @@ repositories:
     regressions: {to: [slack]}
 """
 DISCORD = (
-    "DISCORD_WEBHOOK_URL is not set, and octocat/compiler names discord below main_failures.to in app.yaml; "
+    "DISCORD_WEBHOOK_URL is not set, but octocat/compiler names discord below main_failures.to in app.yaml; "
     "set it, or name another place"
 )
 SLACK = (
-    "SLACK_WEBHOOK_URL is not set, and octocat/docs names slack below {key}.to in app.yaml; "
+    "SLACK_WEBHOOK_URL is not set, but octocat/docs names slack below {key}.to in app.yaml; "
     "set it, or name another place"
 )
 URL = SecretStr("https://chat.example.org/only-the-tests-know")

@@ -15,15 +15,16 @@ from bot.core.errors import TryAgain, UserError
 from bot.core.payload import Payload
 from bot.effects.issues import EnsureIssue
 from bot.news.channels import Channel
-from bot.news.effects import AGAIN, MESSAGE_DUE, IssueState, PostMessage, PostNews, message_effects
-from bot.news.message import Item, News
+from bot.news.effects import MESSAGE_DUE, IssueState, PostMessage, PostNews, message_effects
+from bot.news.message import News, NewsItem
+from bot.news.texts import MAYBE_POSTED_BEFORE
 from sandbox.channels import ChannelSandbox, DiscordSandbox
 from tests.conversations.channels import Channels, channels
 from tests.handlers.driver import World, a_world
 
-NEWS = News("main: gpu/branch fails", (Item("gpu/branch", "failure", "https://ci.example.org/7"),))
+NEWS = News("main: gpu/branch fails", (NewsItem("gpu/branch", "failure", "https://ci.example.org/7"),))
 SAID = "❌ main: gpu/branch fails\n- gpu/branch: failure (details)"
-SAID_AGAIN = f"{SAID}\n{AGAIN}"
+SAID_AGAIN = f"{SAID}\n{MAYBE_POSTED_BEFORE}"
 
 
 @dataclass
@@ -96,7 +97,7 @@ async def test_a_channel_has_its_news_one_after_the_other_and_once_each(teller: 
     name, told = teller.place.title(), []
     for key in ("alarm:1", "alarm:1", "alarm:2"):
         told.append((await teller.world.apply_alone(PostMessage(teller.place, key, NEWS))).text)
-    assert told == [f"on its way to {name}", f"on its way to {name} already, or there", f"on its way to {name}"]
+    assert told == [f"queued for {name}", f"queued for {name} before", f"queued for {name}"]
     assert {(event, lock) for _, event, _, lock in accepted} == {(MESSAGE_DUE, f"news:{teller.place}")}
     assert PostNews.of(Payload(json.loads(accepted[0][2]))) == PostNews(teller.place, "alarm:1", NEWS)
     assert teller.channel.messages == []
@@ -104,8 +105,8 @@ async def test_a_channel_has_its_news_one_after_the_other_and_once_each(teller: 
 
 async def test_news_is_told_once_however_often_it_is_asked_for(teller: Teller) -> None:
     first, *others = [await teller.tell() for _ in range(3)]
-    assert first == f"told in {teller.place.title()}"
-    assert others == [f"told in {teller.place.title()} already"] * 2
+    assert first == f"posted in {teller.place.title()}"
+    assert others == [f"posted in {teller.place.title()} before"] * 2
     assert teller.channel.said == [SAID]
     await teller.tell("alarm:2", News("well", good=True))
     assert teller.channel.said == [SAID, "✅ well"]
@@ -120,7 +121,7 @@ async def test_a_pause_that_is_asked_for_is_made_and_then_the_news_is_told(telle
     teller.channel.faults.add("POST", "*", status=429, headers={"Retry-After": "7"})
     error = await teller.fails()
     assert isinstance(error, TryAgain)
-    assert (str(error), error.retry_in) == (f"{teller.place.title()} takes no more messages for a while", 7.0)
+    assert (str(error), error.retry_in) == (f"{teller.place.title()} accepts no more messages for a while", 7.0)
     await teller.tell()
     assert teller.channel.said == [SAID]
 
@@ -183,8 +184,9 @@ async def test_a_webhook_that_is_gone_is_told_by_its_variable(teller: Teller, st
     name, variable = teller.place.title(), f"{teller.place.upper()}_WEBHOOK_URL"
     said = f"code {DiscordSandbox.CODES.get(status, 0)}" if teller.place == "discord" else "no_service"
     assert str(await teller.fails(UserError)) == (
-        f"{name} takes nothing at the webhook of {variable} any more ({status}, {said}). The webhook, or its channel, "
-        f"may have been removed: make a new one, set {variable} to its address, and start the bot again."
+        f"{name} no longer accepts messages at the webhook of {variable} ({status}, {said}). "
+        f"The webhook or its channel may have been removed: create a new one, set {variable} to its address, and "
+        "restart the bot."
     )
     await teller.tell()
     assert teller.channel.said == [SAID]
@@ -200,7 +202,7 @@ async def test_a_message_that_is_refused_names_the_variable_too(teller: Teller, 
     teller.channel.faults.add("POST", "*", status=status, message="invalid_payload", times=None)
     name, variable = teller.place.title(), f"{teller.place.upper()}_WEBHOOK_URL"
     assert str(await teller.fails(UserError)).startswith(f"{name} refused a message ({status}, ")
-    assert f"{variable} must be the whole address of a webhook of {name}" in str(await teller.fails(UserError))
+    assert f"{variable} must be the full address of a webhook of {name}" in str(await teller.fails(UserError))
 
 
 async def test_a_redirect_is_not_followed(teller: Teller, chats: Channels) -> None:
@@ -219,6 +221,6 @@ async def test_a_channel_without_a_webhook_is_told_by_its_variable(teller: Telle
     without = teller.world.pipeline.settings.model_copy(update={f"{teller.place}_webhook_url": None})
     teller.world.pipeline = replace(teller.world.pipeline, settings=without)
     assert str(await teller.fails(UserError)) == (
-        f"{teller.place.upper()}_WEBHOOK_URL is not set, so I cannot tell anything in {teller.place.title()}: "
-        "set it to a webhook's address, and start me again."
+        f"{teller.place.upper()}_WEBHOOK_URL is not set, so the bot cannot post in {teller.place.title()}: "
+        "set it to a webhook's address, and restart."
     )

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.github.markdown import TEXT_LIMIT
-from bot.news.message import Item, News
+from bot.news.message import News, NewsItem
 from bot.news.render import GREEN, MOST_ITEMS, RED, as_discord, as_markdown, as_slack
 from sandbox.channel_rules import discord_faults, discord_text, slack_faults, slack_text
 from tests.gfm import Page, rendered
@@ -19,7 +19,7 @@ from tests.gfm import Page, rendered
 URL = "https://ci.example.org/job/gpu/7?a=1&copy=2"
 NEWS = News(
     "main: 2 checks fail at 0a1b2c3",
-    (Item("gpu/branch", "failure after 3 minutes", URL), Item("__init__[*]")),
+    (NewsItem("gpu/branch", "failure after 3 minutes", URL), NewsItem("__init__[*]")),
     more=3,
     url="https://github.example/octocat/compiler/commit/0a1b2c3",
     notes=("The lab's contacts: @example-lab-ci",),
@@ -56,7 +56,7 @@ def test_good_news_looks_good() -> None:
     assert as_markdown(news) == "✅ **main is well again**"
     assert as_discord(news)["content"] == "✅ **main is well again**"
     assert as_slack(news)["text"] == "✅ main is well again"
-    with_item = News("well", (Item("gpu"),), good=True)
+    with_item = News("well", (NewsItem("gpu"),), good=True)
     assert as_discord(with_item)["embeds"][0]["color"] == GREEN
     assert as_discord(NEWS)["embeds"][0]["color"] == RED
 
@@ -106,7 +106,7 @@ def test_the_line_for_slacks_notifications_is_escaped_by_its_own_rule() -> None:
     ],
 )
 def test_what_is_no_web_address_becomes_no_link(url: str) -> None:
-    news = News("title", (Item("gpu", "fails", url),), url=url)
+    news = News("title", (NewsItem("gpu", "fails", url),), url=url)
     assert "](" not in as_markdown(news)
     assert "](" not in json.dumps(as_discord(news))
     assert '"link"' not in json.dumps(as_slack(news))
@@ -121,14 +121,16 @@ def test_an_address_ends_no_markup_around_it() -> None:
 
 
 def test_many_items_are_cut_and_counted() -> None:
-    news = News("title", tuple(Item(f"check {number}") for number in range(100)), more=7)
+    news = News("title", tuple(NewsItem(f"check {number}") for number in range(100)), more=7)
     for said in (discord_text(as_discord(news)), slack_text(as_slack(news)), as_markdown(news)):
         assert said.splitlines()[-1] == "- and 87 more"
         assert said.count("check") == MOST_ITEMS
 
 
 def test_long_items_are_cut_and_counted_where_they_do_not_fit() -> None:
-    news = News("t" * 900, tuple(Item("n" * 900, "*" * 900, URL) for _ in range(MOST_ITEMS)), notes=("_" * 900,) * 9)
+    news = News(
+        "t" * 900, tuple(NewsItem("n" * 900, "*" * 900, URL) for _ in range(MOST_ITEMS)), notes=("_" * 900,) * 9
+    )
     shown = {}
     for place, said in (("discord", discord_text(as_discord(news))), ("slack", slack_text(as_slack(news)))):
         left_out = re.search(r"^- and (\d+) more$", said, re.MULTILINE)
@@ -141,7 +143,7 @@ def test_long_items_are_cut_and_counted_where_they_do_not_fit() -> None:
 
 
 def test_lines_that_say_nothing_are_left_out() -> None:
-    news = News("title", (Item("", ""), Item("\x00", "\u202e"), Item("", "fails")), notes=("", "\n"))
+    news = News("title", (NewsItem("", ""), NewsItem("\x00", "\u202e"), NewsItem("", "fails")), notes=("", "\n"))
     assert discord_text(as_discord(news)) == slack_text(as_slack(news)) == "❌ title\n- fails"
 
 
@@ -203,7 +205,7 @@ PIECES = [
 ]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=6).map("".join) | st.text(max_size=20) | st.just("😀*@" * 400)
 URLS = st.one_of(st.just(""), st.just(URL), TEXTS, TEXTS.map("https://ci.example.org/".__add__))
-ITEMS = st.lists(st.builds(Item, TEXTS, TEXTS, URLS), max_size=30).map(tuple)
+ITEMS = st.lists(st.builds(NewsItem, TEXTS, TEXTS, URLS), max_size=30).map(tuple)
 NOTES = st.lists(TEXTS, max_size=6).map(tuple)
 ALL_NEWS = st.builds(News, TEXTS, ITEMS, st.integers(0, 10**6), URLS, NOTES, st.booleans())
 

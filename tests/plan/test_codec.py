@@ -28,8 +28,8 @@ from bot.effects.statuses import SetStatus
 from bot.engine.records import StoredValue
 from bot.github.check_runs import Action, Annotation, CheckContent
 from bot.news.effects import PostMessage, PostNews
-from bot.news.message import Item as NewsItem
 from bot.news.message import News
+from bot.news.message import NewsItem as NewsItem
 from bot.plan.effect import Effect
 from handlers.branches.nightly_effects import MarkNightly, PublishNightly
 from handlers.cc_reviewers.effects import ReportReviewers, RequestReviewers

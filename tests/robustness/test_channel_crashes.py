@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from bot.news.effects import AGAIN
+from bot.news.texts import MAYBE_POSTED_BEFORE
 from sandbox import Fault
 from tests.bucket import World
 from tests.conversations.channels import channels
@@ -70,8 +70,8 @@ async def test_a_kill_around_a_message_tells_people_and_says_where_it_may_be_a_r
         assert tracebacks(here.bot) == []
         first, second = chats.discord.said
         assert "began to fail" in first
-        assert AGAIN not in first
-        assert second.splitlines() == [*first.splitlines()[:2], AGAIN, *first.splitlines()[2:]]
+        assert MAYBE_POSTED_BEFORE not in first
+        assert second.splitlines() == [*first.splitlines()[:2], MAYBE_POSTED_BEFORE, *first.splitlines()[2:]]
         assert chats.slack.said == [second]
         (issue,) = [issue for issue in repository.issues.values() if issue.user.login == BOT]
         assert (issue.state, issue.comments) == ("open", [])

@@ -191,7 +191,7 @@ async def test_what_a_run_would_begin_with_is_told_and_not_stored(desk: Desk) ->
 def test_a_timer_that_is_not_there_is_named_with_those_that_are() -> None:
     assert repositories_with(config(), "nightly", None) == ["octocat/compiler"]
     assert repositories_with(config(), "nightly", "Octocat/Compiler") == ["octocat/compiler"]
-    with pytest.raises(UserError, match=r"no repository of app\.yaml has a timer last-good; there is nightly"):
+    with pytest.raises(UserError, match=r"Unknown timer `last-good`\. Available: nightly\."):
         repositories_with(config(), "last-good", None)
-    with pytest.raises(UserError, match=r"app\.yaml has no timer nightly for octocat/other"):
+    with pytest.raises(UserError, match=r"octocat/other has no timer `nightly` in app\.yaml\."):
         repositories_with(config(), "nightly", "octocat/other")

@@ -69,7 +69,7 @@ def access() -> ApiAccess:
     "path", ["/api/v1/labs", "/api/v1/repos", "/api/v1/repos/{owner}", "/api/v2/repos/{owner}/{repo}/x"]
 )
 def test_a_new_route_that_does_not_say_who_may_read_it_keeps_the_server_from_starting(path: str) -> None:
-    with pytest.raises(ValueError, match="says neither"):
+    with pytest.raises(ValueError, match="declares neither"):
         access().guarded(operation(path))
 
 

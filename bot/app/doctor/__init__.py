@@ -1,1 +1,1 @@
-"""Checks of everything that the bot depends on and cannot put right by itself; each failure comes with a remedy."""
+"""Checks of everything that the bot depends on and cannot fix by itself; each failure has a remedy."""

@@ -13,6 +13,7 @@ import structlog
 from bot.app.doctor.findings import Check, Finding
 from bot.app.doctor.github import check_github
 from bot.app.doctor.places import check_buckets, check_jenkins
+from bot.app.doctor.texts import CHECK_CRASHED, CHECK_FAILS, SEE_LOG
 from bot.core.health import HealthCheck
 
 if TYPE_CHECKING:
@@ -27,13 +28,9 @@ if TYPE_CHECKING:
 EVERY = 600.0
 """Seconds between two rounds of all checks: five requests to GitHub, and one more for each repository."""
 WHILE_REFUSED = 15.0
-"""Seconds between two rounds while GitHub refuses the App, so that the process is ready soon after it does no more."""
-NOT_CHECKED = "it could not be checked: {kind}"
-SEE_LOG = "this is a fault of the bot; its log has more"
-SHOWN = "the check of {what} fails; `nightjar doctor` and the log say why"
-"""`/readyz` is open to everybody, so it names no repository, bucket or server."""
-BY_ITSELF = frozenset({Check.DATABASE, Check.CLOCK, Check.APP, Check.KEY})
-"""What `/readyz` knows without these rounds, and sooner."""
+"""Seconds between two rounds while GitHub refuses the App, so that the process is ready soon after a fix."""
+CHECKED_ELSEWHERE = frozenset({Check.DATABASE, Check.CLOCK, Check.APP, Check.KEY})
+"""Checks that `/readyz` makes itself, and sooner."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -50,7 +47,7 @@ class Doctor:
     repositories: Repositories | None = None
 
     async def examine(self) -> list[Finding]:
-        """Run all checks but that of the database, at the same time; none raises an error."""
+        """Run all checks except that of the database concurrently. None raises an error."""
         rounds = await asyncio.gather(
             _guarded(Check.APP, lambda: check_github(self.app, self.config, self.repositories)),
             _guarded(Check.BUCKET, lambda: _listed(check_buckets(self.config, self.aws))),
@@ -74,11 +71,11 @@ class HealthWatch:
         return [
             HealthCheck(check.value, lambda check=check: self._shown(check), fatal=False)  # type: ignore[misc]
             for check in Check
-            if check not in BY_ITSELF
+            if check not in CHECKED_ELSEWHERE
         ]
 
     async def run(self) -> None:
-        """Check now and from time to time, until cancelled; log what has changed."""
+        """Check now and periodically until cancelled; log what has changed."""
         while True:
             found = {one.check: one for one in await self.doctor.examine()}
             for one in found.values():
@@ -94,7 +91,7 @@ class HealthWatch:
             self.checked.clear()
 
     async def _refused(self) -> None:
-        """Return while GitHub refuses the App, after a pause."""
+        """Wait, and return once GitHub refuses the App."""
         while True:
             await asyncio.sleep(WHILE_REFUSED)
             if self.doctor.app.refused is not None:
@@ -102,7 +99,7 @@ class HealthWatch:
 
     def _shown(self, check: Check) -> str | None:
         found = self.findings.get(check)
-        return None if found is None or found.ok else SHOWN.format(what=check.value)
+        return None if found is None or found.ok else CHECK_FAILS.format(what=check.value)
 
 
 async def _listed(finding: Awaitable[Finding]) -> list[Finding]:
@@ -110,9 +107,9 @@ async def _listed(finding: Awaitable[Finding]) -> list[Finding]:
 
 
 async def _guarded(check: Check, examine: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:
-    """Run checks; a fault of ours in them is a finding, and ends neither the server nor the other checks."""
+    """Run checks; an unexpected error becomes a finding, so that the server and the other checks continue."""
     try:
         return await examine()
     except Exception as error:
-        log.exception("a check could not be made", check=check.value)
-        return [Finding(check, NOT_CHECKED.format(kind=type(error).__name__), SEE_LOG)]
+        log.exception("check crashed", check=check.value)
+        return [Finding(check, CHECK_CRASHED.format(kind=type(error).__name__), SEE_LOG)]

@@ -1,4 +1,4 @@
-"""What a check found."""
+"""Checks and their results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Check(StrEnum):
-    """What is checked, in the order in which it is shown."""
+    """The checks, in the order in which they are shown."""
 
     DATABASE = "database"
     CLOCK = "clock"
@@ -40,9 +40,9 @@ class Finding:
         return {**asdict(self), "check": str(self.check), "ok": self.ok}
 
 
-def together(check: Check, problems: list[tuple[str, str]], fine: str) -> Finding:
-    """Return one finding for all problems of a check, each a text and its remedy; `fine` where there are none."""
+def combined(check: Check, problems: list[tuple[str, str]], ok: str) -> Finding:
+    """Combine the problems of a check, each a text and its remedy, in one finding; `ok` is its text without any."""
     if not problems:
-        return Finding(check, fine)
+        return Finding(check, ok)
     texts, remedies = (list(dict.fromkeys(column)) for column in zip(*problems, strict=True))
     return Finding(check, "; ".join(texts), "; ".join(remedies))

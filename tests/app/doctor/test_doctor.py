@@ -221,22 +221,22 @@ FAULTS: list[tuple[Callable[[Clinic], None], str, str, str]] = [
     (suspended, "repositories", "octocat/compiler: the installation is suspended", "unsuspends it"),
     (not_installed, "repositories", "octocat/compiler: the App is not installed on it", "install the App on it"),
     (renamed, "repositories", "octocat/compiler: GitHub calls it octocat/compiler-next now", "change its name"),
-    (archived, "repositories", "octocat/compiler: it is archived on GitHub", "take it out of app.yaml"),
+    (archived, "repositories", "octocat/compiler: it is archived on GitHub", "remove it from app.yaml"),
     (missing_permission, "permissions", "the App lacks the permissions Commit statuses: write", "add them"),
     (permission_not_accepted, "permissions", "octocat/compiler: its owner has not accepted", "accepts them"),
     (missing_event, "events", "the App is not subscribed to Issue comment", "Subscribe to events"),
     (form_data, "hook", "GitHub sends webhooks as form data", "application/json"),
-    (no_secret, "hook", "the webhook has no secret", "GITHUB_WEBHOOK_SECRET as the webhook secret"),
+    (no_secret, "hook", "the webhook has no secret", "to the value of GITHUB_WEBHOOK_SECRET"),
     (no_tls, "hook", "does not verify the certificate", "enable SSL verification"),
-    (no_webhook, "hook", "the App has no webhook address", "https://YOUR-HOST/webhook"),
-    (other_webhook, "hook", "https://old.example.org/webhook, and public_url", "correct the webhook URL"),
+    (no_webhook, "hook", "the App has no webhook URL", "https://YOUR-HOST/webhook"),
+    (other_webhook, "hook", "https://old.example.org/webhook, but public_url", "correct the webhook URL"),
     (clock_ahead, "clock", "s ahead of GitHub's", "NTP"),
     (clock_behind, "clock", "s behind GitHub's", "NTP"),
-    (github_away, "app", "GitHub cannot be asked: GET /app: GitHub answered 502", "check GITHUB_API_URL"),
+    (github_away, "app", "cannot ask GitHub: GET /app: GitHub answered 502", "check GITHUB_API_URL"),
     (database_away, "database", "", "correct DATABASE_URL"),
     (no_bucket, "bucket", "bucket no-such-results does not exist", "docs/labs.md"),
     (no_queue, "bucket", "/123456789012/no-such-queue does not exist", "docs/labs.md"),
-    (wrong_jenkins_token, "jenkins", "does not let JENKINS_USER in (401)", "JENKINS_TOKEN to a valid API token"),
+    (wrong_jenkins_token, "jenkins", "refuses JENKINS_USER (401)", "JENKINS_TOKEN to a valid API token"),
     (no_jenkins_user, "jenkins", "JENKINS_USER and JENKINS_TOKEN are not set", "set them to a Jenkins user"),
     (no_jenkins_there, "jenkins", "http://127.0.0.1:9 does not answer", "check the address in app.yaml"),
 ]
@@ -274,7 +274,7 @@ async def test_a_secret_that_does_not_fit_shows_in_the_newest_delivery(clinic: C
         clinic.github.repositories["octocat/compiler"].push("main", by="octocat")
         await clinic.github.delivered()
         failures = await clinic.failures()
-    assert "its signature does not fit GITHUB_WEBHOOK_SECRET" in failures["hook"]
+    assert "its signature does not match GITHUB_WEBHOOK_SECRET" in failures["hook"]
 
 
 async def test_a_database_that_is_not_there_yet_is_not_made(clinic: Clinic) -> None:

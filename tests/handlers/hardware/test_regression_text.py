@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.effects.issues import BODY_LIMIT
-from bot.news.message import Item
+from bot.news.message import NewsItem
 from bot.results.report.findings import Findings
 from handlers.hardware.regression_state import Changes, Regression
 from handlers.hardware.regression_text import MOST_LISTED, issue_body, issue_title, news_of
@@ -39,9 +39,9 @@ def test_a_message_says_what_where_and_since_when_and_whom_to_ask() -> None:
     assert news.title == f"3 tests began to fail on example-lab/hexagon-v73 at night {SHA[:7]}"
     assert news.url == f"{REPOSITORY}/commit/{SHA}/checks"
     assert news.items == (
-        Item("tests/a.py::test_x", "operators, since bbbbbbb; it ended well at aaaaaaa", RANGE),
-        Item("tests/a.py::test_y", "operators, since bbbbbbb; it ended well at aaaaaaa", RANGE),
-        Item("r.py::test_z", "relax, since bbbbbbb; it ended well at aaaaaaa", RANGE),
+        NewsItem("tests/a.py::test_x", "operators, since bbbbbbb; it ended well at aaaaaaa", RANGE),
+        NewsItem("tests/a.py::test_y", "operators, since bbbbbbb; it ended well at aaaaaaa", RANGE),
+        NewsItem("r.py::test_z", "relax, since bbbbbbb; it ended well at aaaaaaa", RANGE),
     )
     assert (news.more, news.good) == (0, False)
     assert news.notes == (
@@ -55,7 +55,7 @@ def test_a_mass_is_one_line_and_nothing_of_it_is_called_confirmed() -> None:
     news = news_of(found(), Changes(began=mass), mass)
     assert news.title == f"120 tests fail at once on example-lab/hexagon-v73 at night {SHA[:7]}"
     told = "120 tests fail at once, since bbbbbbb: one cause is likelier than many, and none of them is confirmed"
-    assert news.items == (Item("operators", told, RANGE),)
+    assert news.items == (NewsItem("operators", told, RANGE),)
     assert (news.more, news.notes) == (0, ())
 
 
@@ -65,9 +65,9 @@ def test_what_ended_is_told_with_what_is_left() -> None:
     where = f"on example-lab/hexagon-v73 at night {SHA[:7]}"
     assert news.title == f"31 tests are well again, 1 failing test is gone {where}"
     assert news.items == (
-        Item("a.py::a", "operators, ends well again"),
-        Item("operators", "30 tests are well again"),
-        Item("a.py::c", "operators, is not there any more, and never ended well"),
+        NewsItem("a.py::a", "operators, ends well again"),
+        NewsItem("operators", "30 tests are well again"),
+        NewsItem("a.py::c", "operators, is not there any more, and never ended well"),
     )
     assert (news.notes, news.good) == (("Of what was told before, 1 test fails still.",), False)
 

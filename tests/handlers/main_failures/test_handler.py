@@ -10,7 +10,7 @@ import pytest
 from gidgethub import BadRequest
 
 from bot.app.features import CODEC
-from bot.app.processor import NO_CONCERN
+from bot.app.texts import NOT_ACCEPTED
 from bot.config.alarms import MainFailures
 from bot.core.errors import PayloadError
 from bot.core.events import Delivery
@@ -105,7 +105,7 @@ async def test_what_is_no_hint_ends_when_it_is_routed_and_what_cannot_be_read_fa
             for body in (status("failure", "main", context="lint"), status("failure", "main"), {"state": "failure"})
         ]
     hints = ("main-failures-hints",)
-    assert [(routing.handlers, routing.reason) for routing in routed] == [(hints, ""), ((), NO_CONCERN), (hints, "")]
+    assert [(routing.handlers, routing.reason) for routing in routed] == [(hints, ""), ((), NOT_ACCEPTED), (hints, "")]
 
 
 @pytest.mark.parametrize(

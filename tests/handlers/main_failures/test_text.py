@@ -8,7 +8,7 @@ import pytest
 
 from bot.effects.issues import BODY_LIMIT
 from bot.github.refs import Commit
-from bot.news.message import Item
+from bot.news.message import NewsItem
 from handlers.main_failures.decide import Change, Failure, Known, Recovery
 from handlers.main_failures.text import MOST_LISTED, news_of, standing_of
 from tests.gfm import rendered
@@ -40,14 +40,14 @@ def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
         (
             change((failure("cpu", url="https://ci/1"),)),
             "1 check began to fail on main at abc1234",
-            [Item("cpu", "3 tests failed", "https://ci/1")],
+            [NewsItem("cpu", "3 tests failed", "https://ci/1")],
             ["abc1234: Break it"],
             False,
         ),
         (
             change((failure("cpu"), failure("gpu", B)), still=(failure("lint"),)),
             "2 checks began to fail on main",
-            [Item("cpu", "at abc1234: 3 tests failed"), Item("gpu", "at bcd2345: 3 tests failed")],
+            [NewsItem("cpu", "at abc1234: 3 tests failed"), NewsItem("gpu", "at bcd2345: 3 tests failed")],
             ["1 check still failing."],
             False,
         ),
@@ -55,8 +55,8 @@ def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
             change(recovered=(recovery("cpu", 3, 2.5 * HOUR), recovery("gpu", 1, HOUR))),
             "main is well again, after 3 commits and 2 hours",
             [
-                Item("cpu", "well again at bcd2345, 3 commits after abc1234 Break it", "https://ci/2"),
-                Item("gpu", "well again at bcd2345, 1 commit after abc1234 Break it", "https://ci/2"),
+                NewsItem("cpu", "well again at bcd2345, 3 commits after abc1234 Break it", "https://ci/2"),
+                NewsItem("gpu", "well again at bcd2345, 1 commit after abc1234 Break it", "https://ci/2"),
             ],
             [],
             True,
@@ -64,21 +64,21 @@ def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
         (
             change(recovered=(recovery("cpu", 0, 90.0),)),
             "main is well again, after 1 minute",
-            [Item("cpu", "well again on abc1234 Break it, which had broken it", "https://ci/2")],
+            [NewsItem("cpu", "well again on abc1234 Break it, which had broken it", "https://ci/2")],
             [],
             True,
         ),
         (
             change(recovered=(recovery("cpu", None, 3 * DAY),), still=(failure("gpu"), failure("lint"))),
             "1 check on main: well again",
-            [Item("cpu", "well again at bcd2345; it was first seen failing at abc1234 Break it", "https://ci/2")],
+            [NewsItem("cpu", "well again at bcd2345; it was first seen failing at abc1234 Break it", "https://ci/2")],
             ["2 checks still failing."],
             False,
         ),
         (
             change(gone=(failure("cpu"),)),
             "1 check on main: failed, and not reported any more",
-            [Item("cpu", "not reported on the newest commits; it was first seen failing at abc1234 Break it")],
+            [NewsItem("cpu", "not reported on the newest commits; it was first seen failing at abc1234 Break it")],
             [],
             True,
         ),
@@ -86,9 +86,9 @@ def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
             change((failure("gpu", B),), (recovery("cpu", 1, 5.0),), (failure("lint"),)),
             "1 check began to fail on main at bcd2345",
             [
-                Item("gpu", "3 tests failed"),
-                Item("cpu", "well again at bcd2345, 1 commit after abc1234 Break it", "https://ci/2"),
-                Item("lint", "not reported on the newest commits; it was first seen failing at abc1234 Break it"),
+                NewsItem("gpu", "3 tests failed"),
+                NewsItem("cpu", "well again at bcd2345, 1 commit after abc1234 Break it", "https://ci/2"),
+                NewsItem("lint", "not reported on the newest commits; it was first seen failing at abc1234 Break it"),
             ],
             ["bcd2345: Break it"],
             False,
@@ -96,7 +96,7 @@ def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
     ],
 )
 def test_news_says_what_and_since_when(
-    what: Change, title: str, items: list[Item], notes: list[str], good: bool
+    what: Change, title: str, items: list[NewsItem], notes: list[str], good: bool
 ) -> None:
     news = news_of(what, "main")
     assert (news.title, list(news.items), list(news.notes), news.good) == (title, items, notes, good)

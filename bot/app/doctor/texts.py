@@ -1,0 +1,78 @@
+"""Results of `nightjar doctor` and their remedies."""
+
+CHECK_CRASHED = "the check failed with {kind}"
+SEE_LOG = "this is a bug of the bot; see the log"
+CHECK_FAILS = "the check {what} fails; `nightjar doctor` and the log say why"
+"""Shown by `/readyz`, which is public: it must not name a repository, bucket or server."""
+NEEDS_MET = "complete"
+
+# -- GitHub --
+
+GITHUB_UNREACHABLE = "cannot ask GitHub: {reason}"
+CHECK_API_URL = "check GITHUB_API_URL and the connection of this machine; https://www.githubstatus.com reports outages"
+SET_APP_ID = "set GITHUB_APP_ID to the ID on the App's page on GitHub, and GITHUB_API_URL to the GitHub with that App"
+SET_KEY = (
+    "set GITHUB_APP_ID and GITHUB_PRIVATE_KEY of the same App; generate a new key on the App's page on GitHub under "
+    "Private keys"
+)
+APP_OK = "{slug}, ID {app}"
+KEY_OK = "GitHub accepts it"
+CLOCK_OK = "it agrees with GitHub's"
+SYNCHRONIZE_CLOCK = "synchronize this machine's clock (NTP)"
+
+APP_LACKS_PERMISSIONS = "the App lacks the permissions {missing}"
+ADD_PERMISSIONS = (
+    "add them on the App's page on GitHub under Permissions & events; then an owner of each account accepts them"
+)
+NOT_ACCEPTED = "{repository}: its owner has not accepted the permissions {missing}"
+ACCEPT = "an owner of the account accepts them on the installation's page on GitHub"
+APP_LACKS_EVENTS = "the App is not subscribed to {missing}"
+SUBSCRIBE = "select them on the App's page on GitHub under Permissions & events, Subscribe to events"
+
+NO_WEBHOOK_URL = "the App has no webhook URL, so GitHub sends no events"
+SET_WEBHOOK_URL = "set it on the App's page on GitHub to https://YOUR-HOST/webhook, and make the webhook active"
+OTHER_PATH = "GitHub sends webhooks to {url}, which does not end with /webhook"
+OTHER_HOST = "GitHub sends webhooks to {url}, but public_url in app.yaml is {public}"
+CORRECT_WEBHOOK_URL = "correct the webhook URL on the App's page on GitHub"
+FORM_ENCODED = "GitHub sends webhooks as form data"
+SET_CONTENT_TYPE = "set the webhook's content type to application/json on the App's page on GitHub"
+NO_SECRET = "the webhook has no secret, so the bot refuses every delivery"  # noqa: S105
+SET_SECRET = "set the webhook secret on the App's page on GitHub to the value of GITHUB_WEBHOOK_SECRET"  # noqa: S105
+TLS_NOT_VERIFIED = "GitHub does not verify the certificate of the webhook URL"
+ENABLE_TLS = "enable SSL verification on the App's page on GitHub"
+WRONG_SECRET = "the newest delivery was refused: its signature does not match GITHUB_WEBHOOK_SECRET"  # noqa: S105
+UNEXPECTED_STATUS = "the newest delivery was answered {status}; a working bot does not answer that"
+SEE_DELIVERIES = "see Recent Deliveries under Advanced on the App's page on GitHub, and check the proxy before the bot"
+HOOK_OK = "{url}, application/json"
+
+NOT_INSTALLED = "{repository}: the App is not installed on it, or it does not exist"
+INSTALL = "install the App on it, or correct its name in app.yaml"
+SUSPENDED = "{repository}: the installation is suspended"
+UNSUSPEND = "an owner of the account unsuspends it on the installation's page on GitHub"
+RENAMED = "{repository}: GitHub calls it {now} now"
+RENAME = "change its name in app.yaml; until then the bot finds it by its ID"
+TIMERS_STOPPED = "{repository}: {reason}, so its timers are stopped"
+REMOVE_OR_RESTORE = "remove it from app.yaml, or restore it on GitHub"
+INSTALLED = "the App is installed on {count}"
+NO_REPOSITORIES = "app.yaml lists no repository"
+
+# -- buckets and queues --
+
+NO_BUCKETS = "app.yaml has none"
+BUCKETS_OK = "{names} can be listed"
+QUEUES_OK = "; {queues} can be read"
+QUEUE = "queue {queue}"
+SEE_LABS_GUIDE = "docs/labs.md has the policies for the bot and labs"
+CHECK_BUCKET = "check AWS_ENDPOINT_URL and the connection of this machine; the bot retries by itself"
+
+# -- Jenkins --
+
+NO_JENKINS = "app.yaml has none"
+JENKINS_OK = "{servers} accept the credentials"
+NO_CREDENTIALS = "app.yaml has a Jenkins server, but JENKINS_USER and JENKINS_TOKEN are not set"
+SET_CREDENTIALS = "set them to a Jenkins user with permission to build the jobs, and an API token of that user"
+LOGIN_REFUSED = "{server} refuses JENKINS_USER ({status})"
+RENEW_TOKEN = "grant that user the permission Overall/Read, and set JENKINS_TOKEN to a valid API token"  # noqa: S105
+JENKINS_UNREACHABLE = "{server} does not answer ({problem})"
+NOT_JENKINS = "{server} answered {status}; Jenkins does not answer that"
+CHECK_JENKINS = "check the address in app.yaml under rerun: jenkins:, and the connection of this machine"

@@ -1,0 +1,47 @@
+"""Details of the problems that HTTP routes answer with (RFC 9457)."""
+
+UNEXPECTED_ERROR = "An unexpected error. The log has the details."
+METHOD_NOT_ALLOWED = "{method} is not allowed here; allowed: {allowed}."
+NOT_FOUND = "There is nothing at this address. /api/v1/openapi.json describes the API."
+
+# -- the API --
+
+INVALID_REPOSITORY = "This is not the owner and name of a repository."
+DATABASE_UNAVAILABLE = "The database could not be read."
+NOT_CONFIGURED = "This repository is not in app.yaml."
+
+# -- webhooks --
+
+MALFORMED_SIGNATURE = "{header} must be sha256= and 64 hexadecimal digits."
+FORM_ENCODED = "The body is form-encoded. Set the webhook's content type on GitHub to application/json."
+NOT_JSON = "The body is not a JSON object."
+INVALID_GUID = "{header} is missing, or is not 1 to 64 printable characters without a space."
+INVALID_EVENT = "{header} is missing, or is not 1 to 64 of a-z, 0-9 and _."
+NOT_STORED = "The delivery could not be stored. You can safely send it again."
+
+# -- bodies --
+
+BODY_TOO_LARGE = "The body is larger than {most} bytes, the maximum here."
+BODY_TOO_SLOW = "The body did not arrive within {seconds:.0f} seconds."
+BODY_INCOMPLETE = "The connection ended before the whole body had arrived."
+TOO_MANY_BODIES = "Too many large bodies are arriving at the same time. You can safely send this one again."
+
+# -- who may ask --
+
+NO_SIGNATURE = (
+    "{header} is missing; a SHA-1 signature is not accepted. Set a secret in the webhook's settings on GitHub, one of "
+    "GITHUB_WEBHOOK_SECRET."
+)
+WRONG_SIGNATURE = (
+    "{header} does not match the body. The webhook's secret on GitHub must be one of GITHUB_WEBHOOK_SECRET."
+)
+NO_TOKEN = (
+    "There is no public repository of this name here. For a private one send its token: "  # noqa: S105
+    "Authorization: Bearer TOKEN. "
+    "The operator of the bot creates one with `nightjar token create OWNER/NAME`."
+)
+INVALID_TOKEN = (
+    "The token is unknown, revoked or expired. "  # noqa: S105
+    "The operator of the bot creates a new one with "
+    "`nightjar token create OWNER/NAME`."
+)
