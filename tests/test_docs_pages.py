@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.config import parse_config
 from scripts.docs import PAGES, documents
 from scripts.pages import contents, headings, links, prose
 
@@ -89,3 +90,13 @@ def test_contents_name_sections_with_the_anchors_of_github() -> None:
 def test_generated_parts_are_what_the_code_says() -> None:
     for path, text in documents(ROOT).items():
         assert read(path) == text, f"{path}: run `make docs`"
+
+
+def test_the_first_screen_of_the_readme_shows_what_it_is_and_how_to_run_it() -> None:
+    screen = "\n".join(read(Path("README.md")).splitlines()[:30])
+    shown = re.search(r"```yaml\n(.*?)```", screen, re.DOTALL)
+    assert shown is not None
+    assert len(shown[1].splitlines()) == 2
+    assert parse_config(shown[1].encode(), "app.yaml").repository("octocat/compiler")
+    for needed in ("![", "make demo", "make test", "pip install .", "nightjar serve --config app.yaml"):
+        assert needed in screen
