@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from prometheus_client import CollectorRegistry
+
+from bot.app import timers_route
 from bot.app.redelivery import MISSING
 from bot.ci.rerun_actions import ApproveRun, RerunJob, RerunWorkflow
 from bot.ci.rerun_jenkins import JenkinsBuild
@@ -9,7 +14,7 @@ from bot.commands import help
 from bot.commands.dialogue import Dialogue
 from bot.commands.effects import COMMANDS_BY, COMMANDS_ON, CountCommands
 from bot.commands.spec import Registry
-from bot.effects.checks import CHECK_RUN, PutCheckRun, RequestCheckRun
+from bot.effects.checks import CHECK_RUN, PutCheckRun
 from bot.effects.comments import STICKY, Reply, UpsertSection
 from bot.effects.issues import ISSUE, ISSUE_MOMENT, NEWS_STATE, EnsureIssue
 from bot.effects.labels import EnsureLabel
@@ -22,7 +27,7 @@ from bot.effects.section_state import SECTION
 from bot.effects.sections import MarkOutOfDate, RequestSection, ShowSection, SubmitSection
 from bot.effects.statuses import SetStatus
 from bot.engine.records import RecordRegistry
-from bot.feature import Feature
+from bot.feature import Feature, Services
 from bot.github import pull_heads
 from bot.github.permissions import Permissions
 from bot.github.privacy import CALLED_PRIVATE
@@ -32,9 +37,33 @@ from bot.news.effects import PostMessage, PostNews
 from bot.plan.codec import Codec
 from bot.plan.handler import Router, joined
 from bot.timers import timers
+from bot.timers.metrics import TimerGauges
+from bot.timers.timers import TimerState, timer_states
+from bot.web.openapi import Operation
 from handlers import FEATURES
 
 SECTIONS = tuple(section for feature in FEATURES for section in feature.sections)
+
+
+def routes(services: Services) -> Sequence[Operation]:
+    """Return the route of repositories' timers."""
+
+    async def timers_of(repository: str) -> list[TimerState]:
+        if services.config.repository(repository) is None:
+            raise LookupError(repository)
+        return await timer_states(services.config, services.records, services.journal, services.now(), repository)
+
+    return [timers_route.operation(timers_of)]
+
+
+def metrics(services: Services, registry: CollectorRegistry) -> TimerGauges:
+    """Return the gauges of repositories' timers."""
+
+    async def states() -> list[TimerState]:
+        return await timer_states(services.config, services.records, services.journal, services.now())
+
+    return TimerGauges(states, services.now, registry)
+
 
 BOT = Feature(
     name="bot",
@@ -57,7 +86,6 @@ BOT = Feature(
         RemoveReaction,
         StoreRecord,
         Reply,
-        RequestCheckRun,
         RequestSection,
         RerunJob,
         RerunWorkflow,

@@ -17,11 +17,9 @@ from bot.app.texts import (
     NOT_CONFIGURED,
     RATE_LIMITED,
 )
-from bot.ci.jenkins_builds import JenkinsBuilds
 from bot.config.shared import SWITCHES
 from bot.core.errors import PayloadError, UnknownHandler, UserError
 from bot.core.events import Delivery, Repository
-from bot.core.web_json import Reader
 from bot.engine.processor import Announce, AppliedEffect, ConcludeJob, EffectJob, PlannedEffect, PlannedEffects, Routing
 from bot.github.access import Place
 from bot.github.errors import RateLimited
@@ -34,18 +32,14 @@ from bot.plan.effect import Effect, EffectContext
 from bot.plan.failure_text import failure_text
 from bot.plan.handler import ConcludeStage, Context, Handler, Plan, Router
 from bot.plan.outcome import EffectOutcome, Outcomes
-from handlers.merge.pending import note_refresh
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import aiohttp
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from bot.config import Config, RepositoryConfig
-    from bot.config.environment import Settings
+    from bot.core.parts import PartMap
     from bot.engine.records import Records
     from bot.github.app import GitHubApp
-    from handlers.hardware.service import ResultsService
 
 RANK = "rank"
 """Where an effect's data has the rank of its plan, if that is not the usual one."""
@@ -63,15 +57,15 @@ class Pipeline:
     """The engine's `Processor`."""
 
     config: Config
-    settings: Settings
     app: GitHubApp
     records: Records
-    results: ResultsService
-    http: aiohttp.ClientSession
+    parts: PartMap
     router: Router
     codec: Codec
     announce: Announce
     repositories: Repositories
+    notes: Sequence[Callable[[Records, Delivery], Awaitable[None]]] = ()
+    """What features keep of a delivery's payload before anything is planned."""
 
     async def handlers_for(self, delivery: Delivery) -> Routing:
         """Name the handlers that want a delivery, or say why nobody does."""
@@ -106,7 +100,8 @@ class Pipeline:
             await self.repositories.note(delivery)
             if await self._is_ours(delivery):
                 await note_head(self.records, delivery)
-            await note_refresh(self.records, delivery)
+            for note in self.notes:
+                await note(self.records, delivery)
         except PayloadError as error:
             log.warning("the payload does not tell what is to be remembered", path=error.path, problem=str(error))
 
@@ -154,12 +149,10 @@ class Pipeline:
             intent=job.intent,
             repository=repository,
             config=await self._config_of(repository),
-            settings=self.settings,
             github=self.app.client(place, effect.permissions, writes=job.writes),
             me=await self.app.identity(place.installation),
             records=self.records,
-            results=self.results,
-            http=self.http,
+            parts=self.parts,
             announce=self.announce,
             siblings=job.siblings,
             writes=job.writes,
@@ -205,9 +198,7 @@ class Pipeline:
             github=self.app.client(place),
             me=await self.app.identity(place.installation),
             records=self.records,
-            results=self.results,
-            reader=Reader(self.http),
-            jenkins=JenkinsBuilds.of(self.http, self.settings),
+            parts=self.parts,
         )
 
     async def _place_of(self, repository: Repository) -> Place:

@@ -19,12 +19,13 @@ from procrastinate.exceptions import ConnectorException
 from sqlalchemy.exc import OperationalError
 
 from bot.app.doctor.doctor import Doctor, HealthWatch
-from bot.app.features import CODEC, REGISTRY, full_router
+from bot.app.features import ALL_FEATURES, CODEC, REGISTRY, full_router
 from bot.app.processor import Pipeline
 from bot.app.redelivery import CRON, Redelivery
+from bot.app.services import open_services
 from bot.app.texts import CANNOT_LISTEN, WORKER_ENDED
+from bot.aws.client import AWS
 from bot.commands.answers import help_text
-from bot.commands.grammar import Registry
 from bot.config import Config
 from bot.config.environment import Settings
 from bot.core.errors import StartError
@@ -33,30 +34,23 @@ from bot.core.memory import return_freed_memory
 from bot.core.metrics import Metrics
 from bot.core.run_in_thread import give_way_sooner
 from bot.core.threads import ThreadProbe, bound_threads
+from bot.core.untrusted.pool import POOL
 from bot.engine.budget import Budget
 from bot.engine.service import Engine, Pace
 from bot.engine.tokens import API, TokenStore
+from bot.feature import Services
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
-from bot.github.in_force import file_faults
 from bot.github.limits import Allowance
 from bot.github.repositories import Repositories
 from bot.github.visibility import Visibility
 from bot.news.channels import check_channels
-from bot.timers.timers import MINUTELY, Timers, TimerState, timer_states
+from bot.timers.timers import MINUTELY, Timers
 from bot.web.access import ApiAccess
 from bot.web.app import Parts, create_app, create_metrics_app, create_runner
 from bot.web.bodies import Bodies
 from bot.web.connections import Connections, Door, connections_allowed
 from bot.web.webhook import MAX_BODY
-from handlers.branches.last_good import LastGoods
-from handlers.branches.record import NIGHTLY, TrackingRecord
-from handlers.ci_decisions.commit_service import CommitDecisions
-from handlers.ci_decisions.service import Decisions
-from handlers.hardware.listing import RunListing
-from handlers.hardware.watch import TICK
-from handlers.hardware.wiring import ResultsParts, open_results
-from handlers.repository_file.sweep import HALF_HOURLY, RepositoryFileSweep
 
 VERSION = version("nightjar-ci")
 MEGABYTE = 1024 * 1024
@@ -84,9 +78,8 @@ class Bot:
     engine: Engine
     github: GitHubApp
     redelivery: Redelivery
-    results: ResultsParts
+    services: Services
     timers: Timers
-    commands: Registry
     watch: HealthWatch
     threads: ThreadProbe
     now: Callable[[], float]
@@ -133,34 +126,29 @@ async def open_bot(
         async def reading(repository: str) -> GitHub:
             return await github.reader(repository)
 
-        async with open_results(config, settings.database_url.get_secret_value(), engine, reading, now) as results:
+        async with open_services(config, settings, engine, session, reading, now) as services:
             repositories = Repositories(config, engine.records)
             engine.use(
                 Pipeline(
                     config=config,
-                    settings=settings,
                     app=github,
                     records=engine.records,
-                    results=results.service,
-                    http=session,
+                    parts=services.parts,
                     router=router,
                     codec=CODEC,
                     announce=engine.accept,
                     repositories=repositories,
+                    notes=[feature.note for feature in ALL_FEATURES],
                 )
             )
-            if results.watch.repositories:
-                engine.every("hardware-results", TICK, results.watch.tick, at_start=True)
             timers = Timers(config, engine.records, engine.journal, accept=engine.accept, github_for=reading, now=now)
             if timers.repositories:
                 engine.every("timers", MINUTELY, timers.tick, at_start=True)
-            files = RepositoryFileSweep(config, engine.records, accept=engine.accept, github_for=reading, now=now)
-            if files.repositories:
-                engine.every("repository-files", HALF_HOURLY, files.sweep, at_start=True)
-            watch = HealthWatch(Doctor(config, settings, github, session, results.aws, repositories))
-            threads = ThreadProbe()
+            for every in (every for feature in ALL_FEATURES for every in feature.timers(services)):
+                engine.every(every.name, every.cron, every.work, at_start=True)
+            watch = HealthWatch(Doctor(config, settings, github, session, services.part(AWS), repositories))
             yield Bot(
-                config, settings, metrics, engine, github, redelivery, results, timers, REGISTRY, watch, threads, now
+                config, settings, metrics, engine, github, redelivery, services, timers, watch, ThreadProbe(), now
             )
 
 
@@ -193,7 +181,7 @@ async def running(
         await bot.engine.recover()
         doors = await _open_doors(bot, address, metrics)
         worker = asyncio.create_task(bot.engine.run(), name="engine")
-        listening = [asyncio.create_task(queue.run(bot.results.watch.heard)) for queue in bot.results.queues]
+        listening = [asyncio.create_task(one) for feature in ALL_FEATURES for one in feature.listeners(bot.services)]
         listening.append(asyncio.create_task(bot.watch.run(), name="doctor"))
         listening.append(asyncio.create_task(bot.threads.run(), name="threads"))
         if address is None:
@@ -295,35 +283,20 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
         return await bot.github.reader(repository)
 
     is_public = Visibility(bot.config, github_for, bot.engine.records).is_public
-    began, last_good = time.time(), LastGoods(bot.config, bot.engine.records, bot.now)
+    registry = bot.metrics.registry
+    gauges = [feature.metrics(bot.services, registry) for feature in ALL_FEATURES if feature.metrics is not None]
 
     async def refresh() -> None:
-        queues, now = bot.results.queues, time.time()
-        heard = {queue.queue_url: now - (queue.heard or began) for queue in queues}
         try:
             backlog, missing = await bot.engine.backlog(), await bot.redelivery.missing()
-            health = await bot.results.watch.health()
-            timers = await timer_states(bot.config, bot.engine.records, bot.engine.journal, bot.now())
-            behind = await last_good.behind()
-            faults = await file_faults(bot.config, bot.engine.records)
+            bot.metrics.queue(backlog.waiting, backlog.oldest_seconds, missing)
+            for gauge in gauges:
+                await gauge.refresh()
         except (ConnectorException, OperationalError):
             # The rest of the measurements are wanted most when the database is away.
             bot.metrics.queue({}, math.nan, math.nan)
-            bot.metrics.results({}, heard, {}, {})
-            bot.metrics.timers([], bot.now())
-            bot.metrics.last_good([])
-            bot.metrics.repository_files({})
-        else:
-            bot.metrics.queue(backlog.waiting, backlog.oldest_seconds, missing)
-            bot.metrics.results(health.listed, heard, health.waiting, health.newest)
-            bot.metrics.timers(timers, bot.now())
-            bot.metrics.last_good(behind)
-            bot.metrics.repository_files(faults)
-
-    async def timers_of(repository: str) -> list[TimerState]:
-        if bot.config.repository(repository) is None:
-            raise LookupError(repository)
-        return await timer_states(bot.config, bot.engine.records, bot.engine.journal, bot.now(), repository)
+            for gauge in gauges:
+                gauge.clear()
 
     return Parts(
         inbox=bot.engine,
@@ -338,21 +311,17 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
             HealthCheck("database file", bot.engine.database.problem),
             HealthCheck("app", lambda: bot.github.refused),
             HealthCheck("threads", bot.threads.problem),
-            HealthCheck("processes", bot.results.service.pool.problem),
+            HealthCheck("processes", bot.services.part(POOL).problem),
             HealthCheck("clock", lambda: bot.github.clock.problem, fatal=False),
+            *(check for feature in ALL_FEATURES for check in feature.checks(bot.services)),
             *bot.watch.checks,
         ],
         refresh=refresh,
-        decide=Decisions(bot.config, bot.engine.records, github_for),
-        decide_commit=CommitDecisions(bot.config, bot.engine.records, github_for),
-        runs=RunListing(bot.config, bot.results.store),
-        timers=timers_of,
-        nightly=TrackingRecord(bot.config, bot.engine.records, NIGHTLY).of,
-        last_good=last_good,
+        routes=[route for feature in ALL_FEATURES for route in feature.routes(bot.services)],
         metrics=bot.metrics,
         version=VERSION,
         mentions=bot.config.mentions,
-        commands=help_text(bot.commands, {spec.feature for spec in bot.commands}, bot.config.mentions),
+        commands=help_text(REGISTRY, {spec.feature for spec in REGISTRY}, bot.config.mentions),
     )
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from bot.core.errors import SettingsError, TryAgain, UserError
+from bot.core.parts import PartKey
 from bot.core.patterns import Pattern
 from bot.core.urls import http_url
 
@@ -244,3 +245,6 @@ def _unanswered(place: str, error: Exception) -> Exception:
     if isinstance(error, of.ParamValidationError | of.ConfigParseError):
         return UserError(REFUSED.format(place=place, action="the request", reason=kind))
     return TryAgain(AWAY.format(place=place, reason=kind))
+
+
+AWS = PartKey[Aws]("aws")

@@ -14,6 +14,7 @@ import aiohttp
 import structlog
 
 from bot.core.errors import PayloadError, TryAgain, UserError
+from bot.core.parts import PartKey
 from bot.core.payload import Payload
 from bot.core.web_json import Reader
 
@@ -72,3 +73,6 @@ class JenkinsBuilds:
         except (TryAgain, UserError, PayloadError) as error:
             log.info("a build's end could not be read", build=url, reason=str(error))
             return ""
+
+
+JENKINS = PartKey[JenkinsBuilds]("jenkins")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from bot.ci.actions import Actions
 from bot.ci.base import CiRun, Part, Provider
 from bot.ci.jenkins import Jenkins
+from bot.ci.jenkins_builds import JENKINS
 from bot.ci.listing import ListingDenied
 from bot.ci.restarts import Origin
 from bot.ci.texts import cannot_see
@@ -43,7 +44,7 @@ def providers_for(context: Context, pull: PullRequest, asked_at: str) -> tuple[P
         number=pull.number,
         ours=Ours.of(context.me, config),
         asked_at=asked_at,
-        builds=context.jenkins,
+        builds=context.part(JENKINS),
         expected=tuple((one.url, job) for one in config.rerun.jenkins for job in one.jobs) if config.rerun else (),
     )
     return Actions(own_app_id=context.me.app_id, origin=Origin.of(pull)), jenkins

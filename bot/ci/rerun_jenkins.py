@@ -18,9 +18,10 @@ from yarl import URL
 
 from bot.ci import texts
 from bot.ci.addresses import server_of
+from bot.config.environment import SETTINGS
 from bot.core.errors import RefusedToPerson, TryAgain, UserError
 from bot.core.payload import Payload
-from bot.core.web_json import read_body
+from bot.core.web_json import HTTP, read_body
 from bot.engine.writes import UnclearWrite
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.github.markdown import code
@@ -66,11 +67,12 @@ class JenkinsBuild:
         server = server_of(self.job_url, [entry.url for entry in rerun.jenkins] if rerun else [])
         if server is None:
             raise RefusedToPerson(texts.JENKINS_NOT_CONFIGURED.format(name=name))
-        user, token = context.settings.jenkins_user, context.settings.jenkins_token
+        settings = context.part(SETTINGS)
+        user, token = settings.jenkins_user, settings.jenkins_token
         if not user or token is None:
             raise UserError(texts.JENKINS_NO_CREDENTIALS.format(name=name))
         authorization = aiohttp.encode_basic_auth(user, token.get_secret_value())
-        jenkins = _Jenkins(context.http, server, {"Authorization": authorization}, name)
+        jenkins = _Jenkins(context.part(HTTP), server, {"Authorization": authorization}, name)
         jobs = await self._jobs(jenkins)
         if not jobs:
             raise RefusedToPerson((texts.JENKINS_NO_JOB if self.build else texts.JENKINS_NOT_SCANNED).format(name=name))

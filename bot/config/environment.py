@@ -40,6 +40,7 @@ from bot.config.texts import (
     TWO_PRIVATE_KEYS,
 )
 from bot.core.errors import SettingsError
+from bot.core.parts import PartKey
 from bot.core.urls import encrypted_url, http_url
 
 SHORTEST_WEBHOOK_SECRET = 16
@@ -236,3 +237,6 @@ class Settings(DatabaseSettings):
         if (token is None) != (info.data["jenkins_user"] is None):
             raise ValueError(JENKINS_PAIR)
         return token
+
+
+SETTINGS = PartKey[Settings]("settings")

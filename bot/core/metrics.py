@@ -16,12 +16,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from bot.results.model import TargetKey
-
 if TYPE_CHECKING:
     from bot.core.health import Health
-    from bot.timers.timers import TimerState
-    from handlers.branches.record import Behind
 
 Shows = Callable[[Mapping[str, str]], bool]
 """Says of a series, by its labels, whether it may be read."""
@@ -29,10 +25,6 @@ Shows = Callable[[Mapping[str, str]], bool]
 OTHER = "other"
 ALWAYS_KNOWN = frozenset({"ping", "installation", "installation_repositories"})
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
-LAG = (
-    "Commits that the last good branch lacks: of its source's first parents where it is at one of the 100 newest, else "
-    "all, with those that merges brought in."
-)
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -75,37 +67,6 @@ class Metrics:
         self._missing = gauge("nightjar_missed_deliveries", "Deliveries that have not reached us.")
         self._asked = counter("nightjar_missed_deliveries_asked", "Missed deliveries that GitHub was asked for.")
         self._recovered = counter("nightjar_missed_deliveries_recovered", "Missed deliveries that arrived after all.")
-
-        self._listed = gauge("nightjar_results_listed_age_seconds", "Since a bucket was last listed.", ["repository"])
-        self._heard = gauge("nightjar_results_queue_heard_age_seconds", "Since SQS last answered.", ["queue"])
-        self._waiting_runs = gauge("nightjar_results_waiting_runs", "Runs whose files are missing.", ["repository"])
-        self._newest = gauge(
-            "nightjar_results_newest_run_age_seconds",
-            "Since a target's last run was stored.",
-            ["repository", "lab", "target"],
-        )
-
-        timer = ["repository", "timer"]
-        self._timer_last = gauge("nightjar_timer_last_run_age_seconds", "Since a timer last ran.", timer)
-        self._timer_next = gauge("nightjar_timer_next_run_seconds", "Until a timer runs next.", timer)
-        self._timer_outcome = gauge(
-            "nightjar_timer_last_outcome",
-            "1 for a timer's state: never, waiting, working, done, ignored, refused, failed, forgotten, stopped.",
-            [*timer, "outcome"],
-        )
-
-        self._lag_commits = gauge("nightjar_last_good_lag_commits", LAG, ["repository"])
-        self._lag_seconds = gauge(
-            "nightjar_last_good_lag_seconds", "Since the oldest of them was committed.", ["repository"]
-        )
-        self._sole_blocker = gauge(
-            "nightjar_last_good_sole_blocker",
-            "Commits that nothing but this, red or missing, keeps from being good; the ten worst.",
-            ["repository", "name"],
-        )
-        self._file_faults = gauge(
-            "nightjar_repository_file_faults", "Faults of the settings on a default branch.", ["repository"]
-        )
 
     def webhook_answered(self, status: int) -> None:
         """Count an answer to a webhook."""
@@ -158,50 +119,6 @@ class Metrics:
             self._waiting.labels(task).set(count)
         self._oldest.set(oldest_seconds)
         self._missing.set(missing)
-
-    def results(
-        self,
-        listed: Mapping[str, float],
-        heard: Mapping[str, float],
-        waiting: Mapping[str, int],
-        newest: Mapping[TargetKey, float],
-    ) -> None:
-        """Note how long ago, in seconds, buckets were listed, queues heard and runs stored; and the runs that wait."""
-        for gauge, values in ((self._listed, listed), (self._heard, heard), (self._waiting_runs, waiting)):
-            gauge.clear()
-            for name, value in values.items():
-                gauge.labels(name).set(value)
-        self._newest.clear()
-        for about, seconds in newest.items():
-            self._newest.labels(about.repository, about.lab, about.target).set(seconds)
-
-    def timers(self, states: Iterable[TimerState], now: float) -> None:
-        """Note how timers stand at a moment, in seconds since 1970."""
-        for gauge in (self._timer_last, self._timer_next, self._timer_outcome):
-            gauge.clear()
-        for state in states:
-            about = (state.repository, state.name)
-            self._timer_outcome.labels(*about, state.outcome).set(1)
-            self._timer_next.labels(*about).set(state.next_run - now)
-            if state.last_run is not None:
-                self._timer_last.labels(*about).set(now - state.last_run)
-
-    def last_good(self, branches: Iterable[Behind]) -> None:
-        """Note how far last good branches are behind, and what is in their way."""
-        for gauge in (self._lag_commits, self._lag_seconds, self._sole_blocker):
-            gauge.clear()
-        for branch in branches:
-            self._lag_commits.labels(branch.repository).set(branch.commits)
-            if branch.seconds is not None:
-                self._lag_seconds.labels(branch.repository).set(branch.seconds)
-            for name, commits in branch.blockers.items():
-                self._sole_blocker.labels(branch.repository, name).set(commits)
-
-    def repository_files(self, faults: Mapping[str, int]) -> None:
-        """Note how many faults each repository's own file of settings has."""
-        self._file_faults.clear()
-        for repository, count in faults.items():
-            self._file_faults.labels(repository).set(count)
 
     def _event(self, name: str) -> str:
         return name if name in self._events else OTHER

@@ -11,6 +11,7 @@ import aiohttp
 from yarl import URL
 
 from bot.core.errors import TryAgain, UserError
+from bot.core.parts import PartKey
 
 TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)
 """Seconds for one answer."""
@@ -77,6 +78,12 @@ class Reader:
         told = seconds_in(response.headers.get("Retry-After"))
         until = seconds_in(response.headers.get("X-Retry-After"))
         return told if told is not None or until is None else max(0.0, until - self._now())
+
+
+READER = PartKey[Reader]("reader")
+"""Reads from addresses beside GitHub that are configured."""
+
+HTTP = PartKey[aiohttp.ClientSession]("http")
 
 
 async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:

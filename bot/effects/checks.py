@@ -9,10 +9,9 @@ from typing import Any, ClassVar, Literal
 
 from bot.core.payload import Payload
 from bot.engine.records import Record
-from bot.github.access import CHECKS, NO_PERMISSIONS, WritePermissions
+from bot.github.access import CHECKS, WritePermissions
 from bot.github.check_runs import Annotation, CheckContent
 from bot.plan.effect import Applied, EffectContext
-from bot.results.model import TargetKey
 
 FOR_COMMIT = "/repos/{+repo}/commits/{sha}/check-runs{?check_name,app_id,filter}"
 CHECK_RUNS = "/repos/{+repo}/check-runs"
@@ -20,7 +19,6 @@ ONE_CHECK_RUN = "/repos/{+repo}/check-runs/{id}"
 ANNOTATIONS = "/repos/{+repo}/check-runs/{id}/annotations"
 
 NEWER = "{name} shows something newer already"
-ASKED = "{name} on {sha} is computed again"
 SAME = "{name} said so already"
 SUPERSEDED = {"title": "Superseded", "summary": "Another run of this check on this commit has the result."}
 
@@ -174,28 +172,6 @@ class PutCheckRun:
                 for action in content.actions
             ],
         }
-
-
-@dataclass(frozen=True, slots=True)
-class RequestCheckRun:
-    """Have the check of a lab's target (`on`) computed and written anew, in order with all else that writes it."""
-
-    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
-
-    lab: str
-    on: str
-    sha: str
-
-    @property
-    def target(self) -> str:
-        """The commit and the check's name."""
-        return f"ask:{self.sha}:{self.lab}/{self.on}"
-
-    async def apply(self, context: EffectContext) -> Applied:
-        """Announce it, once for each plan."""
-        about, repository = TargetKey(context.repository.full_name, self.lab, self.on), context.repository
-        new = await context.results.ask_for_check(about, self.sha, repository.id, context.intent)
-        return Applied(ASKED.format(name=about.check_name, sha=self.sha[:7]), changed=new)
 
 
 async def _annotations(context: EffectContext, where: dict[str, str]) -> Counter[_Remark]:

@@ -2,14 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
+
+from prometheus_client import CollectorRegistry
 
 from bot.commands.dialogue import CommandFunction
 from bot.commands.spec import CommandSpec
-from bot.engine.records import Record
+from bot.core.events import Delivery
+from bot.core.health import HealthCheck
+from bot.engine.records import Record, Records
+from bot.feature.services import Services
 from bot.plan.effect import Effect
 from bot.plan.handler import Router
+from bot.web.openapi import Operation
+
+
+class Gauges(Protocol):
+    """Gauges of a feature that are read from the database when somebody asks for the metrics."""
+
+    async def refresh(self) -> None:
+        """Read and set them; what the database raises comes out."""
+        ...
+
+    def clear(self) -> None:
+        """Remove what the database has said: it does not answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Work that one process does at each moment of a cron expression; it returns what it did, for the log."""
+
+    name: str
+    cron: str
+    work: Callable[[], Awaitable[str]]
+
+
+async def _provide_nothing(_: Services) -> None:
+    """Provide no part."""
+
+
+async def _note_nothing(_: Records, __: Delivery) -> None:
+    """Note nothing."""
+
+
+def _none(_: Services) -> tuple[()]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +57,8 @@ class Feature:
     """Everything of one feature; `bot.app.features` joins all of them.
 
     `config` names its keys of app.yaml, `effects` the kinds of effects that it adds, `sections` the sections of the
-    sticky comment that show something about a head, and `records` the kinds of durable state.
+    sticky comment that show something about a head, `records` the kinds of durable state. The functions are called
+    once, when the program starts.
     """
 
     name: str
@@ -27,3 +68,15 @@ class Feature:
     effects: tuple[type[Effect], ...] = ()
     sections: tuple[str, ...] = ()
     records: tuple[Record[Any], ...] = ()
+    provide: Callable[[Services], Awaitable[None]] = _provide_nothing
+    """Puts what its own handlers, effects and routes share into `Services.parts`."""
+    routes: Callable[[Services], Sequence[Operation]] = _none
+    timers: Callable[[Services], Sequence[Every]] = _none
+    listeners: Callable[[Services], Sequence[Coroutine[Any, Any, None]]] = _none
+    """What runs as long as the process works, such as reading a queue."""
+    checks: Callable[[Services], Sequence[HealthCheck]] = _none
+    metrics: Callable[[Services, CollectorRegistry], Gauges] | None = None
+    note: Callable[[Records, Delivery], Awaitable[None]] = _note_nothing
+    """Keeps in a record what a delivery's payload says, before anything is planned."""
+    preload: tuple[str, ...] = ()
+    """Modules whose functions run in processes of their own (`bot.core.untrusted`)."""

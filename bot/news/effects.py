@@ -11,8 +11,10 @@ from typing import ClassVar
 from pydantic import TypeAdapter
 
 from bot.config.alarms import Place
+from bot.config.environment import SETTINGS
 from bot.core.errors import UserError
 from bot.core.payload import Payload
+from bot.core.web_json import HTTP
 from bot.effects.issues import NEWS_STATE, EnsureIssue, NewsState
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.news.channels import NAMES, VARIABLES, Channel, post, webhook_of
@@ -122,12 +124,12 @@ class PostNews:
         state = await context.records.get(record)
         if state is not None and state.done:
             return Applied(POSTED_BEFORE.format(name=name), changed=False)
-        webhook = webhook_of(context.settings, self.place)
+        webhook = webhook_of(context.part(SETTINGS), self.place)
         if webhook is None:
             raise UserError(WEBHOOK_NOT_SET.format(variable=VARIABLES[self.place], name=name))
         news = replace(self.news, notes=(MAYBE_POSTED_BEFORE, *self.news.notes)) if state is not None else self.news
         await context.records.put(record, NewsState())
-        refusal = await post(context.http, self.place, webhook, news)
+        refusal = await post(context.part(HTTP), self.place, webhook, news)
         if refusal is None:
             await context.records.put(record, NewsState(done=True))
             return Applied(POSTED.format(name=name))

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from bot.github.access import WritePermissions
 
 if TYPE_CHECKING:
-    import aiohttp
-
     from bot.config import RepositoryConfig
-    from bot.config.environment import Settings
     from bot.core.events import Repository
+    from bot.core.parts import PartKey, PartMap
     from bot.engine.processor import Announce, Sibling
     from bot.engine.records import Records
     from bot.engine.writes import Writes
     from bot.github.app import AppIdentity
     from bot.github.client import GitHub
-    from handlers.hardware.service import ResultsService
+
+
+P = TypeVar("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +41,18 @@ class EffectContext:
     intent: str
     repository: Repository
     config: RepositoryConfig
-    settings: Settings
     github: GitHub
     me: AppIdentity
     records: Records
-    results: ResultsService
-    http: aiohttp.ClientSession
+    parts: PartMap
     announce: Announce
     siblings: Callable[[], Awaitable[Sequence[Sibling]]]
     writes: Writes
     """For what is written elsewhere than on GitHub and must not be sent twice; `github` sees to that by itself."""
+
+    def part(self, key: PartKey[P]) -> P:
+        """Return what a feature or a module shares. Raises LookupError where nobody provides it."""
+        return self.parts[key]
 
 
 class Effect(Protocol):

@@ -9,23 +9,24 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from bot.github.ranks import Rank
 
 if TYPE_CHECKING:
-    from bot.ci.jenkins_builds import JenkinsBuilds
     from bot.config import Config, RepositoryConfig
     from bot.core.events import Delivery, Repository
-    from bot.core.web_json import Reader
+    from bot.core.parts import PartKey, PartMap
     from bot.engine.records import Records
     from bot.github.app import AppIdentity
     from bot.github.client import GitHub
     from bot.plan.effect import Effect
     from bot.plan.outcome import Outcomes
-    from handlers.hardware.service import ResultsService
+
+
+P = TypeVar("P")
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """What a handler may read while it decides. Its GitHub client refuses writes: handlers return effects.
 
-    `reader` reads from other addresses, those that are configured; `jenkins` asks how builds ended.
+    What only some handlers need is in `parts`.
     """
 
     delivery: Delivery
@@ -36,9 +37,11 @@ class Context:
     github: GitHub
     me: AppIdentity
     records: Records
-    results: ResultsService
-    reader: Reader
-    jenkins: JenkinsBuilds
+    parts: PartMap
+
+    def part(self, key: PartKey[P]) -> P:
+        """Return what a feature or a module shares. Raises LookupError where nobody provides it."""
+        return self.parts[key]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,18 +12,13 @@ from pydantic import BaseModel, ConfigDict
 
 from bot.core.health import HealthCheck
 from bot.core.metrics import Metrics
-from bot.web import health, help, timers
+from bot.web import health, help
 from bot.web.access import ApiAccess, IsPublic
 from bot.web.bodies import Bodies, answer_without_the_body
 from bot.web.connections import IDLE_SECONDS, Connections, Malformed
 from bot.web.openapi import Answer, Operation, Parameter, document, problem
 from bot.web.problems import answer_problems
 from bot.web.webhook import EVENT_HEADER, GUID_HEADER, SIGNATURE_HEADER, Inbox, Webhook
-from handlers.branches import last_good_route as last_good
-from handlers.branches import nightly_route as nightly
-from handlers.branches import routes as following
-from handlers.ci_decisions import route as api
-from handlers.hardware import route as results
 
 OPENAPI_PATH = "/api/v1/openapi.json"
 GRACE_SECONDS = 20.0
@@ -68,12 +63,8 @@ class Parts:
     secrets: Sequence[bytes]
     checks: Sequence[HealthCheck]
     refresh: Callable[[], Awaitable[None]]
-    decide: api.Decide
-    decide_commit: api.DecideCommit
-    runs: results.ListRuns
-    timers: timers.ListTimers
-    nightly: following.ReadBranch
-    last_good: following.ReadBranch
+    routes: Sequence[Operation]
+    """The routes of the features."""
     metrics: Metrics
     version: str
     mentions: Sequence[str]
@@ -95,11 +86,7 @@ def create_app(parts: Parts) -> web.Application:
         _webhook(Webhook(parts.inbox, parts.bodies, parts.secrets, parts.metrics, parts.mentions)),
         *health.operations(parts.checks),
         *([_metrics(parts, health.PublicPart(parts.repositories, parts.is_public))] if parts.metrics_here else []),
-        *api.operations(parts.decide, parts.decide_commit),
-        results.operation(parts.runs),
-        timers.operation(parts.timers),
-        nightly.operation(parts.nightly),
-        last_good.operation(parts.last_good),
+        *parts.routes,
         help.operation(parts.commands),
         Operation("GET", OPENAPI_PATH, "This document", openapi, {200: Answer("It", Document)}, public=True),
     ]

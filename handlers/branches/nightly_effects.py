@@ -10,6 +10,7 @@ from bot.config.nightly import STATUS
 from bot.effects.statuses import ensure_status
 from bot.github.access import NO_PERMISSIONS, STATUSES, WritePermissions
 from bot.plan.effect import Applied, EffectContext
+from bot.results.service import RESULTS
 from handlers.branches.record import NIGHTLY, TRACKING_STEP
 
 FILE = "nightly.json"
@@ -66,5 +67,5 @@ class PublishNightly:
             return Applied(NO_LABS, changed=False)
         name = context.repository.full_name
         document = {"repository": name, **self.known}
-        written = await context.results.publish(name, context.config.results, FILE, document)
+        written = await context.part(RESULTS).publish(name, context.config.results, FILE, document)
         return Applied(PUBLISHED if written else SAYS_SO, changed=written)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from cachetools import LRUCache
 
 from bot.config.types import matches
+from bot.core.parts import PartKey
 from bot.core.payload import Payload
 from bot.core.refused import Refused
 from bot.core.single_flight import SingleFlight
@@ -186,3 +187,6 @@ async def _fetch(github: GitHub, repository: str, artifact: Payload, file: Binar
 
 def _code(text: str) -> str:
     return code(truncate(text, SHOWN))
+
+
+ARTIFACTS_READER = PartKey[Artifacts]("artifacts")

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from bot.feature import Feature
+from bot.core.untrusted.pool import POOL
+from bot.feature import Feature, Services
 from bot.plan.handler import joined
-from handlers.ci_tests import runtime, skipped_tests
+from bot.results.service import RESULTS
+from handlers.ci_tests import archives, runtime, runtimes_text, skipped_tests, skips_text
+from handlers.ci_tests.artifacts import ARTIFACTS_READER, Artifacts
+
+
+async def provide(services: Services) -> None:
+    """Provide what reads artifacts."""
+    services.parts[ARTIFACTS_READER] = Artifacts(services.part(RESULTS).file_lists, services.part(POOL))
+
 
 FEATURE = Feature(
     name="ci_tests",
     config=("skipped_tests", "runtime"),
     router=joined([skipped_tests.router, runtime.router]),
     sections=(skipped_tests.NAME, runtime.NAME),
+    provide=provide,
+    preload=tuple(module.__name__ for module in (archives, skips_text, runtimes_text)),
 )

@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bot.core.untrusted.pool import POOL
 from bot.core.untrusted.queue import Owner
 from bot.effects.section_state import Due, seconds_since_1970, short
 from bot.effects.sections import RequestSection, SubmitSection
@@ -107,7 +108,7 @@ async def show(
     It works in a process of its own, as the code of a pull request decides how much there is to compare. Raises
     `OverLimit` where it costs too much, and `TryAgain` while too many wait.
     """
-    pool, owner = context.results.pool, Owner(context.repository.full_name.lower(), due.sha)
+    pool, owner = context.part(POOL), Owner(context.repository.full_name.lower(), due.sha)
     text = await pool.run(owner, pool.limits.tests, describe, found.tested, *arguments)
     return Plan((SubmitSection(section, due.number, due.sha, text, found.as_of),), why=f"results of {due.sha}")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from bot.results.compare.baseline import nearest
 from bot.results.model import TargetKey
 from bot.results.report.findings import Baseline
+from bot.results.service import RESULTS
 from bot.results.state import SuiteState
 from handlers.ci_tests.outcomes import Base, Outcomes, Suite
 
@@ -22,12 +23,15 @@ async def stored(context: Context, about: TargetKey, sha: str, *, over: bool) ->
     Each suite is compared with the nearest ancestor on a branch that labs test which has complete results of it.
     `over`: everything has arrived, or nothing more is waited for.
     """
-    about = context.results.spelled(about)
-    state = await context.results.state(about, sha)
+    about = context.part(RESULTS).spelled(about)
+    state = await context.part(RESULTS).state(about, sha)
     if not state.suites:
         return None
-    candidates = {s: set(await context.results.baseline_candidates(about, s, sha)) for s in state.suites}
-    ancestors = {suite: found[0] for suite, found in (await nearest(context, sha, candidates)).items()}
+    candidates = {s: set(await context.part(RESULTS).baseline_candidates(about, s, sha)) for s in state.suites}
+    ancestors = {
+        suite: found[0]
+        for suite, found in (await nearest(context.github, context.repository.full_name, sha, candidates)).items()
+    }
     suites = {name: await _suite(context, about, sha, suite) for name, suite in state.suites.items()}
     runs = [run for suite in state.suites.values() for run in suite.runs]
     return Outcomes(
@@ -41,13 +45,13 @@ async def stored(context: Context, about: TargetKey, sha: str, *, over: bool) ->
 
 
 async def _suite(context: Context, about: TargetKey, sha: str, state: SuiteState) -> Suite:
-    seconds = await context.results.durations(about, state.suite, sha)
+    seconds = await context.part(RESULTS).durations(about, state.suite, sha)
     return Suite(state.seen, seconds, state.complete)
 
 
 async def _base(context: Context, about: TargetKey, suite: str, found: Baseline) -> Base:
-    seen = await context.results.seen(about, suite, found.sha)
-    return Base(found.sha, found.url, Suite(seen, await context.results.durations(about, suite, found.sha)))
+    seen = await context.part(RESULTS).seen(about, suite, found.sha)
+    return Base(found.sha, found.url, Suite(seen, await context.part(RESULTS).durations(about, suite, found.sha)))
 
 
 async def _vanished(
@@ -56,5 +60,5 @@ async def _vanished(
     """Return the suites that one of the bases has and this commit has not."""
     there: set[str] = set()
     for sha in {found.sha for found in ancestors.values()}:
-        there |= (await context.results.state(about, sha)).suites.keys()
+        there |= (await context.part(RESULTS).state(about, sha)).suites.keys()
     return tuple(sorted(there - here.keys()))

@@ -13,7 +13,7 @@ from bot.core.payload import Payload
 from bot.github.markdown import code, truncate
 from bot.github.pages import PER_PAGE
 from bot.results.compare.baseline import nearest
-from handlers.ci_tests.artifacts import WorkflowRun
+from handlers.ci_tests.artifacts import ARTIFACTS_READER, WorkflowRun
 from handlers.ci_tests.outcomes import Base, Outcomes
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Ended:
 
 async def read_run(context: Context, ended: Ended, patterns: Sequence[str], branch: str, at: float) -> Outcomes:
     """Return what a run tested, each suite beside the base's; `branch` is the base branch of its pull request."""
-    artifacts, repository = context.results.artifacts, context.repository.full_name
+    artifacts, repository = context.part(ARTIFACTS_READER), context.repository.full_name
     here = await artifacts.of_run(context.github, repository, ended.run, patterns)
     if not here.suites:
         said = NO_ARTIFACTS.format(workflow=_code(ended.name), patterns=", ".join(map(_code, patterns)))
@@ -109,7 +109,7 @@ async def _base(context: Context, ended: Ended, branch: str) -> tuple[str, Workf
     if merge_base not in runs:
         runs = await _good_runs(context, ended.workflow, asked)
         # The first one that is looked at is the merge base itself, of which there is no run.
-        ancestors = await nearest(context, merge_base, {"": runs})
+        ancestors = await nearest(context.github, where["repo"], merge_base, {"": runs})
         if not ancestors:
             return merge_base, None
         return merge_base, runs[ancestors[""][0].sha]

@@ -16,6 +16,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from bot.core.errors import UserError
+from bot.core.web_json import READER
 from bot.effects.pulls import EnsurePull
 from bot.github.contents import FILE, found_at
 from bot.github.markdown import code
@@ -72,7 +73,7 @@ async def update_images(context: Context) -> Plan:
             raise UserError(NO_BRANCH.format(branch=code(config.base)))
         text = await _text(context, config, base_sha)
     found = places(text, (config.namespace, config.staging))
-    registry = Registry(context.reader, config.registry)
+    registry = Registry(context.part(READER), config.registry)
     tags = {place.key: await _tags(registry, place, config) for place in found}
     update = updated(text, found, tags, config.namespace)
     return decide(update, found, config, base_sha, iso(moment_of(context.delivery.payload)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +20,14 @@ from bot.core.events import Repository
 from bot.results.deliveries import CHECK_DUE
 from bot.results.ingest.manifest import MANIFEST, run_key
 from bot.results.model import RunKey
+from bot.results.service import RESULTS
 from bot.results.state import RunState
+from handlers.hardware.service import INGEST
+from handlers.hardware.watch import WATCH
 
 if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
-    from bot.engine.journal import Journal
-    from bot.github.client import GitHub
-    from handlers.hardware.wiring import ResultsParts
+    from bot.feature import Services
 
 NOT_OURS = "app.yaml has no results for {repository}"
 NOT_A_RUN = "it is not laid out as a run: OWNER/NAME/LAB/TARGET/SHA/RUN/manifest.json"
@@ -137,26 +138,26 @@ async def _in_source(source: Source, prefix: str, above: Iterable[str], config: 
 
 
 class ByHand:
-    """Takes runs in this process, beside a server. `github_for` gives a client for `owner/name` that only reads."""
+    """Takes runs in this process, beside a server."""
 
-    def __init__(
-        self, config: Config, results: ResultsParts, github_for: Callable[[str], Awaitable[GitHub]], journal: Journal
-    ) -> None:
-        self._config = config
-        self._results = results
-        self._github_for = github_for
-        self._journal = journal
+    def __init__(self, services: Services) -> None:
+        self._config = services.config
+        self._store = services.part(RESULTS).store
+        self._watch = services.part(WATCH)
+        self._ingest = services.part(INGEST)
+        self._github_for = services.github_for
+        self._journal = services.journal
 
     async def ingest(self, found: Found) -> Outcome:
         """Take a run that is not stored yet, also one that was refused, or waits; the day's quota does not count."""
-        before = await asyncio.to_thread(self._results.store.run, found.key) if found.key is not None else None
+        before = await asyncio.to_thread(self._store.run, found.key) if found.key is not None else None
         if before is not None and before.state is RunState.STORED:
             return Outcome(found.place, found.key, KNOWN)
         return await self._take(found)
 
     async def rebuild(self, found: Found) -> Outcome:
         """Read a run once more. What was refused stays refused, as what was admitted stays admitted."""
-        before = await asyncio.to_thread(self._results.store.run, found.key) if found.key is not None else None
+        before = await asyncio.to_thread(self._store.run, found.key) if found.key is not None else None
         if before is not None and before.state is RunState.REFUSED:
             return Outcome(found.place, found.key, RunState.REFUSED.value, before.reason)
         outcome = await self._take(found)
@@ -180,24 +181,24 @@ class ByHand:
 
     async def _taken(self, found: Found, key: RunKey, config: RepositoryConfig) -> Outcome:
         github = await self._github_for(key.repository)
-        repository = Repository(await self._results.watch.repository_id(key.repository), key.repository, None)
-        take = self._results.service.take
+        repository = Repository(await self._watch.repository_id(key.repository), key.repository, None)
+        take = self._ingest.take
         run = await take(found.arrival, github, repository, config, source=found.source, again=True)
         return Outcome(found.place, key, run.state.value, run.reason)
 
     async def missing(self, repository: str, there: Collection[RunKey]) -> list[RunKey]:
         """Return the runs of a repository that are stored, and were not found in the bucket any more."""
-        runs = await asyncio.to_thread(self._results.store.runs, repository, state=RunState.STORED, limit=ALL)
+        runs = await asyncio.to_thread(self._store.runs, repository, state=RunState.STORED, limit=ALL)
         return [run.key for run in runs if run.key not in there]
 
     async def announce(self, keys: Iterable[RunKey]) -> None:
         """Have the check runs of these runs' commits written now: nothing more of them is waited for."""
         wanted = {(key.about, key.sha) for key in keys}
         for repository in {about.repository for about, _ in wanted}:
-            due = await asyncio.to_thread(self._results.store.due, repository, time.time() + 1, 0.0, math.inf)
+            due = await asyncio.to_thread(self._store.due, repository, time.time() + 1, 0.0, math.inf)
             for one in due:
                 if (one.about, one.sha) in wanted:
-                    await self._results.watch.announce_check(one)
+                    await self._watch.announce_check(one)
 
     async def published(self, keys: Collection[RunKey], patience: float) -> bool:
         """Wait until the check runs of these runs' commits are written, for so many seconds; tell whether they are."""
@@ -209,7 +210,7 @@ class ByHand:
         return True
 
     async def _unsettled(self, keys: Collection[RunKey]) -> bool:
-        ids = {key.repository: await self._results.watch.repository_id(key.repository) for key in keys}
+        ids = {key.repository: await self._watch.repository_id(key.repository) for key in keys}
         wanted = {f"check:{ids[key.repository]}:{key.lab}:{key.target}:{key.sha}" for key in keys}
         # Some revisions of each may have been announced meanwhile.
         records = await self._journal.recent(4 * len(wanted) + 100)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from bot.config.types import seconds
 from bot.core.events import ASKED_OF_US, Person, person_or_ghost
-from bot.effects.checks import PutCheckRun, RequestCheckRun
+from bot.effects.checks import PutCheckRun
 from bot.effects.remember import StoreRecord
 from bot.engine.records import Key, Record
 from bot.github.markdown import code
@@ -26,7 +26,9 @@ from bot.results.model import TargetKey
 from bot.results.report import sentences
 from bot.results.report.check_run import IGNORE, report
 from bot.results.report.findings import Findings, Ignored
+from bot.results.service import RESULTS
 from bot.results.state import TargetState
+from handlers.hardware.effects import RequestCheckRun
 
 if TYPE_CHECKING:
     from bot.config.results import Lab, Results
@@ -93,7 +95,7 @@ async def show_all(context: Context) -> Plan:
     if suite.integer("app", "id") != context.me.app_id:
         return NOTHING
     sha = suite.string("head_sha")
-    targets = await context.results.targets(context.repository.full_name, sha)
+    targets = await context.part(RESULTS).targets(context.repository.full_name, sha)
     return Plan(
         tuple(RequestCheckRun(about.lab, about.target, sha) for about in targets), why=ALL.format(count=len(targets))
     )
@@ -110,8 +112,8 @@ async def show(context: Context) -> Plan:
     lab = results.labs.get(asked.about.lab)
     if lab is None or asked.about.target not in lab.targets:
         return Plan(why=SWITCHED_OFF.format(target=asked.about.target, lab=asked.about.lab))
-    asked = replace(asked, about=context.results.spelled(asked.about))
-    state = await context.results.state(asked.about, asked.sha)
+    asked = replace(asked, about=context.part(RESULTS).spelled(asked.about))
+    state = await context.part(RESULTS).state(asked.about, asked.sha)
     if not state.suites:
         return Plan(why=NOT_KNOWN.format(target=asked.about.check_name, sha=asked.sha))
     key = ignored_key(context.repository.id, state)
@@ -186,11 +188,11 @@ def ignored_key(repository_id: int, state: TargetState) -> Key[Ignored] | None:
 async def _findings(
     context: Context, results: Results, lab: Lab, asked: Asked, state: TargetState, ignored: Ignored | None
 ) -> Findings:
-    compared = await compared_suites(context, state)
+    compared = await compared_suites(context.part(RESULTS), context.github, context.repository.full_name, state)
     # Annotations alone need to know what files there are, and they are for new failures alone.
     files = None
     if any(told.comparison.new_failures for told in compared.values()):
-        files = await context.results.files(context.github, context.repository.full_name, asked.sha)
+        files = await context.part(RESULTS).files(context.github, context.repository.full_name, asked.sha)
     return Findings(
         state=state,
         compared=compared,

@@ -8,7 +8,11 @@ from typing import ClassVar
 from bot.aws.bucket import Arrival
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
+from bot.results.model import TargetKey
 from bot.results.state import RunState
+from handlers.hardware.service import INGEST
+
+ASKED = "{name} on {sha} is computed again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,28 @@ class IngestRun:
     async def apply(self, context: EffectContext) -> Applied:
         """Take the run; one that was taken before is left as it is."""
         arrival = Arrival(self.bucket, self.key, self.version)
-        run = await context.results.take(arrival, context.github, context.repository, context.config)
+        run = await context.part(INGEST).take(arrival, context.github, context.repository, context.config)
         text = f"{run.key.folder} {run.state}" + (f": {run.reason}" if run.reason else "")
         return Applied(text, changed=run.state is not RunState.WAITING)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCheckRun:
+    """Have the check of a lab's target (`on`) computed and written anew, in order with all else that writes it."""
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
+
+    lab: str
+    on: str
+    sha: str
+
+    @property
+    def target(self) -> str:
+        """The commit and the check's name."""
+        return f"ask:{self.sha}:{self.lab}/{self.on}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Announce it, once for each plan."""
+        about, repository = TargetKey(context.repository.full_name, self.lab, self.on), context.repository
+        new = await context.part(INGEST).ask_for_check(about, self.sha, repository.id, context.intent)
+        return Applied(ASKED.format(name=about.check_name, sha=self.sha[:7]), changed=new)

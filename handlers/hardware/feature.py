@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bot.feature import Feature
 from bot.plan.handler import joined
-from handlers.hardware import check_runs, ingest_runs, regressions, watch
+from handlers.hardware import check_runs, ingest_runs, regressions, watch, wiring
 from handlers.hardware.check_runs import IGNORED
-from handlers.hardware.effects import IngestRun
+from handlers.hardware.effects import IngestRun, RequestCheckRun
+from handlers.hardware.metrics import ResultsGauges
 from handlers.hardware.regressions import REGRESSIONS
 
 FEATURE = Feature(
@@ -14,5 +15,10 @@ FEATURE = Feature(
     config=("results", "regressions"),
     records=(IGNORED, REGRESSIONS, watch.LISTED, watch.FAILED_CHECKS),
     router=joined([ingest_runs.router, check_runs.router, regressions.router]),
-    effects=(IngestRun,),
+    effects=(IngestRun, RequestCheckRun),
+    provide=wiring.provide,
+    routes=wiring.routes,
+    timers=wiring.timers,
+    listeners=wiring.listeners,
+    metrics=ResultsGauges,
 )

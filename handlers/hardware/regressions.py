@@ -20,6 +20,7 @@ from bot.results.compare.baseline import compared_suites
 from bot.results.deliveries import CHECK_DUE, due_of
 from bot.results.model import BAD, TargetKey
 from bot.results.report.findings import Findings
+from bot.results.service import RESULTS
 from handlers.hardware.regression_state import Known, judge
 from handlers.hardware.regression_text import issue_body, issue_title, news_of
 
@@ -54,8 +55,8 @@ async def tell(context: Context) -> Plan:
         return NOTHING
     if not due.over:
         return Plan(why=NOT_OVER)
-    about = context.results.spelled(due.about)
-    admission = await context.results.admission(about.repository, due.sha)
+    about = context.part(RESULTS).spelled(due.about)
+    admission = await context.part(RESULTS).admission(about.repository, due.sha)
     if admission is None or not admission.mainline:
         return Plan(why=NOT_A_NIGHT)
     key = REGRESSIONS.of(context.repository.id, about.lab, about.target)
@@ -64,12 +65,16 @@ async def tell(context: Context) -> Plan:
         return Plan(why=OLDER)
     behind = known.night != due.sha and "issue" in regressions.to
     behind = behind and not await is_posted(context.records, context.repository.id, known.news)
-    state = await context.results.state(about, due.sha)
+    state = await context.part(RESULTS).state(about, due.sha)
     if not (known.failing or known.late or _fails(state)):
         now = known if known.night == due.sha else Known(due.sha, admission.committed_at, news=known.news)
         closed = EnsureIssue(_issue_of(about), news_key=known.news, as_of=now.committed_at)
         return Plan((*_remembered(key, known, now), *([closed] if behind else [])), why=NOTHING_FAILS)
-    findings = Findings(state, await compared_suites(context, state), contacts=lab.contacts)
+    findings = Findings(
+        state,
+        await compared_suites(context.part(RESULTS), context.github, context.repository.full_name, state),
+        contacts=lab.contacts,
+    )
     # In a thread, as it reads details from the database; linear in the tests of the runs (tests/test_handler_work.py).
     return await asyncio.to_thread(decide, findings, known, admission.committed_at, regressions.to, key, behind=behind)
 

@@ -20,6 +20,7 @@ from gidgethub import GitHubException
 from bot.aws.bucket import Arrival, Bucket, Place, Source, pause_after
 from bot.config.types import seconds
 from bot.core.errors import TryAgain, UserError
+from bot.core.parts import PartKey
 from bot.engine.records import Record
 from bot.github.pull_heads import find_repository_id
 from bot.results.deliveries import CHECK_DUE, check_again, check_due, check_of, run_arrived
@@ -282,3 +283,6 @@ def _look(since: float, now: float, deadline: float) -> str:
     if waited >= deadline:
         return f"deadline-{now // ONCE_MORE:.0f}"
     return f"look-{math.floor(math.log2(waited / FIRST_LOOK))}" if waited >= FIRST_LOOK else ""
+
+
+WATCH = PartKey[Watch]("watch")

@@ -1,72 +1,59 @@
-"""The parts that deal with results, built and joined: for the server, and for commands that do its work by hand."""
+"""What hardware results need in one process: the watch, the queues that are read, and what ingests runs."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
-from bot.aws.bucket import Bucket
-from bot.aws.client import Aws, check_environment
+from bot.aws.client import AWS, check_environment
 from bot.aws.queue import Notifications
-from bot.core.untrusted.pool import Pool
-from bot.results.store.store import ResultsStore
-from handlers.hardware.service import ResultsService
-from handlers.hardware.watch import Watch
+from bot.core.parts import PartKey
+from bot.feature import Every, Services
+from bot.results.service import RESULTS
+from bot.web.openapi import Operation
+from handlers.hardware.listing import RunListing
+from handlers.hardware.route import operation
+from handlers.hardware.service import INGEST, IngestService
+from handlers.hardware.watch import TICK, WATCH, Watch
 
-if TYPE_CHECKING:
-    from bot.config import Config
-    from bot.engine.service import Engine
-    from bot.github.client import GitHub
-
-
-@dataclass(frozen=True, slots=True)
-class ResultsParts:
-    """What there is for results in one process."""
-
-    service: ResultsService
-    watch: Watch
-    store: ResultsStore
-    queues: tuple[Notifications, ...]
-    aws: Aws
+QUEUES = PartKey[tuple[Notifications, ...]]("queues")
 
 
-@asynccontextmanager
-async def open_results(
-    config: Config,
-    url: str,
-    engine: Engine,
-    github_for: Callable[[str], Awaitable[GitHub]],
-    now: Callable[[], float] = time.time,
-) -> AsyncIterator[ResultsParts]:
-    """Open the store of results in the engine's database, and close it in the end.
+async def provide(services: Services) -> None:
+    """Provide the parts. Raises `SettingsError` for `AWS_*` variables that cannot be used, where there are labs."""
+    results = services.part(RESULTS)
+    watch = Watch(
+        services.config,
+        results.store,
+        services.records,
+        services.journal,
+        accept=services.announce,
+        github_for=services.github_for,
+        source_for=results.source_for,
+        now=services.now,
+    )
+    if watch.repositories:
+        await asyncio.to_thread(check_environment, list(watch.queues))
+    services.parts[WATCH] = watch
+    services.parts[INGEST] = IngestService(results, services.records, watch, services.now)
+    services.parts[QUEUES] = tuple(
+        Notifications(services.part(AWS), queue, places) for queue, places in watch.queues.items()
+    )
 
-    `github_for` gives a client for `owner/name` that refuses to write, `now` seconds since 1970. Raises DatabaseError,
-    and `SettingsError` for `AWS_*` variables that cannot be used, where a repository has labs.
-    """
-    store = ResultsStore(url, now=now)
-    await asyncio.to_thread(store.open)
-    aws, pool = Aws(), Pool()
-    try:
-        watch = Watch(
-            config,
-            store,
-            engine.records,
-            engine.journal,
-            accept=engine.accept,
-            github_for=github_for,
-            source_for=lambda bucket: Bucket(aws, bucket),
-            now=now,
-        )
-        if any(repository.results is not None for repository in config.repositories.values()):
-            await asyncio.to_thread(check_environment, list(watch.queues))
-        service = ResultsService(store, engine.records, watch, pool, now)
-        queues = tuple(Notifications(aws, queue, places) for queue, places in watch.queues.items())
-        yield ResultsParts(service, watch, store, queues, aws)
-    finally:
-        pool.close()
-        aws.close()
-        store.close()
+
+def routes(services: Services) -> Sequence[Operation]:
+    """Return the route that lists runs."""
+    return [operation(RunListing(services.config, services.part(RESULTS).store))]
+
+
+def timers(services: Services) -> Sequence[Every]:
+    """Return what looks into buckets, where there are any."""
+    watch = services.part(WATCH)
+    return [Every("hardware-results", TICK, watch.tick)] if watch.repositories else []
+
+
+def listeners(services: Services) -> Sequence[Coroutine[Any, Any, None]]:
+    """Return what reads the queues."""
+    watch = services.part(WATCH)
+    return [queue.run(watch.heard) for queue in services.part(QUEUES)]

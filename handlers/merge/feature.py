@@ -6,6 +6,7 @@ from bot.feature import Feature
 from bot.plan.handler import joined
 from handlers.merge import commands, pending, waiting
 from handlers.merge.effects import LeaveQueue, MergePull
+from handlers.merge.pending import note_refresh
 from handlers.merge.pending_effects import EndPendingMerge, RequestRefresh, StorePendingMerge
 from handlers.merge.update_effects import UpdateBranch
 
@@ -15,5 +16,6 @@ FEATURE = Feature(
     records=pending.RECORDS,
     router=joined([commands.router, waiting.router]),
     commands=commands.COMMANDS,
+    note=note_refresh,
     effects=(EndPendingMerge, LeaveQueue, MergePull, RequestRefresh, StorePendingMerge, UpdateBranch),
 )

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from bot.feature import Feature
+from collections.abc import Sequence
+
+from bot.feature import Every, Feature, Services
 from bot.github.in_force import REPOSITORY_FILE
 from handlers.repository_file import handler
 from handlers.repository_file.effects import StoreRepositoryFile
-from handlers.repository_file.sweep import LOOKED
+from handlers.repository_file.metrics import FileFaults
+from handlers.repository_file.sweep import HALF_HOURLY, LOOKED, RepositoryFileSweep
+
+
+def timers(services: Services) -> Sequence[Every]:
+    """Return the sweep, where a repository's file is read."""
+    sweep = RepositoryFileSweep(
+        services.config,
+        services.records,
+        accept=services.announce,
+        github_for=services.github_for,
+        now=services.now,
+    )
+    return [Every("repository-files", HALF_HOURLY, sweep.sweep)] if sweep.repositories else []
+
 
 FEATURE = Feature(
     name="repository_file",
     records=(REPOSITORY_FILE, LOOKED),
     router=handler.router,
     effects=(StoreRepositoryFile,),
+    timers=timers,
+    metrics=FileFaults,
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr  # it only writes
 
+from handlers.hardware.watch import WATCH
 from sandbox.checks import CheckRun
 from tests.bucket import World
 from tests.conversations.town import REPOSITORY, Town, town
@@ -117,7 +118,7 @@ class LabTown:
     async def look(self, later: float = 60.0) -> None:
         """Let some seconds pass and the bot look around, and wait until it has done what comes of it."""
         self.time.ahead += later
-        await self.town.bot.results.watch.tick()
+        await self.town.bot.services.part(WATCH).tick()
         await self.town.quiet()
 
     async def settle(self) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.core.untrusted.pool import POOL
 from bot.github import sticky
 from sandbox import PullRequest
 from sandbox.workflows import WorkflowRun
@@ -368,7 +369,7 @@ async def test_runs_that_are_not_of_the_tests_cost_nothing(here: Town) -> None:
 async def test_an_artifact_that_costs_too_much_is_told_with_the_limit(here: Town) -> None:
     on_main(here, ALL_PASS)
     pull = await opened(here)
-    pool = here.bot.results.service.pool
+    pool = here.bot.services.part(POOL)
     pool.limits = replace(pool.limits, artifact=replace(pool.limits.artifact, wall=1e-6))
     ran(here, pull.head_sha, ADD_SKIPPED)
     await here.quiet()
@@ -381,7 +382,7 @@ async def test_a_comparison_that_costs_too_much_is_told_with_the_limit(both: Tow
     """The code of a pull request decides how many tests there are to compare, and how they are called."""
     on_main(both, ALL_PASS)
     pull = await opened(both)
-    pool = both.bot.results.service.pool
+    pool = both.bot.services.part(POOL)
     pool.limits = replace(pool.limits, tests=replace(pool.limits.tests, wall=1e-6))
     ran(both, pull.head_sha, ADD_SKIPPED)
     await both.quiet()

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from bot.aws.bucket import Arrival
+from bot.results.service import RESULTS
+from handlers.hardware.watch import WATCH
 from tests.bucket import World
 from tests.conversations.lab import LabTown, junit, lab_town
 
@@ -101,7 +103,7 @@ async def test_a_lab_that_is_not_in_app_yaml_gets_no_check(place: LabTown, verdi
     place.upload(sha, {"a.xml": junit(test_add=verdict)}, target="unheard-of")
     await place.settle()
     assert place.town.repo.check_runs(sha) == []
-    (run,) = place.town.bot.results.store.runs("octocat/compiler")
+    (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
     assert (run.state, run.reason) == (
         "refused",
         "app.yaml has no target unheard-of for the lab example-lab; it has hexagon-v73, adreno; once it is there, "
@@ -119,21 +121,21 @@ async def test_a_folder_that_spells_the_repository_otherwise_is_refused_in_words
     await place.look(later=3700)
     await place.settle()
     assert place.town.repo.check_runs(sha) == []
-    (run,) = place.town.bot.results.store.runs("octocat/compiler")
+    (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
     assert run.state == "refused"
     assert run.reason == (
         "the folder is that of OctoCat/Compiler, and app.yaml calls the repository octocat/compiler; "
         "upload the run to the folder results/octocat/compiler/"
     )
-    assert place.town.bot.results.store.runs("octocat/compiler", before=run.key) == []
+    assert place.town.bot.services.part(RESULTS).store.runs("octocat/compiler", before=run.key) == []
     place.time.ahead += 3700
-    assert await place.town.bot.results.watch.tick() == "announced 0"
+    assert await place.town.bot.services.part(WATCH).tick() == "announced 0"
 
 
 async def test_a_run_of_a_repository_that_is_not_in_app_yaml_is_in_the_journal(place: LabTown) -> None:
     key = f"results/octocat/other/example-lab/adreno/{place.night()}/run-1/manifest.json"
     for _ in range(2):
-        await place.town.bot.results.watch.heard(Arrival(place.bucket.name, key, "etag"))
+        await place.town.bot.services.part(WATCH).heard(Arrival(place.bucket.name, key, "etag"))
     await place.town.quiet()
     records = [one for one in await place.town.bot.engine.journal.recent(50) if one.repository == "octocat/other"]
     assert [one.job.text for one in records] == ["octocat/other is not in app.yaml"]
@@ -143,7 +145,7 @@ async def test_a_manifest_that_was_corrected_is_looked_at_again(place: LabTown) 
     sha = place.night()
     folder = place.upload(sha, {"a.xml": junit(**GOOD)}, attempt=0)
     await place.settle()
-    (run,) = place.town.bot.results.store.runs("octocat/compiler")
+    (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
     assert run.state == "refused"
     assert "upload the run under another run ID when that is corrected" in run.reason
     place.runs -= 1
@@ -159,7 +161,7 @@ async def test_all_that_has_not_arrived_is_told_at_once(place: LabTown) -> None:
     folder = place.upload(sha, files, without=tuple(files)[1:])
     place.bucket.put(f"{folder}b.xml", b"too small")
     await place.settle()
-    (run,) = place.town.bot.results.store.runs("octocat/compiler")
+    (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
     assert run.state == "waiting"
     assert run.reason.startswith("b.xml has 9 bytes, and manifest.json says ")
     assert run.reason.endswith(
@@ -173,7 +175,7 @@ async def test_the_server_searches_for_renamed_tests_in_another_process(place: L
     def refuse(gone: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
         raise AssertionError("this process has searched itself")
 
-    store = place.town.bot.results.store
+    store = place.town.bot.services.part(RESULTS).store
     store._renames = refuse
     for prefix in ("old", "new"):
         place.upload(place.night(), {"ops.xml": junit(**{f"test_{prefix}_{n}": "passed" for n in range(60)})})

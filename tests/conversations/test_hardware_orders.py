@@ -20,8 +20,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from bot.core.events import Repository as Known
+from bot.results.service import RESULTS, ResultsService
 from bot.results.store.store import ResultsStore
-from handlers.hardware.service import ResultsService
+from handlers.hardware.service import IngestService
+from handlers.hardware.watch import WATCH
 from sandbox import Repository
 from tests.bucket import World
 from tests.conversations.lab import CHECK, FILES, LAB, TARGET, Moments, junit
@@ -192,7 +194,7 @@ async def tell(lanes: Sequence[Lane], here: Town, moments: Moments, queue: str |
         if queue is not None:
             await until(lambda: bucket.waiting(queue) == 0)
         moments.ahead += later
-        await here.bot.results.watch.tick()
+        await here.bot.services.part(WATCH).tick()
         await until(idle)  # which costs less than to look at every delivery again and again
         await here.quiet()
 
@@ -255,7 +257,9 @@ def differences(here: Town, lanes: Sequence[Lane]) -> dict[str, Any]:
     for lane in lanes[1:]:
         found |= unlike(lane.repository.owner.login, lane.checks(), first.checks())
         found |= unlike(
-            lane.repository.owner.login, lane.snapshot(here.bot.results.store), first.snapshot(here.bot.results.store)
+            lane.repository.owner.login,
+            lane.snapshot(here.bot.services.part(RESULTS).store),
+            first.snapshot(here.bot.services.part(RESULTS).store),
         )
     return found
 
@@ -289,7 +293,7 @@ async def test_any_order_comes_to_the_same(how: str, tmp_path: Path, aws_world: 
     orders = [one_after_the_other(), last_first(), *(any_order(seed) for seed in range(3 if how == "listing" else 1))]
     async with told(orders, tmp_path, aws_world, queue=queue, poll=poll) as (here, lanes):
         assert {name: said.title for name, said in lanes[0].checks().items()} == TITLES
-        points = lanes[0].snapshot(here.bot.results.store)["series"][OPERATORS][f"{LAB}/{TARGET}"]
+        points = lanes[0].snapshot(here.bot.services.part(RESULTS).store)["series"][OPERATORS][f"{LAB}/{TARGET}"]
         assert [len(point["renames"]) for point in points] == [0, 12, 0, 0]
         assert differences(here, lanes) == {}
 
@@ -319,7 +323,7 @@ async def test_splitting_into_shards_changes_nothing_but_the_list_of_runs(tmp_pa
             {name: (said.conclusion, said.title, said.summary, said.notes) for name, said in lane.checks().items()}
             for lane in lanes
         ]
-        series = [lane.snapshot(here.bot.results.store)["series"] for lane in lanes]
+        series = [lane.snapshot(here.bot.services.part(RESULTS).store)["series"] for lane in lanes]
         for n in range(1, len(lanes)):
             assert unlike(f"lane {n}", seen[n], seen[0]) == {}
             assert unlike(f"lane {n}", series[n], series[0]) == {}
@@ -328,18 +332,20 @@ async def test_splitting_into_shards_changes_nothing_but_the_list_of_runs(tmp_pa
 
 async def test_a_bucket_that_is_read_anew_gives_what_was_known(tmp_path: Path, aws_world: World) -> None:
     async with told([any_order(99)], tmp_path, aws_world) as (here, (lane,)):
-        before = lane.snapshot(here.bot.results.store)
-        results, name = here.bot.results, lane.repository.full_name
+        before = lane.snapshot(here.bot.services.part(RESULTS).store)
+        services, name = here.bot.services, lane.repository.full_name
+        results, watch = services.part(RESULTS), services.part(WATCH)
         github = await here.bot.github.reader(name)
         repository = Known(lane.repository.id, name, None)
-        config = here.bot.config.repositories[name]
+        config, config_of_all = here.bot.config.repositories[name], here.bot.config
         anew = ResultsStore(f"sqlite:///{tmp_path}/anew.db")
         anew.open()
         for store, times in ((results.store, 1), (anew, 2)):
             later = Moments(2 * FOR_EVER)
-            service = ResultsService(store, here.bot.engine.records, results.watch, results.service.pool, later)
+            read = ResultsService(config_of_all, store, results.file_lists, results.pool, results.source_for)
+            service = IngestService(read, services.records, watch, later)
             for _ in range(times):
-                pages = [page async for page in results.watch.source_for(aws_world.name).manifests("results/")]
+                pages = [page async for page in results.source_for(aws_world.name).manifests("results/")]
                 arrivals = [arrival for page in pages for arrival in page]
                 random.Random(times).shuffle(arrivals)
                 for arrival in arrivals:

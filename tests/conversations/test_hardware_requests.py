@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bot.results.service import RESULTS
 from tests.bucket import World, point_to
 from tests.conversations.lab import LabTown, junit, lab_town
 from tests.robustness.gate import Gate, gate
@@ -150,7 +151,7 @@ async def test_of_a_run_that_waits_nothing_is_read_until_all_of_it_is_there(coun
     assert looks == ["HEAD", "HEAD"]
     counted.place.bucket.put(f"{folder}b.xml", BAD)
     await counted.place.look(later=600)
-    assert [run.state for run in counted.place.town.bot.results.store.runs()] == ["stored"]
+    assert [run.state for run in counted.place.town.bot.services.part(RESULTS).store.runs()] == ["stored"]
 
 
 @pytest.mark.parametrize("sha", ["f" * 40, "of main"])

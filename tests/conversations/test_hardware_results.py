@@ -10,6 +10,8 @@ import aiohttp
 import pytest
 
 from bot.core.untrusted.limits import AllLimits
+from bot.core.untrusted.pool import POOL
+from bot.results.service import RESULTS
 from tests.bucket import World
 from tests.conversations.lab import CHECK, TEST_FILE, LabTown, junit, lab_town
 
@@ -83,7 +85,7 @@ async def test_a_commit_that_nobody_asked_to_test_gets_no_check(place: LabTown) 
     place.upload(sha, {"a.xml": junit(**GOOD)})
     await place.settle()
     assert place.town.repo.check_runs(sha) == []
-    (run,) = place.town.bot.results.store.runs("octocat/compiler")
+    (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
     assert "neither on nightly nor the head of a pull request" in run.reason
 
 
@@ -232,7 +234,7 @@ async def test_an_operator_sees_how_old_everything_is(place: LabTown) -> None:
 
 async def test_a_run_whose_files_cost_too_much_is_shown_with_the_limit_and_not_read_again(place: LabTown) -> None:
     """What no limit of our own catches, the kernel ends: the lab sees which limit, and what to do."""
-    pool = place.town.bot.results.service.pool
+    pool = place.town.bot.services.part(POOL)
     pool.limits = replace(pool.limits, run=replace(pool.limits.run, wall=1e-6))
     night = place.night()
     place.upload(night, {"ops.xml": junit(**GOOD)})
@@ -253,7 +255,7 @@ async def test_a_comparison_that_costs_too_much_is_told_in_the_check(place: LabT
     night = place.night()
     place.upload(night, {"ops.xml": junit(**GOOD)})
     await place.settle()
-    pool = place.town.bot.results.service.pool
+    pool = place.town.bot.services.part(POOL)
     pool.limits = replace(pool.limits, comparison=replace(pool.limits.comparison, wall=1e-6))
     night = place.night()
     place.upload(night, {"ops.xml": junit(**BAD)})

@@ -11,6 +11,7 @@ import pytest
 
 from bot.results.deliveries import CHECK_DUE
 from bot.results.model import TargetKey
+from bot.results.service import RESULTS
 from sandbox.issues import Issue
 from tests.bucket import World
 from tests.conversations.channels import Channels, channels
@@ -178,7 +179,7 @@ async def test_nothing_is_told_twice_whatever_is_looked_at_again(nights: Nights)
         if record.event == CHECK_DUE:
             await engine.replay(record.guid)
     for sha in shas:
-        nights.place.town.bot.results.store.touch(TargetKey(REPOSITORY, LAB, TARGET), sha)
+        nights.place.town.bot.services.part(RESULTS).store.touch(TargetKey(REPOSITORY, LAB, TARGET), sha)
     await nights.place.settle()
     for sha in shas:
         nights.upload(sha, *([] if sha == shas[0] else ["test_a"]), attempt=2)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.core.errors import UserError
-from bot.github.client import GitHub
+from bot.results.service import RESULTS
 from handlers.hardware.admin import ByHand, Found, Outcome, in_bucket, in_folder
 from tests.bucket import World
 from tests.conversations.lab import CHECK, LAB, TARGET, LabTown, junit, lab_town
@@ -24,16 +24,11 @@ async def place(tmp_path: Path, aws_world: World) -> AsyncIterator[LabTown]:
 
 
 def by_hand(place: LabTown) -> ByHand:
-    bot = place.town.bot
-
-    async def reading(repository: str) -> GitHub:
-        return await bot.github.reader(repository)
-
-    return ByHand(bot.config, bot.results, reading, bot.engine.journal)
+    return ByHand(place.town.bot.services)
 
 
 def from_bucket(place: LabTown, prefix: str = "results/") -> AsyncIterator[Found]:
-    source = place.town.bot.results.watch.source_for(place.bucket.name)
+    source = place.town.bot.services.part(RESULTS).source_for(place.bucket.name)
     return in_bucket(source, prefix, place.town.bot.config)
 
 
@@ -126,7 +121,7 @@ async def test_a_rebuild_leaves_everything_as_it_was(place: LabTown) -> None:
         place.upload(sha, {"ops.xml": junit(test_add="passed", test_mul=mul)})
     place.upload(nights[0], {"ops.xml": junit(**GOOD)}, target="unknown")
     await ingested(place, from_bucket(place))
-    store = place.town.bot.results.store
+    store = place.town.bot.services.part(RESULTS).store
     before = json.dumps(store.snapshot("octocat/compiler"), default=str, sort_keys=True)
     hand = by_hand(place)
     states = [(await hand.rebuild(one)).state async for one in from_bucket(place)]
@@ -149,7 +144,7 @@ async def test_what_is_not_in_the_bucket_any_more_stays_stored(place: LabTown) -
     assert [key.folder for key in await hand.missing("octocat/compiler", {outcome.key})] == [
         kept.removeprefix("results/")
     ]
-    assert len(place.town.bot.results.store.runs("octocat/compiler")) == 2
+    assert len(place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")) == 2
 
 
 async def test_a_folder_that_is_none_is_told(place: LabTown, tmp_path: Path) -> None:

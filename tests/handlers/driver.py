@@ -15,8 +15,9 @@ from typing import Any
 
 import aiohttp
 
-from bot.app.features import CODEC, full_router
+from bot.app.features import ALL_FEATURES, CODEC, full_router
 from bot.app.processor import Pipeline
+from bot.app.services import open_services
 from bot.config import parse_config
 from bot.config.environment import Settings
 from bot.core.errors import Refusal, TryAgain, UserError
@@ -29,7 +30,6 @@ from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.repositories import Repositories
 from bot.plan.effect import Effect
-from handlers.hardware.wiring import open_results
 from sandbox.apps import DEFAULT_PERMISSIONS
 from sandbox.github import GitHubSandbox
 from sandbox.jenkins import JenkinsSandbox
@@ -174,10 +174,12 @@ async def a_world(
         app.install(repository)
         keys = {"rerun": {"jenkins": [{"url": jenkins_url}]}, **(features or {})}
         config = parse_config(json.dumps({"repositories": {FULL_NAME: keys}}).encode(), "app.yaml")
+        database = f"sqlite:///{folder / 'nightjar.db'}"
         environment = {
             "GITHUB_APP_ID": str(app.id),
             "GITHUB_PRIVATE_KEY": app.private_key,
             "GITHUB_WEBHOOK_SECRET": "sesame-sesame-01",
+            "DATABASE_URL": database,
             **({"JENKINS_USER": jenkins.user, "JENKINS_TOKEN": jenkins.token} if credentials else {}),
         }
         settings = Settings.from_environment(environment)
@@ -188,20 +190,18 @@ async def a_world(
         async def reading(name: str) -> GitHub:
             return await bot.reader(name)
 
-        database = f"sqlite:///{folder / 'nightjar.db'}"
-        async with Engine(database) as engine, open_results(config, database, engine, reading) as results:
+        async with Engine(database) as engine, open_services(config, settings, engine, session, reading) as services:
             known = Repositories(config, engine.records)
             pipeline = Pipeline(
-                config,
-                settings,
-                bot,
-                engine.records,
-                results.service,
-                session,
-                full_router(),
-                CODEC,
-                engine.accept,
-                known,
+                config=config,
+                app=bot,
+                records=engine.records,
+                parts=services.parts,
+                router=full_router(),
+                codec=CODEC,
+                announce=engine.accept,
+                repositories=known,
+                notes=[feature.note for feature in ALL_FEATURES],
             )
             world = World(github, jenkins, repository, pipeline, engine.records)
             await world.happen()

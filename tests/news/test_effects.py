@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from bot.config.environment import SETTINGS
 from bot.core.errors import TryAgain, UserError
 from bot.core.payload import Payload
 from bot.effects.issues import EnsureIssue
@@ -63,7 +64,8 @@ async def world(tmp_path: Path, chats: Channels) -> AsyncIterator[World]:
             "discord_webhook_url": SecretStr(chats.discord.url),
             "slack_webhook_url": SecretStr(chats.slack.url),
         }
-        world.pipeline = replace(world.pipeline, settings=world.pipeline.settings.model_copy(update=addresses))
+        parts = world.pipeline.parts
+        parts[SETTINGS] = parts[SETTINGS].model_copy(update=addresses)
         yield world
 
 
@@ -163,8 +165,8 @@ async def test_a_service_that_cannot_be_reached_has_nothing_to_repeat(teller: Te
     assert "did not answer" in str(await teller.fails())
     async with teller.channel.serve():
         addresses = {f"{teller.place}_webhook_url": SecretStr(teller.channel.url)}
-        settings = teller.world.pipeline.settings.model_copy(update=addresses)
-        teller.world.pipeline = replace(teller.world.pipeline, settings=settings)
+        parts = teller.world.pipeline.parts
+        parts[SETTINGS] = parts[SETTINGS].model_copy(update=addresses)
         await teller.tell()
         assert teller.channel.said == [SAID]
 
@@ -218,8 +220,8 @@ async def test_words_of_strangers_are_not_repeated(teller: Teller) -> None:
 
 
 async def test_a_channel_without_a_webhook_is_told_by_its_variable(teller: Teller) -> None:
-    without = teller.world.pipeline.settings.model_copy(update={f"{teller.place}_webhook_url": None})
-    teller.world.pipeline = replace(teller.world.pipeline, settings=without)
+    parts = teller.world.pipeline.parts
+    parts[SETTINGS] = parts[SETTINGS].model_copy(update={f"{teller.place}_webhook_url": None})
     assert str(await teller.fails(UserError)) == (
         f"{teller.place.upper()}_WEBHOOK_URL is not set, so the bot cannot post in {teller.place.title()}: "
         "set it to a webhook's address, and restart."

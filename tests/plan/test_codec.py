@@ -15,7 +15,7 @@ from bot.commands.budget import Kind
 from bot.commands.effects import CountCommands
 from bot.core.errors import UnknownEffect
 from bot.core.events import Person
-from bot.effects.checks import PutCheckRun, RequestCheckRun
+from bot.effects.checks import PutCheckRun
 from bot.effects.comments import Reply, UpsertSection
 from bot.effects.issues import EnsureIssue
 from bot.effects.labels import EnsureLabel
@@ -33,7 +33,7 @@ from bot.news.message import NewsItem as NewsItem
 from bot.plan.effect import Effect
 from handlers.branches.nightly_effects import MarkNightly, PublishNightly
 from handlers.cc_reviewers.effects import ReportReviewers, RequestReviewers
-from handlers.hardware.effects import IngestRun
+from handlers.hardware.effects import IngestRun, RequestCheckRun
 from handlers.main_failures.effects import RequestScan
 from handlers.merge.effects import LeaveQueue, MergePull
 from handlers.merge.pending import PendingMerge

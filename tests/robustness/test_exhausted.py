@@ -12,6 +12,7 @@ import pytest
 
 from bot.core.threads import MOST_THREADS, bound_threads
 from bot.core.untrusted.limits import Limits
+from bot.core.untrusted.pool import POOL
 from bot.core.untrusted.queue import Owner
 from tests.conversations.town import Town, town
 from tests.core.untrusted import hostile
@@ -61,7 +62,7 @@ async def test_readiness_says_that_no_thread_is_left(place: Town, release: threa
 
 
 async def test_readiness_says_that_no_process_is_left_and_a_command_is_answered_meanwhile(place: Town) -> None:
-    pool, owner = place.bot.results.service.pool, Owner("octocat/compiler", "1")
+    pool, owner = place.bot.services.part(POOL), Owner("octocat/compiler", "1")
     jobs = [asyncio.create_task(pool.run(owner, ENDLESS, hostile.backtrack)) for _ in range(5)]
     await until(lambda: pool.waiting)
     assert await reason(place) == ""

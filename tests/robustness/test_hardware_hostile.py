@@ -13,6 +13,8 @@ import aiohttp
 import pytest
 
 from bot.github.check_runs import TITLE_LIMIT
+from bot.results.service import RESULTS
+from handlers.hardware.watch import WATCH
 from tests.bucket import World
 from tests.conversations.lab import LabTown, junit, lab_town
 from tests.gfm import rendered
@@ -32,7 +34,9 @@ async def place(tmp_path: Path, aws_world: World) -> AsyncIterator[LabTown]:
 
 def refusals(place: LabTown) -> list[tuple[str, str]]:
     """Return the state of every run and its reason."""
-    return [(run.state.value, run.reason) for run in place.town.bot.results.store.runs("octocat/compiler")]
+    return [
+        (run.state.value, run.reason) for run in place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
+    ]
 
 
 async def test_a_manifest_of_another_commit_is_refused(place: LabTown) -> None:
@@ -112,7 +116,7 @@ async def test_a_bomb_is_told_as_the_labs_and_the_bot_answers_meanwhile(place: L
     place.upload(sha, GOOD, suite="others")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     place.time.ahead += 60
-    await place.town.bot.results.watch.tick()
+    await place.town.bot.services.part(WATCH).tick()
 
     async def answered() -> int:
         times = 0

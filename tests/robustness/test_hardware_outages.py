@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from bot.engine.sqlite import BUSY_TIMEOUT
+from handlers.hardware.watch import WATCH
 from sandbox.faults import Fault
 from tests.bucket import World, point_to
 from tests.conversations.lab import LabTown, junit, lab_town
@@ -56,7 +57,7 @@ async def start_of_night(place: LabTown) -> str:
     sha = place.night()
     place.upload(sha, GOOD)
     place.time.ahead += 60
-    await place.town.bot.results.watch.tick()
+    await place.town.bot.services.part(WATCH).tick()
     return sha
 
 
@@ -237,7 +238,7 @@ async def test_a_disk_without_space_for_a_file_is_waited_for(sqlite_url: str, aw
         resource.setrlimit(resource.RLIMIT_FSIZE, (SPACE, hard))
         try:
             place.time.ahead += 60
-            await place.town.bot.results.watch.tick()
+            await place.town.bot.services.part(WATCH).tick()
             await retried(place)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

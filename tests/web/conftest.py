@@ -15,6 +15,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from bot.app import timers_route
 from bot.core.health import HealthCheck
 from bot.core.metrics import Metrics
 from bot.engine.service import Engine
@@ -24,6 +25,9 @@ from bot.web.app import Parts, create_app, create_runner
 from bot.web.bodies import IN_FLIGHT, Bodies
 from bot.web.connections import Connections, Door
 from bot.web.webhook import MAX_BODY
+from handlers.branches import last_good_route, nightly_route
+from handlers.ci_decisions import route as ci_decisions
+from handlers.hardware import route as results
 from handlers.hardware.listing import Asked
 from tests.waiting import until
 
@@ -152,12 +156,13 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: b
                     HealthCheck("bucket", lambda: next(iter(warnings), None), fatal=False),
                 ],
                 refresh=refresh,
-                decide=decide,
-                decide_commit=decide_commit,
-                runs=list_runs,
-                timers=nothing_of,
-                nightly=nothing_of,
-                last_good=nothing_of,
+                routes=[
+                    *ci_decisions.operations(decide, decide_commit),
+                    results.operation(list_runs),
+                    timers_route.operation(nothing_of),
+                    nightly_route.operation(nothing_of),
+                    last_good_route.operation(nothing_of),
+                ],
                 metrics=metrics,
                 version="1.2.3",
                 mentions=["@ci"],

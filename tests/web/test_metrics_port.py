@@ -8,6 +8,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from procrastinate.exceptions import ConnectorException
+from prometheus_client import Gauge
 
 from bot.core.metrics import Metrics
 from bot.web.health import PAUSE_SHARE, PublicPart, SparingRefresh
@@ -115,7 +116,9 @@ async def test_where_nobody_can_tell_no_name_is_shown() -> None:
 
 def test_a_part_of_the_measurements_has_the_same_form_as_the_whole() -> None:
     metrics = Metrics("1.0")
-    metrics.repository_files({"octocat/compiler": 1, "octocat/secret": 2})
+    faults = Gauge("nightjar_repository_file_faults", "Faults.", ["repository"], registry=metrics.registry)
+    for repository, count in (("octocat/compiler", 1), ("octocat/secret", 2)):
+        faults.labels(repository).set(count)
     metrics.redelivered(asked=3, recovered=0)
     whole = metrics.exposition()[0].decode()
     part = metrics.exposition(shows=lambda labels: labels.get("repository") != "octocat/secret")[0].decode()

@@ -24,7 +24,7 @@ from bot.core.errors import TryAgain, UserError
 from bot.core.patterns import Pattern
 from bot.core.terminal import printable, table
 from bot.engine.database import Database
-from bot.github.client import GitHub
+from bot.results.service import RESULTS
 from bot.results.state import Run, RunState
 from bot.results.store.store import ResultsStore
 from handlers.hardware.admin import GOOD, ByHand, Found, Outcome, in_bucket, in_folder
@@ -99,7 +99,7 @@ async def _rebuilt(only: str | None, patience: float, config_path: Path, quiet: 
         for name in _repositories(bot.config, only):
             results = bot.config.repositories[name].results
             assert results is not None
-            source = bot.results.watch.source_for(results.bucket)
+            source = bot.services.part(RESULTS).source_for(results.bucket)
             found = in_bucket(source, f"{results.prefix}{name}/", bot.config)
             ingested = [outcome async for outcome in _each(found, admin.rebuild, quiet)]
             for key in await admin.missing(name, {one.key for one in ingested if one.key is not None}):
@@ -156,11 +156,7 @@ async def _open_admin(config_path: Path, patience: float) -> AsyncIterator[tuple
     config, settings = load_config(config_path), Settings.from_environment()
     start_logging(settings)
     async with open_bot(config, settings) as bot:
-
-        async def reading(repository: str) -> GitHub:
-            return await bot.github.reader(repository)
-
-        admin = ByHand(config, bot.results, reading, bot.engine.journal)
+        admin = ByHand(bot.services)
         outcomes: list[Outcome] = []
         yield bot, admin, outcomes
         await _publish(bot, admin, outcomes, patience)
@@ -172,7 +168,7 @@ def _found(place: str, bot: Bot) -> AsyncIterator[Found]:
     matched = _S3_URL.fullmatch(place)
     if matched is None:
         raise UserError(texts.NOT_AN_S3_URL.format(url=place))
-    return in_bucket(bot.results.watch.source_for(matched[1]), matched[2] or "", bot.config)
+    return in_bucket(bot.services.part(RESULTS).source_for(matched[1]), matched[2] or "", bot.config)
 
 
 async def _each(found: AsyncIterator[Found], ingest_one: IngestOne, quiet: bool) -> AsyncIterator[Outcome]:

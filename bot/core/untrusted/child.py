@@ -26,15 +26,6 @@ from xml.parsers import expat
 
 from bot.core.untrusted import wire
 
-PRELOADED = (
-    "bot.results.ingest.parse",
-    "bot.results.compare.compared",
-    "handlers.ci_tests.archives",
-    "handlers.ci_tests.skips_text",
-    "handlers.ci_tests.runtimes_text",
-)
-"""Modules that hold what jobs run."""
-
 PR_SET_PDEATHSIG = 1
 LOST_PARENT = 3
 
@@ -49,7 +40,7 @@ def main() -> None:
     """Fork a process for each job that the server hands over, and say how it ended."""
     control = socket.socket(fileno=int(sys.argv[1]))
     end_with_parent()
-    for module in PRELOADED:
+    for module in sys.argv[2:]:
         importlib.import_module(module)
     gc.freeze()  # so that a fork copies fewer pages
     while True:

@@ -11,6 +11,7 @@ from typing import BinaryIO, TypeVar, cast
 
 import structlog
 
+from bot.core.parts import PartKey
 from bot.core.untrusted import wire
 from bot.core.untrusted.limits import MAX_QUESTION_BYTES, MIB, QUESTION, AllLimits, Limits, OverLimit
 from bot.core.untrusted.queue import Owner, Turns
@@ -33,15 +34,22 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Pool:
-    """Runs functions in processes of their own. They start with the first job and end with `close`, or the server."""
+    """Runs functions in processes of their own. They start with the first job and end with `close`, or the server.
+
+    They import the modules of `preload`, which hold what jobs run, when they start.
+    """
 
     def __init__(
-        self, places: int | None = None, limits: AllLimits | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        places: int | None = None,
+        limits: AllLimits | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        preload: Sequence[str] = (),
     ) -> None:
         places = places or min(max(os.cpu_count() or FEWEST, FEWEST), MOST)
         self.limits = limits or AllLimits()
         self._turns = Turns(places)
-        self._idle = [Slot() for _ in range(places)]
+        self._idle = [Slot(preload) for _ in range(places)]
         self._slots = tuple(self._idle)
         self.clock = clock
         self._progress = clock()
@@ -117,3 +125,6 @@ class Pool:
         """End all processes, and what they do."""
         for slot in self._slots:
             slot.close()
+
+
+POOL = PartKey[Pool]("pool")

@@ -30,9 +30,10 @@ class Fault(Exception):
 
 
 class Slot:
-    """Runs one job at a time."""
+    """Runs one job at a time; the process imports the modules of `preload` before its first job."""
 
-    def __init__(self) -> None:
+    def __init__(self, preload: Sequence[str] = ()) -> None:
+        self._preload = preload
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
 
@@ -93,7 +94,7 @@ class Slot:
         environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603  # this interpreter, with nothing from outside
-                [sys.executable, "-m", "bot.core.untrusted.child", str(theirs.fileno())],
+                [sys.executable, "-m", "bot.core.untrusted.child", str(theirs.fileno()), *self._preload],
                 env={**environment, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},  # noqa: PTH109
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,

@@ -18,7 +18,8 @@ from bot.results.report.findings import Baseline, Compared
 from bot.results.state import SuiteState, TargetState
 
 if TYPE_CHECKING:
-    from bot.plan.handler import Context
+    from bot.github.client import GitHub
+    from bot.results.service import ResultsService
 
 COMMITS = "/repos/{+repo}/commits{?sha}"
 MOST_COMMITS = 1_000
@@ -27,27 +28,32 @@ MOST_COMMITS = 1_000
 COST_TOO_MUCH = "it could not be compared: {why}"
 
 
-async def compared_suites(context: Context, state: TargetState) -> dict[str, Compared]:
-    """Compare every suite of a commit, by name: GitHub tells its ancestors, and the store their results."""
+async def compared_suites(
+    results: ResultsService, github: GitHub, repository: str, state: TargetState
+) -> dict[str, Compared]:
+    """Compare every suite of a commit, by name: GitHub tells its ancestors, and the store their results.
+
+    `repository` is `owner/name` as GitHub knows it now.
+    """
     about, sha = state.about, state.sha
-    candidates = {s: set(await context.results.baseline_candidates(about, s, sha)) for s in state.suites}
-    ancestors = await nearest(context, sha, candidates)
-    return {s: await _compared(context, state, found, ancestors.get(s, [])) for s, found in state.suites.items()}
+    candidates = {s: set(await results.baseline_candidates(about, s, sha)) for s in state.suites}
+    ancestors = await nearest(github, repository, sha, candidates)
+    return {s: await _compared(results, state, found, ancestors.get(s, [])) for s, found in state.suites.items()}
 
 
-async def _compared(context: Context, state: TargetState, suite: SuiteState, ancestors: Sequence[Baseline]) -> Compared:
+async def _compared(
+    results: ResultsService, state: TargetState, suite: SuiteState, ancestors: Sequence[Baseline]
+) -> Compared:
     """Compare a suite with the nearest of its ancestors, and see with the next one what that confirms."""
 
     async def seen(ancestor: Baseline) -> Mapping[str, Seen]:
-        return await context.results.seen(state.about, suite.suite, ancestor.sha)
+        return await results.seen(state.about, suite.suite, ancestor.sha)
 
     async def apart(function: Callable[..., Compared], *arguments: object) -> Compared:
         # How each test failed, which may be much, is not compared.
         bare = replace(suite, details={})
-        pool, owner = (
-            context.results.pool,
-            Owner(state.about.repository.lower(), f"{state.about.check_name} {state.sha}"),
-        )
+        pool = results.pool
+        owner = Owner(state.about.repository.lower(), f"{state.about.check_name} {state.sha}")
         return await pool.run(owner, pool.limits.comparison, function, bare, *arguments)
 
     try:
@@ -64,7 +70,9 @@ async def _compared(context: Context, state: TargetState, suite: SuiteState, anc
         return Compared(Comparison(Counts(), bool(ancestors), infra=COST_TOO_MUCH.format(why=error)))
 
 
-async def nearest(context: Context, sha: str, candidates: Mapping[str, Collection[str]]) -> dict[str, list[Baseline]]:
+async def nearest(
+    github: GitHub, repository: str, sha: str, candidates: Mapping[str, Collection[str]]
+) -> dict[str, list[Baseline]]:
     """Return for each suite the nearest ancestors among its candidates, the nearest first; suites without are missing.
 
     The commits come newest first (https://docs.github.com/en/rest/commits/commits#list-commits), a hundred a request.
@@ -74,8 +82,8 @@ async def nearest(context: Context, sha: str, candidates: Mapping[str, Collectio
     ancestors: dict[str, list[Baseline]] = {}
     if not wanted:
         return ancestors
-    url_vars = {"repo": context.repository.full_name, "sha": sha}
-    async with aclosing(context.github.getiter(COMMITS, url_vars=url_vars)) as commits:
+    url_vars = {"repo": repository, "sha": sha}
+    async with aclosing(github.getiter(COMMITS, url_vars=url_vars)) as commits:
         looked_at = 0
         async for item in commits:
             commit = Payload(item, "commit")

@@ -14,13 +14,13 @@ import pytest
 from bot.core.errors import TryAgain
 from bot.core.refused import Refused, TooMuch
 from bot.core.untrusted.limits import AllLimits, Limits
-from bot.core.untrusted.pool import Pool
+from bot.core.untrusted.pool import POOL, Pool
 from bot.github.client import GitHub
 from bot.results.ingest.files import FileLists
 from bot.results.model import Status
 from handlers.ci_tests import archives, artifacts
 from handlers.ci_tests.archives import Budget
-from handlers.ci_tests.artifacts import LEFT_OUT, MOST_ARTIFACTS, Artifacts, Reports, WorkflowRun
+from handlers.ci_tests.artifacts import ARTIFACTS_READER, LEFT_OUT, MOST_ARTIFACTS, Artifacts, Reports, WorkflowRun
 from handlers.ci_tests.outcomes import Suite
 from sandbox import workflows
 from sandbox.artifacts import zipped
@@ -125,7 +125,7 @@ def a_run(world: World) -> workflows.WorkflowRun:
 
 async def read(world: World, run: workflows.WorkflowRun, *patterns: str, reader: Artifacts | None = None) -> Reports:
     known = WorkflowRun(run.id, run.attempt, run.head_sha, "")
-    return await (reader or world.pipeline.results.artifacts).of_run(
+    return await (reader or world.pipeline.parts[ARTIFACTS_READER]).of_run(
         await client(world), FULL_NAME, known, patterns or ("*",)
     )
 
@@ -208,7 +208,7 @@ async def test_all_artifacts_of_a_run_have_one_limit_together(world: World) -> N
     for number in range(4):
         run.upload(f"tests-{number}", {"a.xml": text})
     world.github.requests.clear()
-    reports = await read(world, run, reader=Artifacts(FileLists(), world.pipeline.results.pool, most=2 * len(text)))
+    reports = await read(world, run, reader=Artifacts(FileLists(), world.pipeline.parts[POOL], most=2 * len(text)))
     assert list(reports.suites) == ["tests-0", "tests-1"]
     assert reports.unread == {"tests-2", "tests-3"}
     told = f"`the files of all artifacts that are read have more than {2 * len(text):,} bytes together"
@@ -239,7 +239,7 @@ async def test_an_artifact_that_costs_too_much_is_told_with_the_limit_and_no_mor
 
 async def test_a_run_is_read_once_for_all_who_ask(world: World) -> None:
     """Two sections tell of one run, and one run of the base branch serves many pull requests."""
-    run, reader = a_run(world), world.pipeline.results.artifacts
+    run, reader = a_run(world), world.pipeline.parts[ARTIFACTS_READER]
     run.upload("tests", {"a.xml": junit(add="passed")})
     first, second = await asyncio.gather(read(world, run, reader=reader), read(world, run, reader=reader))
     assert second is first, "both asked at the same moment"

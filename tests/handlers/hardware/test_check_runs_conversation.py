@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from bot.app.features import CODEC
-from bot.effects.checks import RequestCheckRun
 from bot.github.pages import PER_PAGE
 from bot.results.compare.baseline import MOST_COMMITS
 from handlers.hardware.check_runs import ALL_NAME
+from handlers.hardware.effects import RequestCheckRun
 from tests.handlers.driver import FULL_NAME
 from tests.handlers.labs import CHECK, MATMUL, TILE, Labs, configured
 from tests.results.reported import ABOUT

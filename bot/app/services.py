@@ -1,0 +1,62 @@
+"""The services of one process, opened for its features and closed in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import aiohttp
+
+from bot.app.features import ALL_FEATURES
+from bot.aws.bucket import Bucket
+from bot.aws.client import AWS, Aws
+from bot.ci.jenkins_builds import JENKINS, JenkinsBuilds
+from bot.config.environment import SETTINGS, Settings
+from bot.core.parts import PartMap
+from bot.core.untrusted.pool import POOL, Pool
+from bot.core.web_json import HTTP, READER, Reader
+from bot.feature import Services
+from bot.results.ingest.files import FileLists
+from bot.results.service import RESULTS, ResultsService
+from bot.results.store.store import ResultsStore
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.engine.service import Engine
+    from bot.github.client import GitHub
+
+
+@asynccontextmanager
+async def open_services(
+    config: Config,
+    settings: Settings,
+    engine: Engine,
+    session: aiohttp.ClientSession,
+    github_for: Callable[[str], Awaitable[GitHub]],
+    now: Callable[[], float] = time.time,
+) -> AsyncIterator[Services]:
+    """Open what features share, with the store of results in the engine's database.
+
+    `github_for` gives a client for `owner/name` that refuses to write, `now` seconds since 1970. Raises DatabaseError,
+    and what a feature raises that cannot begin.
+    """
+    store = ResultsStore(settings.database_url.get_secret_value(), now=now)
+    await asyncio.to_thread(store.open)
+    aws, pool = Aws(), Pool(preload=[module for feature in ALL_FEATURES for module in feature.preload])
+    try:
+        parts = PartMap()
+        parts[SETTINGS], parts[HTTP], parts[READER] = settings, session, Reader(session)
+        parts[JENKINS] = JenkinsBuilds.of(session, settings)
+        parts[AWS], parts[POOL] = aws, pool
+        parts[RESULTS] = ResultsService(config, store, FileLists(), pool, lambda bucket: Bucket(aws, bucket))
+        services = Services(config, engine.records, engine.journal, engine.accept, github_for, now, parts)
+        for feature in ALL_FEATURES:
+            await feature.provide(services)
+        yield services
+    finally:
+        pool.close()
+        aws.close()
+        store.close()

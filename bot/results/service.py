@@ -1,0 +1,89 @@
+"""Results in one process, as handlers and effects read them.
+
+The store blocks, so every call of it goes to a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from bot.core.parts import PartKey
+from bot.results.model import Seen, TargetKey
+from bot.results.state import Admission, TargetState
+
+if TYPE_CHECKING:
+    from bot.aws.bucket import Bucket
+    from bot.config import Config
+    from bot.config.results import Results
+    from bot.core.untrusted.pool import Pool
+    from bot.github.client import GitHub
+    from bot.results.ingest.files import FileLists
+    from bot.results.store.store import ResultsStore
+
+
+class ResultsService:
+    """The results of all repositories that have labs; `source_for` gives the bucket of a name."""
+
+    def __init__(
+        self, config: Config, store: ResultsStore, files: FileLists, pool: Pool, source_for: Callable[[str], Bucket]
+    ) -> None:
+        self.store = store
+        self.pool = pool
+        self.file_lists = files
+        self.source_for = source_for
+        self._names = {
+            name.lower(): name for name, repository in config.repositories.items() if repository.results is not None
+        }
+
+    def spelled(self, about: TargetKey) -> TargetKey:
+        """Return a target with its repository's name as app.yaml has it, for so the bucket's keys have it.
+
+        GitHub tells names in their owners' spelling, and takes them in any.
+        """
+        return replace(about, repository=self._names.get(about.repository.lower(), about.repository))
+
+    async def targets(self, repository: str, sha: str) -> list[TargetKey]:
+        """Return the targets of which something is known at a commit."""
+        named = self.spelled(TargetKey(repository, "", "")).repository
+        return await asyncio.to_thread(self.store.targets, named, sha)
+
+    async def admission(self, repository: str, sha: str) -> Admission | None:
+        """Return what is known of a commit that labs tested."""
+        return await asyncio.to_thread(self.store.admission, repository, sha)
+
+    async def state(self, about: TargetKey, sha: str) -> TargetState:
+        """Return what is known of a commit on a target."""
+        return await asyncio.to_thread(self.store.state, about, sha)
+
+    async def baseline_candidates(self, about: TargetKey, suite: str, sha: str) -> list[str]:
+        """Return the commits that another one may be compared with if they are ancestors of it."""
+        return await asyncio.to_thread(self.store.baselines, about, suite, sha)
+
+    async def seen(self, about: TargetKey, suite: str, sha: str) -> Mapping[str, Seen]:
+        """Return the verdict of every test of a suite at a commit."""
+        return await asyncio.to_thread(self.store.seen, about, suite, sha)
+
+    async def durations(self, about: TargetKey, suite: str, sha: str) -> Mapping[str, float]:
+        """Return how many seconds each test of a suite took at a commit, as far as its runs told it."""
+        return await asyncio.to_thread(self.store.durations, about, suite, sha)
+
+    async def files(self, github: GitHub, repository: str, sha: str) -> frozenset[str]:
+        """Return the paths of all files at a commit."""
+        return await self.file_lists.of(github, repository, sha)
+
+    async def publish(self, repository: str, results: Results, name: str, document: Mapping[str, Any]) -> bool:
+        """Have a JSON file beside the folders of a repository's labs say this; return whether it was written now.
+
+        Raises `TryAgain` while the bucket is away, `UserError` where it may not be written.
+        """
+        named = self.spelled(TargetKey(repository, "", "")).repository
+        bucket, key = self.source_for(results.bucket), f"{results.prefix}{named}/{name}"
+        body = json.dumps(document, indent=2).encode() + b"\n"
+        return await bucket.write_over(key, body, content_type="application/json")
+
+
+RESULTS = PartKey[ResultsService]("results")

@@ -1,0 +1,47 @@
+"""Gauges of repositories' timers: when each ran and will run, and how that went."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from bot.timers.timers import TimerState
+
+
+class TimerGauges:
+    """The gauges. `states` reads how all timers are, `now` gives seconds since 1970."""
+
+    def __init__(
+        self,
+        states: Callable[[], Awaitable[Sequence[TimerState]]],
+        now: Callable[[], float],
+        registry: CollectorRegistry,
+    ) -> None:
+        self._states = states
+        self._now = now
+        gauge, timer = partial(Gauge, registry=registry), ["repository", "timer"]
+        self._last = gauge("nightjar_timer_last_run_age_seconds", "Since a timer last ran.", timer)
+        self._next = gauge("nightjar_timer_next_run_seconds", "Until a timer runs next.", timer)
+        self._outcome = gauge(
+            "nightjar_timer_last_outcome",
+            "1 for a timer's state: never, waiting, working, done, ignored, refused, failed, forgotten, stopped.",
+            [*timer, "outcome"],
+        )
+
+    async def refresh(self) -> None:
+        """Read the records."""
+        states, now = await self._states(), self._now()
+        self.clear()
+        for state in states:
+            about = (state.repository, state.name)
+            self._outcome.labels(*about, state.outcome).set(1)
+            self._next.labels(*about).set(state.next_run - now)
+            if state.last_run is not None:
+                self._last.labels(*about).set(now - state.last_run)
+
+    def clear(self) -> None:
+        """Remove all."""
+        for gauge in (self._last, self._next, self._outcome):
+            gauge.clear()

@@ -1,0 +1,48 @@
+"""Gauges of the last good branch: how far it is behind, and what is in its way."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from bot.feature import Services
+from handlers.branches.last_good import LastGoods
+
+LAG = (
+    "Commits that the last good branch lacks: of its source's first parents where it is at one of the 100 newest, else "
+    "all, with those that merges brought in."
+)
+
+
+class LastGoodGauges:
+    """The gauges of last good branches."""
+
+    def __init__(self, services: Services, registry: CollectorRegistry) -> None:
+        self._branches = LastGoods(services.config, services.records, services.now)
+        gauge = partial(Gauge, registry=registry)
+        self._lag_commits = gauge("nightjar_last_good_lag_commits", LAG, ["repository"])
+        self._lag_seconds = gauge(
+            "nightjar_last_good_lag_seconds", "Since the oldest of them was committed.", ["repository"]
+        )
+        self._sole_blocker = gauge(
+            "nightjar_last_good_sole_blocker",
+            "Commits that nothing but this, red or missing, keeps from being good; the ten worst.",
+            ["repository", "name"],
+        )
+
+    async def refresh(self) -> None:
+        """Read the records."""
+        branches = await self._branches.behind()
+        self.clear()
+        for branch in branches:
+            self._lag_commits.labels(branch.repository).set(branch.commits)
+            if branch.seconds is not None:
+                self._lag_seconds.labels(branch.repository).set(branch.seconds)
+            for name, commits in branch.blockers.items():
+                self._sole_blocker.labels(branch.repository, name).set(commits)
+
+    def clear(self) -> None:
+        """Remove all."""
+        for gauge in (self._lag_commits, self._lag_seconds, self._sole_blocker):
+            gauge.clear()

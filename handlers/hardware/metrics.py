@@ -1,0 +1,48 @@
+"""Gauges of hardware results: how long ago buckets were listed, queues answered and runs were stored."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from bot.feature import Services
+from handlers.hardware.watch import WATCH
+from handlers.hardware.wiring import QUEUES
+
+
+class ResultsGauges:
+    """The gauges of hardware results; the ages count from the start of the process where nothing has happened yet."""
+
+    def __init__(self, services: Services, registry: CollectorRegistry) -> None:
+        self._watch = services.part(WATCH)
+        self._queues = services.part(QUEUES)
+        self._began = time.time()
+        gauge = partial(Gauge, registry=registry)
+        self._listed = gauge("nightjar_results_listed_age_seconds", "Since a bucket was last listed.", ["repository"])
+        self._heard = gauge("nightjar_results_queue_heard_age_seconds", "Since SQS last answered.", ["queue"])
+        self._waiting_runs = gauge("nightjar_results_waiting_runs", "Runs whose files are missing.", ["repository"])
+        self._newest = gauge(
+            "nightjar_results_newest_run_age_seconds",
+            "Since a target's last run was stored.",
+            ["repository", "lab", "target"],
+        )
+
+    async def refresh(self) -> None:
+        """Read the records and the store."""
+        health = await self._watch.health()
+        self.clear()
+        for gauge, values in ((self._listed, health.listed), (self._waiting_runs, health.waiting)):
+            for name, value in values.items():
+                gauge.labels(name).set(value)
+        for about, seconds in health.newest.items():
+            self._newest.labels(about.repository, about.lab, about.target).set(seconds)
+
+    def clear(self) -> None:
+        """Keep what does not come from the database: when each queue has answered."""
+        for gauge in (self._listed, self._waiting_runs, self._newest, self._heard):
+            gauge.clear()
+        now = time.time()
+        for queue in self._queues:
+            self._heard.labels(queue.queue_url).set(now - (queue.heard or self._began))
