@@ -19,20 +19,19 @@ from bot.core.errors import TryAgain, UserError
 from bot.github.markdown import code
 from bot.github.ours import Ours
 from bot.github.pull_heads import head_of
+from bot.github.required import State
 from bot.plan.handler import Router
+from handlers.merge import texts
 from handlers.merge.conclusion import decide_after_command
 from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, LeaveQueue, MergePull, merge_target
 from handlers.merge.pending import PendingMerge, pending_merge
 from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
-from handlers.merge.readiness import Kind, listed, reasons, undecided
+from handlers.merge.readiness import Kind, RestartCommand, listed, reasons, undecided
 from handlers.merge.snapshot import merge_state_of
 from handlers.merge.update_effects import UpdateBranch
 from handlers.rerun.commands import RERUN
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bot.config import RepositoryConfig
     from bot.plan.effect import Effect
     from bot.plan.handler import Context
     from handlers.merge.readiness import MergeState, Reason
@@ -41,7 +40,7 @@ KEY = "merge"
 
 MERGE = CommandSpec(
     name="merge",
-    summary="Merge this pull request now, if nothing is in the way.",
+    summary=texts.MERGE_SUMMARY,
     example="merge",
     feature=KEY,
     allowed=("write",),
@@ -49,7 +48,7 @@ MERGE = CommandSpec(
 )
 WHEN_GREEN = CommandSpec(
     name="merge when green",
-    summary="Merge this pull request as soon as what is required is green and somebody has approved it.",
+    summary=texts.WHEN_GREEN_SUMMARY,
     example="merge when green",
     feature=KEY,
     allowed=("write",),
@@ -65,7 +64,7 @@ WHEN_GREEN = CommandSpec(
 )
 CANCEL = CommandSpec(
     name="cancel",
-    summary="Call off the merge that was asked for with `merge when green`, or take it out of the merge queue.",
+    summary=texts.CANCEL_SUMMARY,
     example="cancel",
     feature=KEY,
     # Who asked may write, or the merge will not be; and no author has to see merged what they have just found wrong.
@@ -76,24 +75,12 @@ CANCEL = CommandSpec(
 
 UPDATE = CommandSpec(
     name="update",
-    summary="Merge the base branch into this pull request, as *Update branch* does.",
+    summary=texts.UPDATE_SUMMARY,
     example="update",
     feature=KEY,
     allowed=("write",),
     synonyms=("update branch", "update the branch", "update this", "update this pr", "update it"),
 )
-
-MOVED = (
-    "The head moved from {old} to {new} while you asked, so nothing was done. "
-    "Look at what was pushed, and ask again for {new}."
-)
-MOVED_SINCE = "The head moved to {new} since you wrote this, so nothing was done. Look at {new}, and ask again."
-NOT_MERGED = "Not merged:\n{why}"
-WILL_NOT_WAIT = "I do not wait for this, for somebody has to do something first:\n{why}\n\nAsk again after that."
-WAITING = "I merge {sha} as soon as this is over:\n{why}\n\nA push calls it off, and so does {cancel}."
-TO_THE_QUEUE = "{sha} goes into the merge queue of {base}; GitHub merges it when its turn has come."
-CALLED_OFF = "The merge of {sha} that {by} asked for is called off."
-NOTHING_TO_CANCEL = "No merge is waiting here, so there is nothing to call off."
 
 router = Router()
 
@@ -102,7 +89,7 @@ async def merge(asked: Asked, command: Command) -> Answer:
     """Merge now, or say everything that is in the way."""
     standing, found = await _look(asked)
     if found:
-        return Answer(say=NOT_MERGED.format(why=listed(found)), done=False)
+        return Answer(say=texts.NOT_MERGED.format(why=listed(found)), done=False)
     return _merging(asked, standing)
 
 
@@ -111,12 +98,12 @@ async def merge_when_green(asked: Asked, command: Command) -> Answer:
     standing, found = await _look(asked)
     if not found:
         return _merging(asked, standing)
-    if not all(reason.passes for reason in found):
-        return Answer(say=WILL_NOT_WAIT.format(why=listed(found)), done=False)
+    if not all(reason.can_resolve for reason in found):
+        return Answer(say=texts.WILL_NOT_WAIT.format(why=listed(found)), done=False)
     number = asked.pull.number
     wish = replace(_wish(asked, standing), refused=any(reason.kind is Kind.BEHIND for reason in found))
     cancel = code(f"{asked.context.app_config.mentions[0]} {CANCEL.name}")
-    say = WAITING.format(sha=code(wish.sha[:7]), why=listed(found), cancel=cancel)
+    say = texts.WAITING.format(sha=code(wish.sha[:7]), why=listed(found), cancel=cancel)
     return Answer((StorePendingMerge(number, wish), RequestRefresh(number, watch=wish.sha)), say)
 
 
@@ -128,10 +115,10 @@ async def cancel(asked: Asked, command: Command) -> Answer:
     effects: tuple[Effect, ...] = (StorePendingMerge(number, said_at=asked.remark.written_at or asked.pull.updated_at),)
     calls_off = frozenset({merge_target(number), effects[0].target})
     if wish is None:
-        return Answer(effects, NOTHING_TO_CANCEL, calls_off=calls_off)
+        return Answer(effects, texts.NOTHING_TO_CANCEL, calls_off=calls_off)
     if wish.queued:
         effects += (LeaveQueue(number),)
-    return Answer(effects, CALLED_OFF.format(sha=code(wish.sha[:7]), by=code(wish.by.login)), calls_off=calls_off)
+    return Answer(effects, texts.CANCELLED.format(sha=code(wish.sha[:7]), by=code(wish.by.login)), calls_off=calls_off)
 
 
 async def _look(asked: Asked) -> tuple[MergeState, list[Reason]]:
@@ -148,7 +135,7 @@ async def _look(asked: Asked) -> tuple[MergeState, list[Reason]]:
     standing = await merge_state_of(context.github, repository, asked.pull.number, ours, config.required)
     if standing.pull.head_sha != sha:
         raise TryAgain(UNDECIDED)  # pushed to in this very moment: the webhook of it comes
-    found = reasons(standing, config, *remedies(context))
+    found = reasons(standing, config, await _restart_command(asked, standing), update_command(context))
     if undecided(standing, found):
         raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
     return standing, found
@@ -164,10 +151,10 @@ async def _check_head(asked: Asked) -> None:
     """
     known, new = asked.known_head, asked.pull.head_sha
     if known is not None and known != new:
-        raise UserError(MOVED.format(old=code(known[:7]), new=code(new[:7])))
+        raise UserError(texts.HEAD_MOVED.format(old=code(known[:7]), new=code(new[:7])))
     head = await head_of(asked.context.records, asked.context.repository.id, asked.pull.number)
     if head is not None and head.may_follow(asked.remark.written_at):
-        raise UserError(MOVED_SINCE.format(new=code(new[:7])))
+        raise UserError(texts.HEAD_MOVED_SINCE.format(new=code(new[:7])))
 
 
 async def update(asked: Asked, command: Command) -> Answer:
@@ -177,15 +164,24 @@ async def update(asked: Asked, command: Command) -> Answer:
     return Answer((UpdateBranch(pull.number, pull.head_sha, pull.base_ref),))
 
 
-def remedies(context: Context) -> tuple[str, str]:
-    """Return how people run again what failed, empty where they cannot, and how they update a branch."""
-    mentions = context.app_config.mentions
-    return rerun_command(context.config, mentions), f"{mentions[0]} {UPDATE.name}"
+def update_command(context: Context) -> str:
+    """Return the command that merges the base branch into a pull request."""
+    return f"{context.app_config.mentions[0]} {UPDATE.name}"
 
 
-def rerun_command(config: RepositoryConfig, mentions: Sequence[str]) -> str:
-    """Return how people run again what failed, empty where they cannot."""
-    return f"{mentions[0]} {RERUN.name}" if config.rerun is not None else ""
+async def _restart_command(asked: Asked, standing: MergeState) -> RestartCommand | None:
+    """Return how people restart what failed; None where nothing failed, `rerun` is off, or a CI could not be seen.
+
+    Only what `rerun` can restart is offered: it takes three requests to find out, and only where a check failed.
+    """
+    failed = any(signal.state is State.RED for signal in standing.signals)
+    if not failed or asked.context.config.rerun is None:
+        return None
+    found = await asked.runs()
+    if found.troubles:
+        return None
+    names = frozenset(name for run in found.runs if not run.untouchable for name in run.names)
+    return RestartCommand(f"{asked.context.app_config.mentions[0]} {RERUN.name}", names)
 
 
 def _wish(asked: Asked, standing: MergeState) -> PendingMerge:
@@ -195,7 +191,9 @@ def _wish(asked: Asked, standing: MergeState) -> PendingMerge:
 
 def _merging(asked: Asked, standing: MergeState) -> Answer:
     pull = standing.pull
-    say = TO_THE_QUEUE.format(sha=code(pull.head_sha[:7]), base=code(pull.base_ref)) if standing.rules.queue else ""
+    say = (
+        texts.TO_THE_QUEUE.format(sha=code(pull.head_sha[:7]), base=code(pull.base_ref)) if standing.rules.queue else ""
+    )
     return Answer((MergePull(pull.number, _wish(asked, standing)),), say)
 
 

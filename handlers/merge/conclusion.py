@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bot.effects.comments import Reply
 from bot.github.markdown import code
+from handlers.merge import texts
 from handlers.merge.effects import MergeEnd, MergePull, MergeResult
 from handlers.merge.pending_effects import EndPendingMerge, StorePendingMerge
 
@@ -17,19 +18,13 @@ if TYPE_CHECKING:
     from bot.plan.outcome import EffectOutcome
     from handlers.merge.pending import PendingMerge
 
-OFF = "The merge of {sha} that {by} [asked for]({url}) is off. {why}"
-"""`why` is whole sentences, perhaps with a list."""
-BLOCKED = (
-    "GitHub does not merge {sha} yet; it says {message}. I keep waiting, and try again after the next review or check, "
-    "and from time to time. A push calls it off."
-)
 MERGED = MergeResult(MergeEnd.MERGED)
 
 
 def end_pending_merge(number: int, pending: PendingMerge, why: str) -> tuple[Effect, ...]:
     """Say that a merge which was waited for will not be, and why; then forget it."""
     sha, by = code(pending.sha[:7]), code(pending.by.login)
-    text = OFF.format(sha=sha, by=by, url=pending.url, why=why)
+    text = texts.PENDING_OFF.format(sha=sha, by=by, url=pending.url, why=why)
     return Reply(number, text, since=pending.asked_at), EndPendingMerge(number, pending)
 
 
@@ -58,7 +53,7 @@ def _after_merge(outcome: EffectOutcome) -> tuple[Effect, ...]:
             return (StorePendingMerge(number, replace(pending, queued=True)),)
         case MergeEnd.WAITS if not pending.refused:
             # Classic protection may want more approvals than one, which it tells administrators only.
-            text = BLOCKED.format(sha=code(pending.sha[:7]), message=code(result.message))
+            text = texts.BLOCKED.format(sha=code(pending.sha[:7]), message=code(result.message))
             refused = StorePendingMerge(number, replace(pending, refused=True))
             return Reply(number, text, since=pending.asked_at), refused
     return ()

@@ -20,6 +20,7 @@ from bot.github.workflow_files import may_lack_workflows, pull_changes_workflows
 from bot.plan.effect import Applied, EffectContext
 from bot.plan.failure_text import NEEDS_WORKFLOWS
 from handlers.merge import message as merge_message
+from handlers.merge import texts
 from handlers.merge.api import Facts, commits_of, dequeue, enqueue, facts_of, put_merge
 from handlers.merge.pending import PendingMerge, pending_merge
 from handlers.merge.readiness import MergeState, listed, reasons, undecided
@@ -36,16 +37,8 @@ COMPUTING_SECONDS = 2.0
 """Until GitHub is asked again whether there are conflicts: it finds out when it is asked first."""
 
 CALLED_OFF = "the merge was called off before it came to this"
-SWITCHED_OFF = "Merging is switched off for this repository by now."
-MOVED = "The head moved from {old} to {new}, which nobody has asked me to merge. Look at it, and ask again."
-RETARGETED = "It is to be merged into {new} now, and not into {old} any more. Ask again if that is right."
-NOT_ALLOWED = "{by} may not merge here any more; somebody who may can ask again."
 CHANGED = "the pull request got another base or head meanwhile, or GitHub's answers do not agree yet"
 UNDECIDED = "GitHub has not found out yet whether there are conflicts"
-NOT_READY = "By now something is in the way:\n{why}"
-REFUSED = "GitHub did not merge {sha}; it says {message}."
-NOT_QUEUED = "GitHub did not take {sha} into the merge queue; it says {message}."
-
 MERGED = "merged {sha} into {base} as {commit}"
 MERGED_ALREADY = "{sha} is merged already"
 STILL_WAITS = "GitHub does not merge {sha} yet, so it is waited for"
@@ -100,7 +93,7 @@ class MergePull:
         """
         config = context.config.merge
         if config is None:
-            raise RefusedToPerson(SWITCHED_OFF)
+            raise RefusedToPerson(texts.MERGING_OFF)
         if self.waited and not await self._is_kept(context):
             return Applied(CALLED_OFF, changed=False, value=MergeResult(MergeEnd.CALLED_OFF))
         repository = context.repository.full_name
@@ -109,7 +102,7 @@ class MergePull:
             return self._over(MERGED_ALREADY, standing, changed=False)
         self._check(standing, config)
         if await role_of(context.github, repository, self.wish.by) not in MAY_WRITE:
-            raise RefusedToPerson(NOT_ALLOWED.format(by=code(self.wish.by.login)))
+            raise RefusedToPerson(texts.NO_ACCESS.format(by=code(self.wish.by.login)))
         squashed = config.method == SQUASH and not standing.rules.queue
         commits = await commits_of(context.github, repository, self.number) if squashed else []
         facts = await facts_of(context.github, repository, self.number)
@@ -129,12 +122,12 @@ class MergePull:
     def _check(self, standing: MergeState, config: Merge) -> None:
         new, base = standing.pull.head_sha, standing.pull.base_ref
         if standing.pull.is_open and new != self.wish.sha:
-            raise RefusedToPerson(MOVED.format(old=code(self.wish.sha[:7]), new=code(new[:7])))
+            raise RefusedToPerson(texts.HEAD_MOVED_MEANWHILE.format(old=code(self.wish.sha[:7]), new=code(new[:7])))
         if standing.pull.is_open and base != self.wish.base:
-            raise RefusedToPerson(RETARGETED.format(new=code(base), old=code(self.wish.base)))
+            raise RefusedToPerson(texts.RETARGETED.format(new=code(base), old=code(self.wish.base)))
         found = reasons(standing, config)
         if found:
-            raise RefusedToPerson(NOT_READY.format(why=listed(found)))
+            raise RefusedToPerson(texts.NOW_BLOCKED.format(why=listed(found)))
         if undecided(standing, found):
             raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
 
@@ -170,7 +163,7 @@ class MergePull:
                 # The base moved at this very moment, and GitHub finds out anew.
                 raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS) from error
             raise RefusedToPerson(
-                REFUSED.format(sha=code(self.wish.sha[:7]), message=code(message_of(error)))
+                texts.REFUSED.format(sha=code(self.wish.sha[:7]), message=code(message_of(error)))
             ) from error
         return self._over(MERGED, standing, commit=commit[:7])
 
@@ -188,7 +181,7 @@ class MergePull:
             if (await facts_of(context.github, context.repository.full_name, self.number)).is_queued:
                 return self._queued(QUEUED_ALREADY, standing, changed=False)
             raise RefusedToPerson(
-                NOT_QUEUED.format(sha=code(self.wish.sha[:7]), message=code(message_of(error)))
+                texts.QUEUE_REFUSED.format(sha=code(self.wish.sha[:7]), message=code(message_of(error)))
             ) from error
         return self._queued(QUEUED, standing)
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from bot.core.urls import linkable
 from bot.github.markdown import code, truncate
 from bot.github.required import SETTLED_SECONDS, Expected, Signal, State, blockers
+from handlers.merge import texts
 
 if TYPE_CHECKING:
     from bot.config.merge import Merge
@@ -37,47 +38,6 @@ LONGEST_NAME = 100
 """Characters of a name that are shown."""
 SETTLED_HOURS = SETTLED_SECONDS // 3600
 
-MERGED = "It is merged already."
-CLOSED = "It is closed: reopen it first."
-METHOD = (
-    "The rules of {base} do not allow the method {method}, which `merge: method:` in app.yaml names. "
-    "They allow {allowed}."
-)
-DRAFT = "It is a draft: mark it as ready for review first."
-CONFLICTS = "It has conflicts with {base}: merge {base} into it, or rebase it, and have it reviewed again."
-BEHIND = (
-    "It lacks the newest commits of {base}, which the rules of {base} require: {how}. That is a push, so somebody has "
-    "to approve it again."
-)
-BY_COMMAND, BY_HAND = "{command} merges {base} into it", "merge {base} into it"
-HELD = "It has the label {label}: somebody has to take that off first."
-OBJECTION = "{who} [requests changes]({url}): they have to approve, or somebody has to dismiss that review."
-FAILED = "{name} has failed on {sha}{rerun}."
-RERUN = ": {command} runs again what failed"
-RUNNING = "{name} has not ended on {sha} yet."
-ABSENT = (
-    "{name} has not begun on {sha} yet; the rules of {base} require it{app}. "
-    "If it never comes, it is required there in vain."
-)
-FROM_APP = ", reported by the App with the number {app}"
-NOTHING_MATCHES = (
-    "Nothing on {sha} is named {name} yet; `merge: required:` in app.yaml requires it. If it never comes, it is "
-    "required there in vain."
-)
-NOT_BEGUN = (
-    "{name} has not begun on {sha} yet; `merge: required:` in app.yaml requires {pattern}, which {name} matched on "
-    "{seen}, a recent commit of {base} or of a pull request merged there. If that job is gone, this ends when {base} "
-    "has been green without it for {hours} hours; or name in `required` what matters instead of a pattern."
-)
-NOTHING_REPORTED = (
-    "No CI has reported on {sha} yet. Neither the rules of {base} nor `merge: required:` in app.yaml require any check "
-    "or status, so I wait for at least one."
-)
-UNAPPROVED = "Nobody with write access other than the author has approved {sha}{older}."
-OLDER = "; [the approval of {who}]({url}) is of {sha}, which is not the head any more"
-TOO_FEW = "The rules of {base} require {needed} approvals by people with write access; there are {there}."
-MORE = "And {count} more of the same kind."
-
 
 class Kind(StrEnum):
     """What a reason is about, in the order in which they are told."""
@@ -93,7 +53,7 @@ class Kind(StrEnum):
     APPROVAL = "approval"
 
 
-PASSING = frozenset({Kind.CHECK, Kind.APPROVAL, Kind.BEHIND})
+RESOLVED_BY_WAITING = frozenset({Kind.CHECK, Kind.APPROVAL, Kind.BEHIND})
 """What is over without a push by people: a check ends or is run again, somebody approves, `update` is asked for.
 
 For everything else somebody has to change the pull request: then they know best whether it is still to be merged.
@@ -108,9 +68,9 @@ class Reason:
     text: str
 
     @property
-    def passes(self) -> bool:
+    def can_resolve(self) -> bool:
         """Whether it is worth waiting until it is over."""
-        return self.kind in PASSING
+        return self.kind in RESOLVED_BY_WAITING
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,24 +126,33 @@ class MergeState:
     own_contexts: frozenset[str] = frozenset()
 
 
-def reasons(standing: MergeState, config: Merge, rerun: str = "", update: str = "") -> list[Reason]:
-    """Return everything that keeps a pull request from being merged, in the order of `Kind`; empty: nothing does.
+@dataclass(frozen=True, slots=True)
+class RestartCommand:
+    """The command that restarts failed runs, and the names of those that it can restart."""
 
-    `rerun` is the command that runs again what failed, `update` the one that merges the base into it; empty where
-    there is none. What GitHub has not found out yet is
-    no reason: look at `undecided` as well.
+    text: str
+    names: frozenset[str]
+
+
+def reasons(
+    standing: MergeState, config: Merge, restart: RestartCommand | None = None, update: str = ""
+) -> list[Reason]:
+    """Return everything that blocks a merge, in the order of `Kind`; empty where nothing does.
+
+    `restart` is None, and `update`, the command that merges the base, empty where the text names no such command. What
+    GitHub has not computed yet is no reason: call `undecided` as well.
     """
     pull = standing.pull
     if not pull.is_open:
-        return [Reason(Kind.CLOSED, MERGED if standing.merged else CLOSED)]
+        return [Reason(Kind.CLOSED, texts.MERGED_ALREADY if standing.merged else texts.CLOSED)]
     return [
         *_method(standing, config),
-        *([Reason(Kind.DRAFT, DRAFT)] if pull.draft else []),
-        *([Reason(Kind.CONFLICTS, CONFLICTS.format(base=code(pull.base_ref)))] if standing.mergeable is False else []),
+        *([Reason(Kind.DRAFT, texts.DRAFT)] if pull.draft else []),
+        *_conflicts(standing),
         *_behind(standing, update),
         *_holds(standing.labels, config.hold_labels),
         *_objections(standing),
-        *_checks(standing, config.required, rerun),
+        *_checks(standing, config.required, restart),
         *_approvals(standing),
     ]
 
@@ -211,7 +180,7 @@ def listed(found: Iterable[Reason]) -> str:
     for same in by_kind.values():
         lines += [f"- {reason.text}" for reason in same[:MOST_LISTED]]
         if (more := len(same) - MOST_LISTED) > 0:
-            lines.append(f"- {MORE.format(count=more)}")
+            lines.append(f"- {texts.MORE.format(count=more)}")
     return "\n".join(lines)
 
 
@@ -221,25 +190,32 @@ def _method(standing: MergeState, config: Merge) -> list[Reason]:
     if not allowed or config.method in allowed or standing.rules.queue:
         return []
     names = {"base": code(standing.pull.base_ref), "method": code(config.method)}
-    return [Reason(Kind.METHOD, METHOD.format(**names, allowed=", ".join(map(code, allowed))))]
+    return [Reason(Kind.METHOD, texts.METHOD.format(**names, allowed=", ".join(map(code, allowed))))]
+
+
+def _conflicts(standing: MergeState) -> list[Reason]:
+    if standing.mergeable is not False:
+        return []
+    return [Reason(Kind.CONFLICTS, texts.CONFLICTS.format(base=code(standing.pull.base_ref)))]
 
 
 def _behind(standing: MergeState, update: str) -> list[Reason]:
     if not standing.behind:
         return []
     base = code(standing.pull.base_ref)
-    how = BY_COMMAND.format(command=code(update), base=base) if update else BY_HAND.format(base=base)
-    return [Reason(Kind.BEHIND, BEHIND.format(base=base, how=how))]
+    text = texts.UPDATE_BY_COMMAND if update else texts.UPDATE_BY_HAND
+    how = text.format(command=code(update), base=base)
+    return [Reason(Kind.BEHIND, texts.BEHIND.format(base=base, how=how))]
 
 
 def _holds(labels: Sequence[str], holding: Sequence[str]) -> list[Reason]:
     held = {name.casefold() for name in holding}
-    return [Reason(Kind.HELD, HELD.format(label=code(name))) for name in labels if name.casefold() in held]
+    return [Reason(Kind.HELD, texts.HELD.format(label=code(name))) for name in labels if name.casefold() in held]
 
 
 def _objections(standing: MergeState) -> list[Reason]:
     return [
-        Reason(Kind.OBJECTION, OBJECTION.format(who=code(review.by), url=review.url))
+        Reason(Kind.OBJECTION, texts.CHANGES_REQUESTED.format(who=code(review.by), url=review.url))
         for review in latest(standing.reviews)
         if review.state == CHANGES_REQUESTED and review.may_write
     ]
@@ -255,39 +231,40 @@ def _approvals(standing: MergeState) -> list[Reason]:
     if not any(review.sha == pull.head_sha for review in approvals):
         older = approvals[-1] if approvals else None
         where = {"who": code(older.by), "url": older.url, "sha": _short(older.sha)} if older else {}
-        said = UNAPPROVED.format(sha=_short(pull.head_sha), older=OLDER.format(**where) if older else "")
+        hint = texts.OLDER_APPROVAL.format(**where) if older else ""
+        said = texts.UNAPPROVED.format(sha=_short(pull.head_sha), older=hint)
         return [Reason(Kind.APPROVAL, said)]
     if len(approvals) < standing.rules.approvals:
         counted = {"needed": standing.rules.approvals, "there": len(approvals)}
-        return [Reason(Kind.APPROVAL, TOO_FEW.format(base=code(pull.base_ref), **counted))]
+        return [Reason(Kind.APPROVAL, texts.TOO_FEW_APPROVALS.format(base=code(pull.base_ref), **counted))]
     return []
 
 
-def _checks(standing: MergeState, patterns: Sequence[str], rerun: str) -> list[Reason]:
-    """Say what the branch's rules miss, then what app.yaml does; what both miss, once."""
+def _checks(standing: MergeState, patterns: Sequence[str], restart: RestartCommand | None) -> list[Reason]:
+    """Return what the branch's rules miss, then what app.yaml does; what both miss, once."""
     names = {"sha": _short(standing.pull.head_sha), "base": code(standing.pull.base_ref)}
-    names["rerun"] = RERUN.format(command=code(rerun)) if rerun else ""
     found: dict[tuple[str, str], str] = {}
     for required in standing.rules.required:
         signals = [signal for signal in standing.signals if _is(signal, required)]
         for signal in signals:
-            _note(found, signal, names)
+            _note(found, signal, names, restart)
         if not signals:
-            app = FROM_APP.format(app=required.app) if required.app else ""
-            found[State.MISSING, required.name] = ABSENT.format(**names, name=_shown(required.name), app=app)
+            app = texts.FROM_APP.format(app=required.app) if required.app else ""
+            text = texts.RULE_MISSING.format(**names, name=_shown(required.name), app=app)
+            found[State.MISSING, required.name] = text
     for signal in blockers(patterns or _all_of(standing), standing.signals):
         if signal.state is State.MISSING:
-            text = NOTHING_MATCHES if patterns else NOTHING_REPORTED
+            text = texts.PATTERN_MISSING if patterns else texts.NOTHING_REPORTED
             said = text.format(**names, name=_shown(signal.name))
             found.setdefault((State.MISSING, signal.name), said)
         else:
-            _note(found, signal, names)
+            _note(found, signal, names, restart)
     reported = {signal.name for signal in standing.signals if not signal.ours}
     for expected in standing.expected:
         more = {"pattern": _shown(expected.pattern), "seen": _short(expected.sha), "hours": SETTLED_HOURS}
         for name in expected.names:
             if name not in reported:
-                found.setdefault((State.MISSING, name), NOT_BEGUN.format(**names, **more, name=_shown(name)))
+                found.setdefault((State.MISSING, name), texts.JOB_MISSING.format(**names, **more, name=_shown(name)))
     return [Reason(Kind.CHECK, found[key]) for key in sorted(found, key=_worst_first)]
 
 
@@ -310,10 +287,21 @@ def _is(signal: Signal, required: Required) -> bool:
     return signal.name.casefold() == required.name.casefold() and required.app in (0, signal.app)
 
 
-def _note(found: dict[tuple[str, str], str], signal: Signal, names: dict[str, str]) -> None:
-    if signal.state is not State.GREEN:
-        text = FAILED if signal.state is State.RED else RUNNING
-        found[signal.state, signal.name] = text.format(**names, name=_linked(signal))
+def _note(
+    found: dict[tuple[str, str], str], signal: Signal, names: dict[str, str], restart: RestartCommand | None
+) -> None:
+    if signal.state is State.RED:
+        text = texts.CHECK_FAILED.format(**names, name=_linked(signal), remedy=_remedy(signal, restart))
+        found[signal.state, signal.name] = text
+    elif signal.state is not State.GREEN:
+        found[signal.state, signal.name] = texts.CHECK_RUNNING.format(**names, name=_linked(signal))
+
+
+def _remedy(signal: Signal, restart: RestartCommand | None) -> str:
+    if restart is None:
+        return ""
+    can = signal.name in restart.names
+    return texts.RESTART.format(command=code(restart.text)) if can else texts.CANNOT_RESTART
 
 
 def _linked(signal: Signal) -> str:

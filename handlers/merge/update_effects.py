@@ -15,6 +15,7 @@ from bot.github.refs import AHEAD, IDENTICAL, compared, is_update_of
 from bot.github.workflow_files import may_lack_workflows, move_changes_workflows
 from bot.plan.effect import Applied, EffectContext
 from bot.plan.failure_text import NEEDS_WORKFLOWS
+from handlers.merge import texts
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
@@ -22,15 +23,6 @@ if TYPE_CHECKING:
 PULL = "/repos/{+repo}/pulls/{number}"
 UPDATE = "/repos/{+repo}/pulls/{number}/update-branch"
 """https://docs.github.com/rest/pulls/pulls#update-a-pull-request-branch"""
-
-CLOSED = "The pull request is closed, so it was not updated. Reopen it first."
-MOVED = "The head moved from {old} to {new} since you asked, so it was not updated. Look at {new}, and ask again."
-CONFLICTS = "GitHub cannot merge {base} into it, for there are conflicts: somebody has to resolve them by hand."
-FROM_A_FORK = (
-    "I may not push to the branch of this pull request, which is in the fork {fork}: its author did not allow edits by "
-    "maintainers, or the fork's owner did not allow this App to push there. The author can merge {base} into it."
-)
-REFUSED = "GitHub did not update the branch; it says {message}."
 
 ASKED = "GitHub merges {base} into {sha}"
 DONE, UP_TO_DATE = "{sha} was updated already", "{sha} has the newest commits of {base} already"
@@ -61,7 +53,7 @@ class UpdateBranch:
         github, repository, names = context.github, context.repository.full_name, self._names
         answer, pull = await self._pull(github, repository)
         if not pull.is_open:
-            raise RefusedToPerson(CLOSED)
+            raise RefusedToPerson(texts.UPDATE_CLOSED)
         if pull.head_sha != self.sha:
             return await self._after_a_move(github, repository, pull.head_sha)
         if (await compared(github, repository, self.base, self.sha)).status in (AHEAD, IDENTICAL):
@@ -90,18 +82,20 @@ class UpdateBranch:
     async def _after_a_move(self, github: GitHub, repository: str, new: str) -> Applied:
         if await is_update_of(github, repository, new, self.sha):
             return Applied(DONE.format(**self._names), changed=False)
-        raise RefusedToPerson(MOVED.format(old=code(self.sha[:7]), new=code(new[:7])))
+        raise RefusedToPerson(texts.UPDATE_HEAD_MOVED.format(old=code(self.sha[:7]), new=code(new[:7])))
 
     def _refusal(self, error: Exception, pull: Payload) -> RefusedToPerson | None:
         """Return the error for people that GitHub's refusal stands for, None where it stands for itself."""
         said, base = message_of(error).casefold(), code(self.base)
         if is_forbidden(error) and _NO_PUSH in said:
-            return RefusedToPerson(FROM_A_FORK.format(fork=code(pull.text("head", "repo", "full_name")), base=base))
+            return RefusedToPerson(
+                texts.UPDATE_FORK.format(fork=code(pull.text("head", "repo", "full_name")), base=base)
+            )
         if not is_unprocessable(error):
             return None
         if "conflict" in said:
-            return RefusedToPerson(CONFLICTS.format(base=base))
-        return RefusedToPerson(REFUSED.format(message=code(message_of(error))))
+            return RefusedToPerson(texts.UPDATE_CONFLICTS.format(base=base))
+        return RefusedToPerson(texts.UPDATE_REFUSED.format(message=code(message_of(error))))
 
     @property
     def _names(self) -> dict[str, str]:

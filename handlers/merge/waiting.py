@@ -29,7 +29,8 @@ from bot.github.refs import is_update_of
 from bot.github.signals import GREEN_CONCLUSIONS
 from bot.plan.handler import NOTHING, ConcludeStage, Context, Plan, Router
 from bot.timers.timers import TIMER_DUE
-from handlers.merge.commands import KEY, remedies
+from handlers.merge import texts
+from handlers.merge.commands import KEY, update_command
 from handlers.merge.conclusion import decide_after_wait, end_pending_merge
 from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, MergePull
 from handlers.merge.pending import REFRESH_DUE, PendingMerge, pending_merge, waiting, watching
@@ -50,25 +51,6 @@ if TYPE_CHECKING:
 NAME = "merge-when-green"
 TIMER = "merges"
 
-PUSHED = "The head moved to {new}: look at what was pushed, and ask again if it is to be merged."
-RETARGETED = "It is to be merged into {new} now, not into {old} any more."
-IN_THE_WAY = "Something is in the way that is not over by itself:\n\n{why}\n\nAsk again after that."
-
-FELL_BEHIND = "I go on waiting with the merge of {sha}, but by now this is in the way:\n\n{why}"
-LEFT_QUEUE = "GitHub took it out of the merge queue of {base}: {why} ({reason}). Ask again when that is over."
-WHY_IT_LEFT = {
-    "MANUAL": "{by} took it out",
-    "MERGE_CONFLICT": "it conflicts with what is ahead of it in the queue",
-    "CI_FAILURE": "a check that the queue requires failed",
-    "CI_TIMEOUT": "a check that the queue requires did not end in time",
-    "QUEUE_CLEARED": "somebody cleared the queue",
-    "ROLL_BACK": "the queue was rolled back",
-    "BRANCH_PROTECTIONS": "it does not meet the rules of the branch",
-    "GIT_TREE_INVALID": "Git could not merge it",
-    "INVALID_MERGE_COMMIT": "Git could not merge it",
-}
-"""https://docs.github.com/webhooks/webhook-events-and-payloads?actionType=dequeued#pull_request"""
-NOT_SAID = "GitHub does not say why"
 MERGED_BY_QUEUE = frozenset({"MERGE", "ALREADY_MERGED"})
 """Reasons for which nobody has to hear of it: that it is closed is told by another event."""
 
@@ -107,14 +89,14 @@ def decide(wish: PendingMerge, standing: MergeState, found: Sequence[Reason]) ->
     if not pull.is_open:
         return Decision(Verdict.FORGET)
     if pull.head_sha != wish.sha:
-        return Decision(Verdict.END, PUSHED.format(new=code(pull.head_sha[:7])))
+        return Decision(Verdict.END, texts.PUSHED.format(new=code(pull.head_sha[:7])))
     if pull.base_ref != wish.base:
-        return Decision(Verdict.END, RETARGETED.format(new=code(pull.base_ref), old=code(wish.base)))
+        return Decision(Verdict.END, texts.RETARGETED.format(new=code(pull.base_ref), old=code(wish.base)))
     if not found:
         return Decision(Verdict.MERGE)
-    if all(reason.passes for reason in found):
+    if all(reason.can_resolve for reason in found):
         return Decision(Verdict.WAIT)
-    return Decision(Verdict.END, IN_THE_WAY.format(why=listed(found)))
+    return Decision(Verdict.END, texts.NEEDS_WORK.format(why=listed(found)))
 
 
 # Hints: statuses and check runs, which name a commit and no pull request
@@ -241,7 +223,7 @@ async def _pushed(context: Context, number: int, wish: PendingMerge | None, *, l
         carried = replace(wish, sha=head.sha, refused=False)
         return Plan((*effects, StorePendingMerge(number, carried), RequestRefresh(number, watch=head.sha)), why=UPDATED)
     return Plan(
-        (*effects, *end_pending_merge(number, wish, PUSHED.format(new=code(head.sha[:7])))), why="the head moved"
+        (*effects, *end_pending_merge(number, wish, texts.PUSHED.format(new=code(head.sha[:7])))), why="the head moved"
     )
 
 
@@ -261,8 +243,8 @@ def _left_queue(payload: Payload, number: int, wish: PendingMerge | None) -> Pla
     if wish is None or not wish.queued or reason in MERGED_BY_QUEUE:
         return NOTHING
     by = code(person_or_ghost(payload, "sender").login)
-    why = WHY_IT_LEFT.get(reason, NOT_SAID).format(by=by)
-    told = LEFT_QUEUE.format(base=code(wish.base), why=why, reason=code(reason or "UNKNOWN_REMOVAL_REASON"))
+    why = texts.WHY_IT_LEFT.get(reason, texts.REASON_UNKNOWN).format(by=by)
+    told = texts.LEFT_QUEUE.format(base=code(wish.base), why=why, reason=code(reason or "UNKNOWN_REMOVAL_REASON"))
     return Plan(end_pending_merge(number, wish, told), why="it left the merge queue")
 
 
@@ -271,7 +253,7 @@ async def _look(context: Context, number: int, wish: PendingMerge | None) -> Pla
     config = _config(context)
     ours = Ours.of(context.me, context.config)
     standing = await merge_state_of(context.github, context.repository.full_name, number, ours, config.required)
-    found = reasons(standing, config, *remedies(context))
+    found = reasons(standing, config, update=update_command(context))
     if undecided(standing, found):
         raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
     effects: list[Effect] = []
@@ -290,7 +272,7 @@ async def _look(context: Context, number: int, wish: PendingMerge | None) -> Pla
         case Verdict.FORGET:
             return Plan((*effects, StorePendingMerge(number, said_at=wish.asked_at)), why="it is closed")
     if not wish.refused and (behind := [reason for reason in found if reason.kind is Kind.BEHIND]):
-        told = Reply(number, FELL_BEHIND.format(sha=code(wish.sha[:7]), why=listed(behind)), since=wish.asked_at)
+        told = Reply(number, texts.FELL_BEHIND.format(sha=code(wish.sha[:7]), why=listed(behind)), since=wish.asked_at)
         effects += [told, StorePendingMerge(number, replace(wish, refused=True))]
     return Plan(tuple(effects), why=STILL_WAITING.format(count=len(found)))
 

@@ -16,7 +16,7 @@ repositories:
 """
 KEYS = 'required: ["*/pr-head"]'
 CPU = "cpu/pr-head"
-UNAPPROVED = "Nobody with write access other than the author has approved"
+UNAPPROVED = "It has no approval of"
 BODY = "Saves a pass.\n\ncc @octocat"
 
 

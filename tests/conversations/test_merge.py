@@ -68,13 +68,14 @@ async def test_everything_that_is_in_the_way_is_told_at_once(here: Town) -> None
     assert said.splitlines() == [
         "eyes confused",
         "- 😕 `@ci merge`: Not merged:",
-        "  - It is a draft: mark it as ready for review first.",
-        "  - It has conflicts with `main`: merge `main` into it, or rebase it, and have it reviewed again.",
-        "  - It has the label `hold`: somebody has to take that off first.",
-        f"  - `triager` [requests changes]({url}): they have to approve, or somebody has to dismiss that review.",
-        f"  - [`cpu/pr-head`]({job}) has failed on {short(pull)}: `@ci rerun` runs again what failed.",
-        f"  - [`gpu/pr-head`]({job}) has not ended on {short(pull)} yet.",
-        f"  - {UNAPPROVED} {short(pull)}.",
+        "  - It is a draft. Mark it as ready for review.",
+        "  - It conflicts with `main`. Merge `main` into it or rebase it, then ask for a new review.",
+        "  - It has the label `hold`. Remove the label first.",
+        f"  - `triager` [requested changes]({url}). They must approve, or someone must dismiss the review.",
+        f"  - [`cpu/pr-head`]({job}) failed on {short(pull)}. "
+        "I can't restart it: it comes from a CI that I don't control.",
+        f"  - [`gpu/pr-head`]({job}) is still running on {short(pull)}.",
+        f"  - {UNAPPROVED} {short(pull)} by someone with write access other than the author.",
     ]
     assert pull.state == "open"
 
@@ -131,8 +132,11 @@ async def test_an_approval_is_of_a_commit_and_a_push_takes_it_along(here: Town) 
     pull.push()
     report(here, pull)
     said = await says(here, pull, "@ci merge")
-    assert f"{UNAPPROVED} {short(pull)}; [the approval of `octocat`]" in said
-    assert f"is of `{old[:7]}`, which is not the head any more." in said
+    assert (
+        f"{UNAPPROVED} {short(pull)} by someone with write access other than the author. [The approval by `octocat`]"
+        in said
+    )
+    assert f"is for `{old[:7]}`, an older commit." in said
 
 
 async def test_who_asked_to_change_something_and_approves_then_is_content(here: Town) -> None:
@@ -155,9 +159,7 @@ async def test_a_push_between_the_comment_and_its_handling_is_not_merged(here: T
     here.github.webhooks.release()
     await here.quiet()
     assert pull.reactions(comment) == ["eyes", "confused"]
-    assert (
-        f"The head moved from `{old[:7]}` to `{new[:7]}`, so nothing, so nothing was done." in (here.answers(pull)[0])
-    )
+    assert f"The head moved from `{old[:7]}` to `{new[:7]}`, so I did nothing." in (here.answers(pull)[0])
 
 
 async def test_a_comment_that_comes_after_the_push_that_followed_it_is_not_about_that(here: Town) -> None:
@@ -172,7 +174,7 @@ async def test_a_comment_that_comes_after_the_push_that_followed_it_is_not_about
     here.github.webhooks.release(lambda held: sorted(held, key=lambda delivery: delivery.event == "issue_comment"))
     await here.quiet()
     assert pull.reactions(comment) == ["eyes", "confused"]
-    assert f"The head moved to {short(pull)} after your comment, so nothing was done." in here.answers(pull)[0]
+    assert f"The head moved to {short(pull)} after your comment, so I did nothing." in here.answers(pull)[0]
 
 
 async def test_a_push_at_the_very_moment_of_the_merge_is_not_merged(here: Town) -> None:
@@ -186,7 +188,7 @@ async def test_a_push_at_the_very_moment_of_the_merge_is_not_merged(here: Town) 
     held.resume()
     await here.quiet()
     assert pull.reactions(comment) == ["eyes", "confused"]
-    assert "GitHub did not merge" in here.answers(pull)[0]
+    assert "GitHub didn't merge" in here.answers(pull)[0]
     assert pull.state == "open"
 
 
@@ -202,7 +204,7 @@ async def test_what_came_in_the_way_since_it_was_decided_is_seen_before_the_merg
     held.resume()
     await here.quiet()
     assert pull.reactions(comment) == ["eyes", "confused"]
-    assert "By now something is in the way:\n  - It has the label `hold`" in here.answers(pull)[0]
+    assert "Something blocks it now:\n  - It has the label `hold`" in here.answers(pull)[0]
 
 
 # Comments
@@ -232,7 +234,7 @@ async def test_what_is_older_than_the_installation_is_not_merged_where_the_appro
     pull = ready(here)
     pull.push()
     report(here, pull)
-    assert "which is not the head any more" in await says(here, pull, "@ci merge")
+    assert "an older commit" in await says(here, pull, "@ci merge")
     assert pull.state == "open"
 
 
@@ -241,11 +243,11 @@ async def test_a_closed_pull_request_is_answered_in_words(here: Town) -> None:
     pull = ready(here)
     pull.close("hubot")
     assert await says(here, pull, "@ci merge") == (
-        "eyes confused\n- 😕 `@ci merge`: Not merged:\n  - It is closed: reopen it first."
+        "eyes confused\n- 😕 `@ci merge`: Not merged:\n  - It is closed. Reopen it first."
     )
     merged = ready(here, author="reader")
     merged.merge("octocat")
-    assert "It is merged already." in await says(here, merged, "@ci merge")
+    assert "It is already merged." in await says(here, merged, "@ci merge")
 
 
 async def test_editing_or_deleting_an_old_comment_merges_nothing(here: Town) -> None:

@@ -27,10 +27,9 @@ async def test_a_pattern_waits_for_jobs_that_have_not_begun(here: Town) -> None:
     pull = ready(here)
     assert await says(here, pull, "@ci merge") == (
         "eyes confused\n- 😕 `@ci merge`: Not merged:\n"
-        f"  - `gpu/pr-head` has not begun on {short(pull)} yet; `merge: required:` in app.yaml requires `*/pr-head`, "
-        f"which `gpu/pr-head` matched on {short(before)}, a recent commit of `main` or of a pull request merged there. "
-        "If that job is gone, this ends when `main` has been green without it for 2 hours; or name in `required` what "
-        "matters instead of a pattern."
+        f"  - `gpu/pr-head` hasn't started on {short(pull)} yet. `merge: required` in `app.yaml` requires "
+        f"`*/pr-head`, and `gpu/pr-head` matched it on {short(before)}, a recent commit of `main`. If that job was "
+        f"removed, I stop waiting for it once `main` has been green without it for 2 hours."
     )
     report(here, pull, context="gpu/pr-head")
     assert await says(here, pull, "@ci merge") == "eyes +1"
@@ -46,7 +45,7 @@ def on_main(here: Town, **states: str) -> str:
 
 def not_begun(said: str) -> list[str]:
     """Return the names that an answer says are still to begin."""
-    return [line.split("`")[1] for line in said.splitlines() if "has not begun" in line]
+    return [line.split("`")[1] for line in said.splitlines() if "hasn't started" in line]
 
 
 async def test_a_pattern_stands_for_what_is_on_the_branch_itself_first(here: Town) -> None:
@@ -71,7 +70,7 @@ async def test_a_commit_whose_first_job_alone_is_green_does_not_say_which_jobs_t
         approve(pull)
         said = await says(here, pull, "@ci merge")
         assert not_begun(said) == ["build"]
-        assert f"matched on {short(before)}," in said
+        assert f"matched it on {short(before)}," in said
         here.repo.add_workflow_run(pull.head_sha, "CI", "success", {"lint": "success", "build": "success"})
         assert await says(here, pull, "@ci merge") == "eyes +1"
 

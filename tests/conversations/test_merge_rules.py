@@ -28,7 +28,7 @@ async def test_nothing_but_what_is_required_matters_whoever_reports_it(here: Tow
     """TVM's bot died of a commit without any check, and of check runs that were not of GitHub Actions."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     approve(pull)
-    assert f"Nothing on {short(pull)} is named `*/pr-head` yet" in await says(here, pull, "@ci merge")
+    assert f"Nothing on {short(pull)} matches `*/pr-head` yet" in await says(here, pull, "@ci merge")
     foreign = here.github.create_app("lint", permissions={"checks": "write"})
     foreign.install(here.repo)
     here.repo.add_check_run(foreign, pull.head_sha, "style", conclusion="failure")
@@ -45,12 +45,12 @@ async def test_what_the_branch_requires_is_read_from_its_rules_and_its_protectio
     pull = ready(here)
     here.repo.add_check_run(here.app, pull.head_sha, "build", conclusion="success")
     said = await says(here, pull, "@ci merge")
-    assert [line for line in said.splitlines() if "has not begun" in line] == [
-        f"  - `build` has not begun on {short(pull)} yet; the rules of `main` require it, reported by the App with the "
-        f"number {here.github.actions_app.id}. If it never comes, it is required there in vain.",
+    assert [line for line in said.splitlines() if "hasn't started" in line] == [
+        f"  - `build` hasn't started on {short(pull)} yet. The rules of `main` require it from the app with "
+        f"ID {here.github.actions_app.id}. If nothing ever reports this name, fix those rules.",
         *(
-            f"  - `{name}` has not begun on {short(pull)} yet; the rules of `main` require it. "
-            "If it never comes, it is required there in vain."
+            f"  - `{name}` hasn't started on {short(pull)} yet. The rules of `main` require it. If nothing ever "
+            f"reports this name, fix those rules."
             for name in ("docs", "lint")
         ),
     ]
@@ -75,8 +75,8 @@ async def test_what_the_bot_itself_says_of_a_head_is_no_test_of_it(tmp_path: Pat
         assert {one.context for one in here.repo.statuses(pull.head_sha)} == {"ci/slow-tests", "ci/skip", "nightly"}
         assert await says(here, pull, "@ci merge") == (
             f"eyes confused\n- 😕 `@ci merge`: Not merged:\n"
-            f"  - Nothing on {short(pull)} is named `*` yet; `merge: required:` in app.yaml requires it. If it never "
-            "comes, it is required there in vain."
+            f"  - Nothing on {short(pull)} matches `*` yet. `merge: required` in `app.yaml` requires it. If nothing "
+            f"ever reports this name, fix `merge: required`."
         )
         report(here, pull)
         assert await says(here, pull, "@ci merge") == "eyes +1"
@@ -99,12 +99,12 @@ async def test_where_nothing_is_required_all_that_ci_reports_is_green_and_it_rep
         approve(pull)
         assert await says(here, pull, "@ci merge") == (
             f"eyes confused\n- 😕 `@ci merge`: Not merged:\n"
-            f"  - No CI has reported on {short(pull)} yet. Neither the rules of `main` nor `merge: required:` in "
-            "app.yaml require any check or status, so I wait for at least one."
+            f"  - No CI has reported on {short(pull)} yet. Neither the rules of `main` nor `merge: required` in "
+            f"`app.yaml` name a check, so I wait for at least one."
         )
         report(here, pull, "success")
         report(here, pull, "failure", "gpu/pr-head")
-        assert f"has failed on {short(pull)}" in await says(here, pull, "@ci merge")
+        assert f"failed on {short(pull)}" in await says(here, pull, "@ci merge")
         report(here, pull, "success", "gpu/pr-head")
         assert await says(here, pull, "@ci merge") == "eyes +1"
 
@@ -143,8 +143,8 @@ async def test_what_github_refuses_is_told_in_its_words_and_without_a_traceback(
     pull = ready(here)
     said = await says(here, pull, "@ci merge")
     assert said == (
-        f"eyes confused\n- 😕 `@ci merge`: GitHub did not merge {short(pull)}; "
-        "it says `Squash merges are not allowed on this repository.`."
+        f"eyes confused\n- 😕 `@ci merge`: GitHub didn't merge {short(pull)}: `Squash merges are not allowed on this "
+        f"repository.`."
     )
     assert "Traceback" not in said
     assert await here.failures() == [], "there is nothing that an operator could do"
@@ -255,9 +255,7 @@ async def test_a_branch_with_a_merge_queue_is_merged_into_by_it(here: Town, clas
         here.repo.rules["main"] = Rules(queue=True, methods=("rebase",))
     pull = ready(here)
     told = (
-        ""
-        if classic
-        else f"{short(pull)} goes into the merge queue of `main`; GitHub merges it when its turn has come."
+        "" if classic else f"{short(pull)} is in the merge queue of `main`. GitHub merges it when it reaches the front."
     )
     said = await says(here, pull, "@ci merge")
     assert said == (f"eyes +1\n- `@ci merge`: {told}" if told else "eyes +1")
@@ -266,7 +264,7 @@ async def test_a_branch_with_a_merge_queue_is_merged_into_by_it(here: Town, clas
     assert here.github.requests.count("PUT", MERGE) == 0
     assert await says(here, pull, "@ci merge") == said, "it is in the queue, and stays there"
     said = await says(here, pull, "@ci cancel", by="hubot")
-    assert said == f"eyes +1\n- `@ci cancel`: The merge of {short(pull)} that `octocat` asked for is called off."
+    assert said == f"eyes +1\n- `@ci cancel`: Cancelled the merge of {short(pull)} that `octocat` asked for."
     assert pull.queued is None
 
 
@@ -281,11 +279,11 @@ async def test_an_enterprise_server_that_knows_no_merge_queues_merges_all_the_sa
 
 DEQUEUED = [
     ("CI_FAILURE", "a check that the queue requires failed"),
-    ("MERGE_CONFLICT", "it conflicts with what is ahead of it in the queue"),
-    ("CI_TIMEOUT", "a check that the queue requires did not end in time"),
-    ("MANUAL", "`hubot` took it out"),
-    ("QUEUE_CLEARED", "somebody cleared the queue"),
-    ("UNKNOWN_REMOVAL_REASON", "GitHub does not say why"),
+    ("MERGE_CONFLICT", "it conflicts with a pull request ahead of it in the queue"),
+    ("CI_TIMEOUT", "a check that the queue requires didn't finish in time"),
+    ("MANUAL", "`hubot` removed it"),
+    ("QUEUE_CLEARED", "someone cleared the queue"),
+    ("UNKNOWN_REMOVAL_REASON", "GitHub doesn't say why"),
 ]
 
 
@@ -299,8 +297,8 @@ async def test_what_leaves_the_queue_unmerged_is_told_with_githubs_reason(here: 
     comment = pull.comments_by("octocat")[-1]
     url = f"{here.github.url}/octocat/compiler/pull/1#issuecomment-{comment.id}"
     assert here.answers(pull)[-1].splitlines()[-1] == (
-        f"The merge of {short(pull)} that `octocat` [asked for]({url}) is off. GitHub took it out of the merge queue "
-        f"of `main`: {words} (`{reason}`). Ask again when that is over."
+        f"I won't merge {short(pull)}, which `octocat` [asked for]({url}). GitHub removed it from the merge queue "
+        f"of `main`: {words} (`{reason}`). Ask again to add it back."
     )
     assert len(here.answers(pull)) == 1
     assert await says(here, pull, "@ci merge") == "eyes +1", "it may be put there again"
@@ -339,8 +337,7 @@ async def test_what_the_queue_does_not_take_is_told(here: Town) -> None:
     await here.quiet()
     assert pull.reactions(comment) == ["eyes", "confused"]
     assert (
-        f"GitHub did not take `{old[:7]}` into the merge queue; "
-        "it says `Expected head oid does not match the current head oid`."
+        f"GitHub didn't add `{old[:7]}` to the merge queue: `Expected head oid does not match the current head oid`."
     ) in here.answers(pull)[0]
 
 
@@ -349,5 +346,5 @@ async def test_where_merging_is_off_it_is_said_who_can_switch_it_on(tmp_path: Pa
     async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
         pull = ready(here)
         said = await says(here, pull, "@ci merge")
-        assert "This command is off for `octocat/compiler`. A maintainer can turn it on: add `merge` in" in said
+        assert "This command is off for `octocat/compiler`. A maintainer can turn it on: add `merge` to" in said
         assert pull.state == "open"

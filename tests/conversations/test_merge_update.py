@@ -15,8 +15,8 @@ from tests.conversations.town import Town
 
 UPDATE = "/repos/{owner}/{repo}/pulls/{pull_number}/update-branch"
 BEHIND = (
-    "It lacks the newest commits of `main`, which the rules of `main` require: `@ci update` merges `main` into it. "
-    "That is a push, so somebody has to approve it again."
+    "It is behind `main`, and the rules of `main` require it to be up to date. Comment `@ci update`, then ask for a "
+    "new review."
 )
 MOVED_ON = {"README.md": "# Moved on\n"}
 
@@ -64,7 +64,7 @@ async def test_somebody_elses_push_calls_it_off_also_where_it_merges_the_base(he
     await says(here, pull, "@ci merge when green")
     pull.update_branch("hubot")
     await here.quiet()
-    assert "is off. The head moved to" in here.answers(pull)[-1]
+    assert "The head moved to" in here.answers(pull)[-1]
 
 
 async def test_a_merge_that_falls_behind_while_it_waits_is_told_once_and_not_ended(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ async def test_a_merge_that_falls_behind_while_it_waits_is_told_once_and_not_end
             await here.quiet()
         _, told = here.answers(pull)
         assert told.splitlines()[1:] == [
-            f"I go on waiting with the merge of {short(pull)}, but by now this is in the way:",
+            f"I'm still waiting to merge {short(pull)}, but now someone must act:",
             "",
             f"- {BEHIND}",
         ]
@@ -106,9 +106,8 @@ async def test_a_fork_that_does_not_allow_edits_is_told_so(here: Town) -> None:
     pull = behind(here, author="stranger", fork=True)
     pull.maintainers_may_push = False
     assert await says(here, pull, "@ci update") == (
-        "eyes confused\n- 😕 `@ci update`: I may not push to the branch of this pull request, which is in the fork "
-        "`stranger/compiler`: its author did not allow edits by maintainers, or the fork's owner did not allow this "
-        "App to push there. The author can merge `main` into it."
+        "eyes confused\n- 😕 `@ci update`: I can't push to this branch: it is in the fork `stranger/compiler`, which "
+        "doesn't allow edits by maintainers or by this App. Ask the author to merge `main` into it."
     )
     assert await here.failures() == []
     pull.maintainers_may_push = True
@@ -119,7 +118,7 @@ async def test_conflicts_with_the_base_are_told(here: Town) -> None:
     pull = ready(here, files={"README.md": "# Mine\n"})
     here.repo.push("main", MOVED_ON, by="octocat")
     said = await says(here, pull, "@ci update")
-    assert "GitHub cannot merge `main` into it, for there are conflicts: somebody has to resolve them by hand." in said
+    assert "GitHub can't merge `main` into it because of conflicts. Resolve them by hand." in said
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -143,7 +142,4 @@ async def test_a_push_in_between_is_not_updated(here: Town) -> None:
     await here.quiet()
     assert pull.head_sha == new
     assert pull.reactions(comment) == ["eyes", "confused"]
-    assert (
-        f"The head moved from `{old[:7]}` to `{new[:7]}` since you asked, so it was not updated."
-        in (here.answers(pull)[-1])
-    )
+    assert f"The head moved from `{old[:7]}` to `{new[:7]}`, so I didn't update it." in (here.answers(pull)[-1])

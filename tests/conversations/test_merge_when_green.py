@@ -51,11 +51,11 @@ async def test_it_waits_for_checks_and_approval_and_merges_when_both_are_there(h
     said = await says(here, pull, WHEN_GREEN)
     assert said.splitlines() == [
         "eyes +1",
-        f"- `@ci merge when green`: I merge {short(pull)} as soon as this is over:",
-        f"  - [`cpu/pr-head`](<https://ci.example.org/job/1>) has not ended on {short(pull)} yet.",
-        f"  - Nobody with write access other than the author has approved {short(pull)}.",
+        f"- `@ci merge when green`: I'll merge {short(pull)} once these are resolved:",
+        f"  - [`cpu/pr-head`](<https://ci.example.org/job/1>) is still running on {short(pull)}.",
+        f"  - It has no approval of {short(pull)} by someone with write access other than the author.",
         "  ",
-        "  A push calls it off, and so does `@ci cancel`.",
+        "  A new push or `@ci cancel` cancels this.",
     ]
     report(here, pull)
     await here.quiet()
@@ -125,8 +125,8 @@ async def test_a_push_calls_it_off_and_says_so_once(here: Town) -> None:
     (told,) = here.answers(pull)[1:]
     comment = pull.comments_by("octocat")[-1]
     url = f"{here.github.url}/octocat/compiler/pull/1#issuecomment-{comment.id}"
-    assert f"The merge of `{old[:7]}` that `octocat` [asked for]({url}) is off. The head moved to `" in told
-    assert told.endswith("`: look at what was pushed, and ask again if it is to be merged.")
+    assert f"I won't merge `{old[:7]}`, which `octocat` [asked for]({url}). The head moved to `" in told
+    assert told.endswith("`. Review it, and ask again to merge it.")
 
 
 async def test_in_a_locked_conversation_a_merge_is_called_off_without_a_word(here: Town) -> None:
@@ -140,10 +140,10 @@ async def test_in_a_locked_conversation_a_merge_is_called_off_without_a_word(her
 
 
 HINDRANCES: list[tuple[Callable[[PullRequest], object], str]] = [
-    (lambda pull: pull.label("reader", "hold"), "- It has the label `hold`: somebody has to take that off first."),
-    (lambda pull: pull.convert_to_draft("hubot"), "- It is a draft: mark it as ready for review first."),
-    (lambda pull: pull.review("octocat", "No.", "CHANGES_REQUESTED"), "- `octocat` [requests changes]("),
-    (lambda pull: pull.retarget("hubot", "release"), "It is to be merged into `release` now, not into `main`"),
+    (lambda pull: pull.label("reader", "hold"), "- It has the label `hold`. Remove the label first."),
+    (lambda pull: pull.convert_to_draft("hubot"), "- It is a draft. Mark it as ready for review."),
+    (lambda pull: pull.review("octocat", "No.", "CHANGES_REQUESTED"), "- `octocat` [requested changes]("),
+    (lambda pull: pull.retarget("hubot", "release"), "Its base is now `release`, not `main`"),
 ]
 
 
@@ -153,7 +153,7 @@ async def test_what_would_have_been_refused_ends_the_waiting(here: Town) -> None
         pull = await waiting(here)
         happens(pull)
         await here.quiet()
-        assert "is off." in word(here, pull)
+        assert "I won't merge" in word(here, pull)
         assert why in word(here, pull)
         pull.labels.clear()
         pull.draft = False
@@ -168,7 +168,7 @@ async def test_conflicts_that_came_from_the_base_are_told_when_it_is_green(here:
     here.repo.push("main", {"README.md": "theirs\n"}, by="octocat")
     report(here, pull)
     await here.quiet()
-    assert "- It has conflicts with `main`" in word(here, pull)
+    assert "- It conflicts with `main`" in word(here, pull)
 
 
 async def test_somebody_who_closes_or_merges_by_hand_needs_no_word(here: Town) -> None:
@@ -190,7 +190,7 @@ async def test_who_lost_their_access_since_merges_nothing(here: Town) -> None:
     report(here, pull)
     await here.quiet()
     assert pull.state == "open"
-    assert word(here, pull).endswith("`hubot` may not merge here any more; somebody who may can ask again.")
+    assert word(here, pull).endswith("`hubot` no longer has write access. Ask someone who has it to comment again.")
 
 
 async def test_what_github_refuses_in_the_end_is_told(here: Town) -> None:
@@ -198,7 +198,7 @@ async def test_what_github_refuses_in_the_end_is_told(here: Town) -> None:
     here.repo.merge_methods = ("rebase",)
     report(here, pull)
     await here.quiet()
-    assert "it says `Squash merges are not allowed on this repository.`." in word(here, pull)
+    assert ": `Squash merges are not allowed on this repository.`." in word(here, pull)
     report(here, pull)
     await here.quiet()
     assert len(here.answers(pull)) == 2
@@ -215,8 +215,8 @@ async def test_approvals_that_only_githubs_classic_protection_knows_of_are_waite
     assert pull.state == "open"
     needs = "At least 2 approving review is required by reviewers with write access."
     assert word(here, pull).partition("-->\n")[2] == (
-        f"GitHub does not merge {short(pull)} yet; it says `{needs}`. I keep waiting, and try again after the next "
-        "review or check, and from time to time. A push calls it off."
+        f"GitHub doesn't merge {short(pull)} yet: `{needs}`. I keep waiting, and try again after each review or "
+        f"check. A new push cancels this."
     )
     here.repo.set_role("triager", "write")
     approve(pull, by="triager")
@@ -229,7 +229,7 @@ async def test_a_merge_that_github_has_refused_already_is_still_called_off(here:
     pull = await waiting(here)
     report(here, pull)
     await here.quiet()
-    assert "asked for is called off" in await says(here, pull, "@ci cancel")
+    assert "that `octocat` asked for" in await says(here, pull, "@ci cancel")
     here.repo.set_role("triager", "write")
     approve(pull, by="triager")
     await here.quiet()
@@ -244,7 +244,7 @@ async def test_people_who_may_write_and_the_author_call_it_off(here: Town) -> No
     for who in ("octocat", "hubot"):
         pull = await waiting(here)
         said = await says(here, pull, "@ci cancel", who)
-        assert said == f"eyes +1\n- `@ci cancel`: The merge of {short(pull)} that `octocat` asked for is called off."
+        assert said == f"eyes +1\n- `@ci cancel`: Cancelled the merge of {short(pull)} that `octocat` asked for."
         report(here, pull)
         await here.quiet()
         assert pull.state == "open"
@@ -267,7 +267,7 @@ async def test_the_last_word_of_one_comment_stands(here: Town) -> None:
     approve(pull)
     await here.quiet()
     assert pull.state == "open"
-    assert "No merge is waiting here" in await says(here, pull, "@ci cancel")
+    assert "No merge is pending here" in await says(here, pull, "@ci cancel")
 
 
 @pytest.mark.parametrize("command", ["@ci merge", WHEN_GREEN])
@@ -278,7 +278,7 @@ async def test_what_is_ready_is_not_merged_where_the_same_comment_calls_it_off(h
     assert said.splitlines() == [
         "eyes +1",
         f"- `{command}`: Ignored: a later line of this comment overrides it.",
-        "- `@ci cancel`: No merge is waiting here, so there is nothing to call off.",
+        "- `@ci cancel`: No merge is pending here, so there is nothing to cancel.",
     ]
     assert (await says(here, pull, f"@ci cancel\n{command}")).startswith("eyes +1")
     assert pull.merged_at
@@ -296,7 +296,7 @@ async def test_a_merge_that_was_given_up_is_not_made_by_a_replay(here: Town) -> 
     await here.bot.engine.replay(refused.guid)
     await here.quiet()
     assert pull.state == "open"
-    assert "is off." in word(here, pull)
+    assert "I won't merge" in word(here, pull)
 
 
 # What is refused at once
@@ -308,14 +308,14 @@ async def test_what_somebody_has_to_do_first_is_not_waited_for_and_all_of_it_is_
     said = await says(here, pull, WHEN_GREEN)
     assert said.splitlines() == [
         "eyes confused",
-        "- 😕 `@ci merge when green`: I do not wait for this, for somebody has to do something first:",
-        "  - It is a draft: mark it as ready for review first.",
-        "  - It has the label `hold`: somebody has to take that off first.",
-        f"  - Nothing on {short(pull)} is named `*/pr-head` yet; `merge: required:` in app.yaml requires it. "
-        "If it never comes, it is required there in vain.",
-        f"  - Nobody with write access other than the author has approved {short(pull)}.",
+        "- 😕 `@ci merge when green`: Not merged, and waiting doesn't help:",
+        "  - It is a draft. Mark it as ready for review.",
+        "  - It has the label `hold`. Remove the label first.",
+        f"  - Nothing on {short(pull)} matches `*/pr-head` yet. `merge: required` in `app.yaml` requires it. If "
+        f"nothing ever reports this name, fix `merge: required`.",
+        f"  - It has no approval of {short(pull)} by someone with write access other than the author.",
         "  ",
-        "  Ask again after that.",
+        "  Ask again once someone has fixed this.",
     ]
     pull.unlabel("hubot", "hold")
     pull.ready_for_review("hubot")

@@ -20,6 +20,7 @@ from handlers.merge.readiness import (
     MergeState,
     Reason,
     Required,
+    RestartCommand,
     Review,
     latest,
     listed,
@@ -29,7 +30,7 @@ from handlers.merge.readiness import (
 
 HEAD, OLD = "a" * 40, "b" * 40
 AUTHOR, HUBOT, MONA = Person(1, "octocat", False), Person(2, "hubot", False), Person(3, "mona", False)
-RERUN = "@ci rerun"
+RESTART = RestartCommand("@ci rerun", frozenset({"cpu/pr-head"}))
 PULL = PullRequest(
     number=12, head_sha=HEAD, base_ref="main", author=AUTHOR, title="Faster", body="", draft=False, is_open=True,
     updated_at="2026-11-20T05:00:00Z",
@@ -49,11 +50,11 @@ def green(name: str, **more: Any) -> Signal:
 
 
 def why(standing: MergeState, **keys: Any) -> list[str]:
-    return [reason.text for reason in reasons(standing, Merge(**keys), RERUN)]
+    return [reason.text for reason in reasons(standing, Merge(**keys), RESTART)]
 
 
 def kinds(standing: MergeState, **keys: Any) -> list[str]:
-    return [reason.kind for reason in reasons(standing, Merge(**keys), RERUN)]
+    return [reason.kind for reason in reasons(standing, Merge(**keys), RESTART)]
 
 
 def test_a_pull_request_that_is_approved_and_asks_for_nothing_else_is_ready() -> None:
@@ -63,28 +64,28 @@ def test_a_pull_request_that_is_approved_and_asks_for_nothing_else_is_ready() ->
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"merged": True, "pull": replace(PULL, is_open=False)}, "It is merged already."),
-        ({"pull": replace(PULL, is_open=False)}, "It is closed: reopen it first."),
-        ({"pull": replace(PULL, draft=True)}, "It is a draft: mark it as ready for review first."),
+        ({"merged": True, "pull": replace(PULL, is_open=False)}, "It is already merged."),
+        ({"pull": replace(PULL, is_open=False)}, "It is closed. Reopen it first."),
+        ({"pull": replace(PULL, draft=True)}, "It is a draft. Mark it as ready for review."),
         (
             {"mergeable": False},
-            "It has conflicts with `main`: merge `main` into it, or rebase it, and have it reviewed again.",
+            "It conflicts with `main`. Merge `main` into it or rebase it, then ask for a new review.",
         ),
         (
             {"behind": True},
-            "It lacks the newest commits of `main`, which the rules of `main` require: merge `main` into it. That is a "
-            "push, so somebody has to approve it again.",
+            "It is behind `main`, and the rules of `main` require it to be up to date. Merge `main` into it, then "
+            "ask for a new review.",
         ),
-        ({"labels": ("docs", "Hold")}, "It has the label `Hold`: somebody has to take that off first."),
-        ({"reviews": ()}, "Nobody with write access other than the author has approved `aaaaaaa`."),
+        ({"labels": ("docs", "Hold")}, "It has the label `Hold`. Remove the label first."),
+        ({"reviews": ()}, "It has no approval of `aaaaaaa` by someone with write access other than the author."),
         (
             {"rules": BranchRules(methods=("merge", "rebase"))},
-            "The rules of `main` do not allow the method `squash`, which `merge: method:` in app.yaml names. "
-            "They allow `merge`, `rebase`.",
+            "The rules of `main` don't allow the merge method `squash`. Set `merge: method:` in `app.yaml` to one of "
+            "`merge`, `rebase`.",
         ),
         (
             {"rules": BranchRules(approvals=2)},
-            "The rules of `main` require 2 approvals by people with write access; there are 1.",
+            "The rules of `main` require 2 approvals by people with write access. It has 1.",
         ),
     ],
 )
@@ -113,7 +114,7 @@ def test_of_a_closed_one_nothing_else_is_told() -> None:
 
 @pytest.mark.parametrize("kind", Kind)
 def test_only_checks_approvals_and_updates_come_without_a_push_by_people(kind: Kind) -> None:
-    assert Reason(kind, "").passes is (kind in {Kind.CHECK, Kind.APPROVAL, Kind.BEHIND})
+    assert Reason(kind, "").can_resolve is (kind in {Kind.CHECK, Kind.APPROVAL, Kind.BEHIND})
 
 
 def test_conflicts_that_github_still_looks_for_matter_where_nothing_else_is_in_the_way() -> None:
@@ -168,15 +169,15 @@ def test_an_author_is_known_by_their_number_whatever_they_are_called() -> None:
 
 def test_an_approval_of_an_older_head_is_named_and_linked() -> None:
     assert why(replace(READY, reviews=(review(sha=OLD),))) == [
-        "Nobody with write access other than the author has approved `aaaaaaa`; "
-        "[the approval of `hubot`](https://github.example/r/hubot) is of `bbbbbbb`, which is not the head any more."
+        "It has no approval of `aaaaaaa` by someone with write access other than the author. [The approval by "
+        "`hubot`](https://github.example/r/hubot) is for `bbbbbbb`, an older commit."
     ]
 
 
 def test_who_requests_changes_is_named_and_their_review_linked() -> None:
     assert why(replace(READY, reviews=(review(), review(MONA, CHANGES_REQUESTED)))) == [
-        "`mona` [requests changes](https://github.example/r/mona): "
-        "they have to approve, or somebody has to dismiss that review."
+        "`mona` [requested changes](https://github.example/r/mona). They must approve, or someone must dismiss the "
+        "review."
     ]
 
 
@@ -202,22 +203,22 @@ CPU, RED = "cpu/pr-head", State.RED
         ((Required(CPU),), (), [green(CPU), Signal("anything", RED)], []),
         ((Required(CPU),), (), [green(CPU)], []),
         ((Required(CPU),), (), [green("CPU/PR-head")], []),
-        ((Required(CPU),), (), [Signal(CPU, RED)], ["`cpu/pr-head` has failed"]),
-        ((Required(CPU),), (), [Signal(CPU, State.PENDING)], ["`cpu/pr-head` has not ended"]),
-        ((Required(CPU),), (), [], ["`cpu/pr-head` has not begun"]),
-        ((Required(CPU),), (), [green(CPU), Signal(CPU, RED, app=9)], ["`cpu/pr-head` has failed"]),
+        ((Required(CPU),), (), [Signal(CPU, RED)], ["`cpu/pr-head` failed"]),
+        ((Required(CPU),), (), [Signal(CPU, State.PENDING)], ["`cpu/pr-head` is still running"]),
+        ((Required(CPU),), (), [], ["`cpu/pr-head` hasn't started"]),
+        ((Required(CPU),), (), [green(CPU), Signal(CPU, RED, app=9)], ["`cpu/pr-head` failed"]),
         ((Required(CPU, 7),), (), [green(CPU, app=7), Signal(CPU, RED, app=9), Signal(CPU, RED)], []),
-        ((Required(CPU, 7),), (), [green(CPU, app=9), green(CPU)], ["`cpu/pr-head` has not begun"]),
+        ((Required(CPU, 7),), (), [green(CPU, app=9), green(CPU)], ["`cpu/pr-head` hasn't started"]),
         ((), ("*/pr-head",), [green(CPU), green("gpu/pr-head"), Signal("lint", RED)], []),
-        ((), ("*/pr-head",), [green(CPU), Signal("gpu/pr-head", RED)], ["`gpu/pr-head` has failed"]),
-        ((), ("*/pr-head",), [green("lint")], ["Nothing on `aaaaaaa` is named `*/pr-head`"]),
-        ((Required(CPU),), (CPU,), [], ["`cpu/pr-head` has not begun"]),
-        ((Required(CPU),), ("*/pr-head",), [Signal(CPU, RED)], ["`cpu/pr-head` has failed"]),
+        ((), ("*/pr-head",), [green(CPU), Signal("gpu/pr-head", RED)], ["`gpu/pr-head` failed"]),
+        ((), ("*/pr-head",), [green("lint")], ["Nothing on `aaaaaaa` matches `*/pr-head`"]),
+        ((Required(CPU),), (CPU,), [], ["`cpu/pr-head` hasn't started"]),
+        ((Required(CPU),), ("*/pr-head",), [Signal(CPU, RED)], ["`cpu/pr-head` failed"]),
         (
             (Required("b"), Required("a"), Required("c")),
             (),
             [Signal("a", State.PENDING), Signal("c", RED)],
-            ["`c` has failed", "`a` has not ended", "`b` has not begun"],
+            ["`c` failed", "`a` is still running", "`b` hasn't started"],
         ),
     ],
 )
@@ -238,12 +239,12 @@ def test_a_check_that_never_comes_is_told_with_who_requires_it() -> None:
     """TVM #18780, #14618: that a job is required which no longer exists can be seen, and where to take it off."""
     standing = replace(READY, rules=BranchRules(required=(Required("tvm-ci/pr-head"), Required("lint", 15368))))
     assert why(standing, required=("docs/*",)) == [
-        "Nothing on `aaaaaaa` is named `docs/*` yet; `merge: required:` in app.yaml requires it. "
-        "If it never comes, it is required there in vain.",
-        "`lint` has not begun on `aaaaaaa` yet; the rules of `main` require it, reported by the App with the number "
-        "15368. If it never comes, it is required there in vain.",
-        "`tvm-ci/pr-head` has not begun on `aaaaaaa` yet; the rules of `main` require it. "
-        "If it never comes, it is required there in vain.",
+        "Nothing on `aaaaaaa` matches `docs/*` yet. `merge: required` in `app.yaml` requires it. If nothing ever "
+        "reports this name, fix `merge: required`.",
+        "`lint` hasn't started on `aaaaaaa` yet. The rules of `main` require it from the app with ID 15368. If "
+        "nothing ever reports this name, fix those rules.",
+        "`tvm-ci/pr-head` hasn't started on `aaaaaaa` yet. The rules of `main` require it. If nothing ever reports "
+        "this name, fix those rules.",
     ]
 
 
@@ -253,8 +254,8 @@ def test_a_check_that_never_comes_is_told_with_who_requires_it() -> None:
         ((), [], ["No CI has reported on `aaaaaaa` yet."]),
         ((), [green("ci/skip", ours=True)], ["No CI has reported"]),
         ((), [green("unit")], []),
-        ((), [green("unit"), Signal("gpu", State.PENDING)], ["`gpu` has not ended"]),
-        ((), [green("unit"), Signal("gpu", RED)], ["`gpu` has failed"]),
+        ((), [green("unit"), Signal("gpu", State.PENDING)], ["`gpu` is still running"]),
+        ((), [green("unit"), Signal("gpu", RED)], ["`gpu` failed"]),
         ((), [green("unit"), Signal("nightjar/lint", RED, ours=True)], []),
         ((Required("CI/Skip"),), [green("ci/skip", ours=True)], ["No CI has reported"]),
         ((Required("nightjar/lint", 7),), [green("nightjar/lint", ours=True, app=7)], ["No CI has reported"]),
@@ -278,10 +279,10 @@ def test_where_nothing_that_ci_reports_is_required_all_of_it_is_and_there_must_b
 @pytest.mark.parametrize(
     ("signals", "expected"),
     [
-        ([green(CPU)], ["`gpu/pr-head` has not begun"]),
-        ([green(CPU), green("gpu/pr-head", ours=True)], ["`gpu/pr-head` has not begun"]),
+        ([green(CPU)], ["`gpu/pr-head` hasn't started"]),
+        ([green(CPU), green("gpu/pr-head", ours=True)], ["`gpu/pr-head` hasn't started"]),
         ([green(CPU), green("gpu/pr-head")], []),
-        ([green(CPU), green("gpu/pr-head"), Signal("new/pr-head", RED)], ["`new/pr-head` has failed"]),
+        ([green(CPU), green("gpu/pr-head"), Signal("new/pr-head", RED)], ["`new/pr-head` failed"]),
     ],
 )
 def test_a_pattern_needs_every_name_that_it_stands_for(signals: list[Signal], expected: list[str]) -> None:
@@ -293,8 +294,8 @@ def test_a_pattern_needs_every_name_that_it_stands_for(signals: list[Signal], ex
 
 def test_a_failure_is_linked_and_how_to_run_it_again_is_told_where_that_can_be_asked_for() -> None:
     standing = replace(READY, signals=(Signal(CPU, RED, url="https://ci.example.org/job/cpu?a=(b)"),))
-    linked = "[`cpu/pr-head`](<https://ci.example.org/job/cpu?a=%28b%29>) has failed on `aaaaaaa`"
-    assert why(standing, required=(CPU,)) == [f"{linked}: `@ci rerun` runs again what failed."]
+    linked = "[`cpu/pr-head`](<https://ci.example.org/job/cpu?a=%28b%29>) failed on `aaaaaaa`"
+    assert why(standing, required=(CPU,)) == [f"{linked}. Restart it with `@ci rerun`."]
     assert [reason.text for reason in reasons(standing, Merge(required=(CPU,)))] == [f"{linked}."]
 
 
@@ -303,8 +304,9 @@ def test_what_comes_from_outside_is_shown_as_code_and_links_nowhere_else() -> No
     standing = replace(READY, labels=("@octocat",), signals=(hostile,))
     told = why(standing, required=("*",), hold_labels=("@octocat",))
     assert told == [
-        "It has the label `@octocat`: somebody has to take that off first.",
-        "`` x](https://evil.example) @octocat ` `` has failed on `aaaaaaa`: `@ci rerun` runs again what failed.",
+        "It has the label `@octocat`. Remove the label first.",
+        "`` x](https://evil.example) @octocat ` `` failed on `aaaaaaa`. I can't restart it: it comes from a CI that "
+        "I don't control.",
     ]
 
 
@@ -314,8 +316,8 @@ def test_a_long_list_is_counted_and_not_told_whole() -> None:
     lines = listed(found).splitlines()
     assert len(lines) == MOST_LISTED + 2
     assert lines[-2:] == [
-        "- And 3 more of the same kind.",
-        "- Nobody with write access other than the author has approved `aaaaaaa`.",
+        "- And 3 more.",
+        "- It has no approval of `aaaaaaa` by someone with write access other than the author.",
     ]
 
 
@@ -350,3 +352,12 @@ def test_as_many_approvals_as_the_rules_require_are_enough(needed: int, ready: b
     standing = replace(READY, reviews=(review(), review(MONA)), rules=BranchRules(approvals=needed))
     found = reasons(standing, Merge())
     assert [reason.kind for reason in found] == ([] if ready else [Kind.APPROVAL])
+
+
+def test_a_failed_check_that_rerun_cannot_restart_is_not_said_to_be_restartable() -> None:
+    """`@ci merge` named `@ci rerun` as the remedy for what `@ci rerun` then could not restart."""
+    standing = replace(READY, signals=(Signal(CPU, RED), Signal("cla", RED)))
+    assert why(standing, required=("*",)) == [
+        "`cla` failed on `aaaaaaa`. I can't restart it: it comes from a CI that I don't control.",
+        "`cpu/pr-head` failed on `aaaaaaa`. Restart it with `@ci rerun`.",
+    ]

@@ -42,7 +42,7 @@ def config(keys: str) -> RepositoryConfig:
         ({"is_open": False, "head_sha": OTHER}, [CLOSED], Verdict.FORGET, ""),
         ({"head_sha": OTHER}, [], Verdict.END, "The head moved to `bbbbbbb`"),
         ({"head_sha": OTHER, "base_ref": "release"}, [CHECK], Verdict.END, "The head moved to `bbbbbbb`"),
-        ({"base_ref": "release"}, [], Verdict.END, "It is to be merged into `release` now, not into `main` any more."),
+        ({"base_ref": "release"}, [], Verdict.END, "Its base is now `release`, not `main`."),
     ],
 )
 def test_what_becomes_of_a_merge_that_waits(
