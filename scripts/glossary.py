@@ -125,7 +125,7 @@ RULES = (
         "nightly run",
         r"\bnights?\b",
         "",
-        but=rf"\b{_NIGHT_BY} night\b|\ba night(?=[.,;:)]|$)",
+        but=rf"\b{_NIGHT_BY} night\b|\bnight-\d\b|\ba night(?=[.,;:)]|$)",
     ),
     Rule("scheduled, pending", r"\bdue\b", but=r"\bdue[\s#]+to\b|\bdue on\b"),
     Rule("trigger (of an error: advice, suggestion)", r"\bhint(s|ed|ing)?\b", but=r"\b(?:type|param) hints?\b"),

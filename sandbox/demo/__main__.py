@@ -10,12 +10,12 @@ from contextlib import suppress
 import click
 
 from sandbox.demo.conversation import Conversation
-from sandbox.demo.nights import Nights
+from sandbox.demo.nightly_runs import NightlyRuns
 from sandbox.demo.stage import REPOSITORY, Stage, stage
 
 INTRODUCTION = """\
-A GitHub at {github}, a Jenkins at {jenkins}, an S3 that is empty, and the bot at {bot}.
-@hubot has write access to octocat/compiler; @octo-friend is a stranger there.
+GitHub: {github}   Jenkins: {jenkins}   bot: {bot}   S3: an empty bucket
+@hubot has write access to octocat/compiler; @octo-friend has no access.
 """
 
 BROKEN, INTERRUPTED = 1, 128 + signal.SIGINT
@@ -40,8 +40,8 @@ async def _played(*, once: bool, logs: bool) -> int:
         if logs or code:
             click.echo("\n".join(on.bot.output), err=True)
         if code == 0:
-            click.echo(f"\n{len(on.kept)} promises kept:")
-            click.echo("\n".join(f"  ✔ {promise}" for promise in on.kept))
+            click.echo(f"\n{len(on.passed)} checks passed:")
+            click.echo("\n".join(f"  ✔ {check}" for check in on.passed))
         if not once and code == 0:
             click.echo(_addresses(on))
             with suppress(asyncio.CancelledError):
@@ -52,7 +52,7 @@ async def _played(*, once: bool, logs: bool) -> int:
 async def _acted(on: Stage) -> int:
     try:
         await Conversation(on).act()
-        await Nights(on).act()
+        await NightlyRuns(on).act()
         assert not on.github.violations, f"the bot broke GitHub's rules: {on.github.violations}"
     except AssertionError as broken:
         click.echo(f"\n✘ {broken}", err=True)
@@ -64,22 +64,22 @@ def _addresses(on: Stage) -> str:
     pages = {
         "the conversation": f"{on.github.url}/{REPOSITORY}/pull/1",
         "what the lab tested": f"{on.github.url}/{REPOSITORY}/pull/2",
-        "the nights": f"{on.github.url}/{REPOSITORY}",
-        "why not newer": f"{on.bot.url}/api/v1/repos/{REPOSITORY}/nightly",
+        "all commits": f"{on.github.url}/{REPOSITORY}",
+        "skipped commits": f"{on.bot.url}/api/v1/repos/{REPOSITORY}/nightly",
         "what CI should do": f"{on.bot.url}/api/v1/repos/{REPOSITORY}/pulls/1/decision",
         "the commands": f"{on.bot.url}/help",
         "the bot's health": f"{on.bot.url}/readyz",
         "the bot's metrics": f"{on.bot.url}/metrics",
     }
     lines = [f"  {name + ':':20} {address}" for name, address in pages.items()]
-    return "\n".join(["\nLook around:", *lines, "\nCtrl-C ends it."])
+    return "\n".join(["\nPages:", *lines, "\nPress Ctrl-C to stop."])
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="End when all has been played; exit 0 if every promise was kept.")
+@click.option("--once", is_flag=True, help="Stop at the end; exit 0 if every check passed.")
 @click.option("--logs", is_flag=True, help="Print the bot's log lines too.")
 def main(once: bool, logs: bool) -> None:
-    """Play a contributor's conversation with the bot, and the nights of a hardware lab."""
+    """Play a contributor's conversation with the bot, and the nightly runs of a hardware lab."""
     sys.exit(asyncio.run(play(once=once, logs=logs)))
 
 

@@ -1,4 +1,4 @@
-"""What a contributor sees: reviews asked for, commands taken up, a typo answered, what failed run again."""
+"""What a contributor sees: review requests, commands, an answer to a typo, a rerun, a merge."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILES = {"src/transform/vectorize_loop.cc": "// The innermost loop of a matmul i
 
 
 class Conversation:
-    """The scripted contributor, and what the bot promises to do."""
+    """The scripted contributor, and what the bot must do."""
 
     def __init__(self, on: Stage) -> None:
         self.on = on
@@ -32,24 +32,24 @@ class Conversation:
         await self._rerun()
         await self._merge()
         await self.on.github.delivered()
-        self.on.narrator.look()
+        self.on.narrator.update()
 
     async def _opening(self) -> None:
         pull, repo = self.pull, self.on.repo
-        await self.on.promise("octocat is asked for a review", lambda: _asked(pull) == ["octocat"])
-        await self.on.promise("it says who could not be asked", lambda: _answers(pull, "octo-friend"))
-        await self.on.promise("slow tests are off at first", lambda: _status(repo, pull).startswith("Off"))
+        await self.on.check("the bot requests a review from octocat", lambda: _asked(pull) == ["octocat"])
+        await self.on.check("it says whom it could not request", lambda: _answers(pull, "octo-friend"))
+        await self.on.check("slow tests are off at first", lambda: _status(repo, pull).startswith("Off"))
 
     async def _slow_tests(self) -> None:
         pull, repo = self.pull, self.on.repo
         comment = pull.comment("hubot", "@ci run slow tests")
-        await self.on.promise("the command is taken up and done", lambda: _reactions(pull, comment) == ["eyes", "+1"])
-        await self.on.promise("slow tests are on", lambda: _status(repo, pull).startswith("On: requested by hubot"))
+        await self.on.check("the command runs", lambda: _reactions(pull, comment) == ["eyes", "+1"])
+        await self.on.check("slow tests are on", lambda: _status(repo, pull).startswith("On: requested by hubot"))
         decision = await self._decision()
-        self.on.narrator.aside(f"CI asks what to do, and is told\n{decision}")
+        self.on.narrator.say(f"CI asks what to run; the bot answers\n{decision}")
         answer = decision["run_slow_tests"]
         on = isinstance(answer, dict) and answer["value"] is True
-        await self.on.promise("CI is told to run slow tests", lambda: on)
+        await self.on.check("CI runs the slow tests", lambda: on)
 
     async def _decision(self) -> dict[str, object]:
         """Ask the bot what CI should do, as a CI step would."""
@@ -61,8 +61,8 @@ class Conversation:
     async def _typo(self) -> None:
         pull = self.pull
         comment = pull.comment("hubot", "@ci rerunn failed")
-        await self.on.promise("a typo is answered", lambda: _reactions(pull, comment) == ["eyes", "confused"])
-        await self.on.promise("with what was perhaps meant", lambda: _answers(pull, "`@ci rerun failed`"))
+        await self.on.check("the bot answers a typo", lambda: _reactions(pull, comment) == ["eyes", "confused"])
+        await self.on.check("and suggests the correct command", lambda: _answers(pull, "`@ci rerun failed`"))
 
     async def _rerun(self) -> None:
         pull, repo = self.pull, self.on.repo
@@ -72,11 +72,11 @@ class Conversation:
         run.finish("failure", {"lint": "success", "unit tests (hexagon)": "failure"})
         job.builds[-1].finish("FAILURE")
         comment = pull.comment("hubot", "@ci rerun")
-        await self.on.promise("what failed on Actions runs again", lambda: run.attempt == 2)
-        await self.on.promise("what failed on Jenkins runs again", lambda: len(job.builds) == 2)
-        await self.on.promise("the rerun is answered", lambda: _reactions(pull, comment) == ["eyes", "+1"])
+        await self.on.check("the failed Actions job runs again", lambda: run.attempt == 2)
+        await self.on.check("the failed Jenkins job runs again", lambda: len(job.builds) == 2)
+        await self.on.check("the rerun gets an answer", lambda: _reactions(pull, comment) == ["eyes", "+1"])
         again = [each.name for each in run.jobs if each.attempt == 2]
-        await self.on.promise("what was green is left alone", lambda: again == ["unit tests (hexagon)"])
+        await self.on.check("green jobs do not run again", lambda: again == ["unit tests (hexagon)"])
         run.start()
         run.finish("success")
         job.builds[-1].finish("SUCCESS")
@@ -84,15 +84,15 @@ class Conversation:
     async def _merge(self) -> None:
         pull = self.pull
         comment = pull.comment("hubot", "@ci merge")
-        await self.on.promise("nothing is merged that nobody has approved", lambda: _answers(pull, "approv"))
-        await self.on.promise("and it is said so", lambda: _reactions(pull, comment) == ["eyes", "confused"])
-        wish = pull.comment("octocat", "@ci merge when green")
-        await self.on.promise("a merge can wait", lambda: _reactions(pull, wish) == ["eyes", "+1"])
-        self.on.narrator.aside("@octocat approves")
+        await self.on.check("the bot refuses to merge without an approval", lambda: _answers(pull, "approv"))
+        await self.on.check("and says so", lambda: _reactions(pull, comment) == ["eyes", "confused"])
+        pending = pull.comment("octocat", "@ci merge when green")
+        await self.on.check("a merge can wait for the approval", lambda: _reactions(pull, pending) == ["eyes", "+1"])
+        self.on.narrator.say("@octocat approves")
         pull.review("octocat", "Thank you!", "APPROVED")
-        await self.on.promise("and is made once all is there", lambda: str(pull.merged_by) == f"@{BOT}")
+        await self.on.check("and happens after the approval", lambda: str(pull.merged_by) == f"@{BOT}")
         message = self.on.repo.git.commits[pull.merge_commit_sha or ""].message
-        self.on.narrator.aside(f"@{BOT} merges, with the message\n{message}")
+        self.on.narrator.say(f"@{BOT} merges, with the message\n{message}")
 
 
 def _asked(pull: PullRequest) -> list[str]:

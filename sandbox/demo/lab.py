@@ -1,4 +1,4 @@
-"""The lab of the demo: a machine that has devices, reports, and a key to the bucket."""
+"""The lab of the demo: a machine with devices, reports, and credentials for the bucket."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 class Lab:
-    """Reads which commit to test, and uploads reports, a run for each suite. It has a key to the bucket alone."""
+    """Reads the commit to test and uploads reports, one run per suite. It has credentials for the bucket only."""
 
     def __init__(self, bucket: BucketServer, config: Path) -> None:
         self._environment = {**inherited(), **bucket.environment}
@@ -40,30 +40,32 @@ class Lab:
     async def upload(
         self,
         sha: str,
-        night: str,
-        tell: Callable[[str], None],
+        nightly_run: str,
+        report: Callable[[str], None],
         *,
         only: str = "",
         status: int = 1,
         pull_request: int | None = None,
     ) -> None:
-        """Upload a night's reports, or `only` one suite's, as results of a commit.
+        """Upload the reports of a nightly run, or `only` one suite's, as results of a commit.
 
-        `status` is that of the tests' command; `tell` is given the first command, and what is said of each report.
-        Raises AssertionError with what the commands said.
+        `status` is the exit status of the tests; `report` gets the first command and a line for each file.
+        Raises AssertionError with the output of the commands.
         """
         about = ["--lab", LAB, "--target", TARGET, "--sha", sha, "--exit-status", str(status)]
         about += ["--environment", DEVICE]
         about += ["--pull-request", str(pull_request)] if pull_request else []
         runs = [
-            ([*about, "--suite", suite], path) for suite, path in reports(night).items() if suite == only or not only
+            ([*about, "--suite", suite], path)
+            for suite, path in reports(nightly_run).items()
+            if suite == only or not only
         ]
         options, path = runs[0]
-        tell(f"$ {COMMAND} {shlex.join([*options, path.name])}")
+        report(f"$ {COMMAND} {shlex.join([*options, path.name])}")
         where = ["--config", str(self._config)]
-        await self._run([[*options, *where, str(path)] for options, path in runs], tell)
+        await self._run([[*options, *where, str(path)] for options, path in runs], report)
 
-    async def _run(self, commands: Sequence[Sequence[str]], tell: Callable[[str], None]) -> None:
+    async def _run(self, commands: Sequence[Sequence[str]], report: Callable[[str], None]) -> None:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -81,7 +83,7 @@ class Lab:
             async for raw in process.stderr:
                 said.append(raw.decode().rstrip())
                 if ": junit: " in said[-1]:
-                    tell(said[-1])
+                    report(said[-1])
             code = await process.wait()
         finally:
             if process.returncode is None:

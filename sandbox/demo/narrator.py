@@ -1,4 +1,4 @@
-"""Tells on the terminal what happens in a repository, as it happens."""
+"""Print what happens in a repository, as it happens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EMOJI = {"eyes": "👀", "+1": "👍", "confused": "😕"}
 STATE = {"success": "✔", "failure": "✘", "error": "✘", "pending": "…", "neutral": "■"}
 NIGHTLY = "refs/heads/nightly"
 WIDTH = 110
-ANNOTATIONS_TOLD = 3
+MOST_ANNOTATIONS = 3
 INDENT = " " * 12
 
 _HIDDEN = re.compile(r"<!--.*?-->\s*", re.DOTALL)
@@ -27,26 +27,23 @@ _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
 class Narrator:
-    """Prints what is new in a repository each time it looks; what was told is not told again."""
+    """Prints what is new in a repository, each fact once."""
 
     def __init__(self, github: GitHubSandbox, repository: Repository) -> None:
         self._github = github
         self._repository = repository
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
         self._began = time.monotonic()
 
-    def look(self) -> None:
-        """Tell what has happened since the last look."""
+    def update(self) -> None:
+        """Print what has happened since the last update."""
         for key, line in self._facts():
-            if key not in self._told:
-                self._told.add(key)
-                self._say(line)
+            if key not in self._printed:
+                self._printed.add(key)
+                self.say(line)
 
-    def aside(self, text: str) -> None:
-        """Tell something that is seen elsewhere."""
-        self._say(text)
-
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Print a text with the time."""
         first, *rest = text.splitlines() or [""]
         print(f"{time.monotonic() - self._began:8.2f} s  {first}", flush=True)  # noqa: T201
         for line in rest:
@@ -90,14 +87,14 @@ def _conversation(pull: PullRequest) -> Iterator[tuple[str, str]]:
 def _check(check: CheckRun) -> str:
     mark = STATE.get(check.conclusion or check.status, "…")
     lines = [f"check {mark} {check.name} on {check.head_sha[:7]}: {check.title}"]
-    for remark in check.annotations[:ANNOTATIONS_TOLD]:
-        message = remark["message"].splitlines()[-1]
-        lines.append(f"⚠ {remark['path']}:{remark['start_line']}: {message}")
-    hidden = len(check.annotations) - ANNOTATIONS_TOLD
+    for annotation in check.annotations[:MOST_ANNOTATIONS]:
+        message = annotation["message"].splitlines()[-1]
+        lines.append(f"⚠ {annotation['path']}:{annotation['start_line']}: {message}")
+    hidden = len(check.annotations) - MOST_ANNOTATIONS
     return "\n".join([*lines, *([f"⚠ and {hidden} more"] if hidden > 0 else [])])
 
 
 def _why(check: CheckRun) -> str:
-    """Return why a check says what it says, without Markdown and the sentence that all have."""
+    """Return the reason of a check run, without Markdown and the sentence that all have."""
     first = (check.summary or "").partition("\n\n")[0]
     return _LINK.sub(r"\1", _NOTE.sub("", first.removesuffix(ADVISORY))).replace("**", "").replace("`", "")

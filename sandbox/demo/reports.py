@@ -1,4 +1,4 @@
-"""The reports that the lab of the demo uploads, and the test files that they tell of.
+"""The reports that the lab of the demo uploads, and their test files.
 
 They are real ones of Apache TVM (tests/data/README.md). The demo's repository has each test file under its real path,
 shortened: of most tests the name alone; of those that failed what their traceback shows, at its real line.
@@ -16,15 +16,15 @@ RESULTS = Path(__file__).parent.parent.parent / "tests" / "data" / "results" / "
 HEADER = ['"""Tests of Apache TVM, shortened for the demo."""', "", "import pytest", "import tvm", "from tvm import te"]
 
 
-def reports(night: str) -> dict[str, Path]:
-    """Return a night's reports by the name of their suite."""
-    return {path.name.partition(".")[0]: path for path in sorted((RESULTS / night).iterdir())}
+def reports(nightly_run: str) -> dict[str, Path]:
+    """Return the reports of a nightly run by suite."""
+    return {path.name.partition(".")[0]: path for path in sorted((RESULTS / nightly_run).iterdir())}
 
 
-def test_files(night: str) -> dict[str, str]:
-    """Return the test files that a night's reports tell of: path to text."""
+def test_files(nightly_run: str) -> dict[str, str]:
+    """Return the test files in the reports of a nightly run: path to text."""
     files: dict[str, dict[tuple[str, str], Case]] = {}
-    for path in reports(night).values():
+    for path in reports(nightly_run).values():
         with path.open("rb") as stream:
             for case in read(stream, path.name):
                 file, group = _place(case)

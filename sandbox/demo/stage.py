@@ -27,7 +27,7 @@ REPOSITORY = "octocat/compiler"
 BUCKET = "device-results"
 NIGHTLY_FILE = f"results/{REPOSITORY}/nightly.json"
 CI = "cpu/branch"
-"""The commit status that a commit of main has to have, for labs to test it."""
+"""The commit status that a commit of main needs before labs test it."""
 CONFIG = """\
 mentions: ["@ci"]
 repositories:
@@ -47,12 +47,12 @@ repositories:
           reproduce: pytest {{test}}
 """
 PATIENCE = 60.0
-"""Seconds in which a promise is kept on a slow machine, too."""
+"""Seconds that a check may take, also on a slow machine."""
 
 
 @dataclass
 class Stage:
-    """What there is to play with, and the promises that were kept so far."""
+    """Everything that the demo uses, and the checks that have passed."""
 
     github: GitHubSandbox
     jenkins: JenkinsSandbox
@@ -61,22 +61,22 @@ class Stage:
     lab: Lab
     http: aiohttp.ClientSession
     narrator: Narrator
-    kept: list[str] = field(default_factory=list)
+    passed: list[str] = field(default_factory=list)
 
-    async def promise(self, what: str, condition: Callable[[], object]) -> None:
-        """Wait until the bot has done something, telling what happens meanwhile."""
+    async def check(self, what: str, condition: Callable[[], object]) -> None:
+        """Wait until the bot has done something, and print what happens meanwhile."""
 
-        def look() -> object:
-            self.narrator.look()
+        def met() -> object:
+            self.narrator.update()
             return condition()
 
-        await self.github.until(look, timeout=PATIENCE, what=what)
-        self.kept.append(what)
+        await self.github.until(met, timeout=PATIENCE, what=what)
+        self.passed.append(what)
 
 
 @asynccontextmanager
 async def stage() -> AsyncIterator[Stage]:
-    """Start everything; stop it in the end, whatever happened."""
+    """Start everything; stop it at the end."""
     github, jenkins = GitHubSandbox(), JenkinsSandbox()
     with tempfile.TemporaryDirectory(prefix="nightjar-demo-") as name:
         folder = Path(name)
@@ -125,12 +125,12 @@ async def _bucket() -> AsyncIterator[BucketServer]:
 
 
 def _config(jenkins: str, queue: str) -> str:
-    # Half a day away: in the demo somebody runs the timer by hand.
+    # Half a day away: the demo runs the timer itself.
     at = f"{(time.gmtime().tm_hour + 12) % 24:02}:00"
     return CONFIG.format(jenkins=jenkins, at=at, ci=CI, bucket=BUCKET, queue=queue, lab=LAB, target=TARGET)
 
 
 def _arrivals(server: BucketServer) -> str:
-    """Create the bucket, and return the address of the queue that is told of every run."""
+    """Create the bucket, and return the address of the queue that receives every run."""
     server.create_bucket(BUCKET)
     return server.create_queue(BUCKET, "arrivals")

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from sandbox.demo.nights import FAILURE
+from sandbox.demo.nightly_runs import FAILURE
 from sandbox.demo.reports import reports
 from sandbox.demo.reports import test_files as files_of
 
