@@ -43,8 +43,8 @@ PRELOADED = (
     "bot.cli.token",
 )
 NUMBER = struct.Struct("!i")
-UNDERSTOOD = {"PYTHONPATH", "PYTHONWARNINGS"}
-"""What a process can be told after it has started; Python reads its other variables before."""
+UNDERSTOOD = {"PYTHONPATH", "PYTHONWARNINGS", "PYTHONDEVMODE"}
+"""What a process can be told after it has started, and what makes a process that forks of its own."""
 
 
 class Request(NamedTuple):
@@ -108,7 +108,7 @@ async def _all(stream: asyncio.StreamReader | None) -> bytes:
 async def launch(
     module: str, *arguments: str, env: Mapping[str, str], cwd: Path | None = None, merged: bool = False
 ) -> processes.Program:
-    """Fork a process that runs a module; start one from scratch where Python has to read the environment itself."""
+    """Fork a process that runs a module; start one from scratch for what Python itself reads of the environment."""
     special = {name for name in env if name.startswith("PYTHON") and env[name] != os.environ.get(name)}
     if sys.platform != "linux" or not special <= UNDERSTOOD:
         return await processes.launch(module, *arguments, env=env, cwd=cwd, merged=merged)
@@ -118,7 +118,7 @@ async def launch(
     stdout, out = await _pipe()
     stderr, err = (None, os.dup(out)) if merged else await _pipe()
     try:
-        socket.send_fds(_control(), [b"j"], [theirs.fileno(), out, err])
+        socket.send_fds(_control(env.get("PYTHONDEVMODE", "")), [b"j"], [theirs.fileno(), out, err])
     finally:
         theirs.close()
         os.close(out)
@@ -139,14 +139,14 @@ async def _pipe() -> tuple[asyncio.StreamReader, int]:
 
 
 @functools.cache
-def _control() -> socket.socket:
+def _control(dev_mode: str) -> socket.socket:
     """Start the process that forks; it ends with this one."""
     ours, theirs = socket.socketpair()
     with theirs:
         server = subprocess.Popen(
             [sys.executable, "-m", "tests.fork_server", str(theirs.fileno())],
             cwd=ROOT,
-            env={**os.environ, "PYTHONWARNINGS": "error"},
+            env={**os.environ, "PYTHONWARNINGS": "error", "PYTHONDEVMODE": dev_mode},
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             preexec_fn=end_with_parent,
@@ -230,7 +230,7 @@ def _become(job: socket.socket, outputs: Sequence[int], parent: int) -> Request:
     warnings.resetwarnings()
     # As Python does when it starts.
     for category in (ResourceWarning, ImportWarning, PendingDeprecationWarning, DeprecationWarning):
-        warnings.simplefilter("ignore", category)
+        warnings.simplefilter("default" if sys.flags.dev_mode else "ignore", category)
     if action := request.env.get("PYTHONWARNINGS"):
         warnings.simplefilter(action)  # type: ignore[arg-type]  # no test has another form of it
     return request

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from pathlib import Path
 
 import pytest
@@ -16,17 +15,15 @@ from tests.robustness.conversation import NightlyMoves
 from tests.robustness.crashes import Undisturbed, watch
 from tests.robustness.nights import Nights
 
-AT_ONCE = 2
-"""How many of these tests run at once, whatever the number of workers: each keeps two processors busy by itself."""
+AT_ONCE = 3
+"""How many of these tests run at once, whatever the number of workers: they mostly wait, but not always."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the files in here to so many workers by turns."""
-    groups = itertools.cycle(range(AT_ONCE))
+    """Give the tests in here to so many workers by turns: the slow ones of a file stand together."""
     here = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
-    for group, (_, of_file) in zip(groups, itertools.groupby(here, key=lambda item: item.path), strict=False):
-        for item in of_file:
-            item.add_marker(pytest.mark.xdist_group(f"robustness {group}"))
+    for number, item in enumerate(here):
+        item.add_marker(pytest.mark.xdist_group(f"robustness {number % AT_ONCE}"))
 
 
 @pytest.fixture(scope="session")

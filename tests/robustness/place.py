@@ -22,8 +22,9 @@ from handlers.repository_file.sweep import LOOKED, Looked
 from sandbox import App, GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from sandbox.jenkins import JenkinsSandbox
+from sandbox.processes import Launch
 from tests.bucket import World
-from tests.fork_server import launch
+from tests.fork_server import launch as forked
 from tests.robustness.gate import Gate, gate
 from tests.waiting import until
 
@@ -119,7 +120,7 @@ class Place:
 
     def replica(self, command: str = "serve") -> BotProcess:
         """Return another process on the same database, not started yet."""
-        return BotProcess(self.bot.environment, config=self.bot.config, command=command, module=HURRIED, launch=launch)
+        return BotProcess(self.bot.environment, config=self.bot.config, command=command, module=HURRIED, launch=forked)
 
 
 def failures(deliveries: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -143,7 +144,12 @@ def tracebacks(bot: BotProcess) -> list[str]:
 
 @asynccontextmanager
 async def place(
-    folder: Path, database_url: str, *, environment: Mapping[str, str] | None = None, bucket: World | None = None
+    folder: Path,
+    database_url: str,
+    *,
+    environment: Mapping[str, str] | None = None,
+    bucket: World | None = None,
+    launch: Launch = forked,
 ) -> AsyncIterator[Place]:
     """Start GitHub and Jenkins, and prepare the bot; at the end it has broken none of GitHub's rules.
 

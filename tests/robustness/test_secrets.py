@@ -13,6 +13,7 @@ import aiohttp
 import psycopg
 import pytest
 
+from sandbox.processes import launch
 from sandbox.webhooks import headers_of
 from tests.bucket import World
 from tests.postgres import PostgresServer
@@ -106,7 +107,7 @@ async def commands(here: Place, guid: str) -> Said:
         ("serve", "--port", str(here.bot.port), *config),
         ("check-config", "--json", str(here.bot.config)),
     ):
-        _, out, err = await here.bot.run(*arguments)
+        _, out, err = await here.replica().run(*arguments)
         said[" ".join(arguments[:2])] = out + err
     for name, value in (
         ("DATABASE_URL", f"postgresql://nightjar:{quote(PASSWORD, safe='')}@127.0.0.1:9/nightjar"),
@@ -204,7 +205,7 @@ def environment() -> dict[str, str]:
 async def test_no_secret_is_seen_anywhere_on_sqlite(
     environment: dict[str, str], tmp_path: Path, sqlite_url: str, aws_world: World
 ) -> None:
-    async with place(tmp_path, sqlite_url, environment=environment, bucket=aws_world) as here:
+    async with place(tmp_path, sqlite_url, environment=environment, bucket=aws_world, launch=launch) as here:
         said = await look_through(here)
         assert list(leaks(here, said)) == []
 
@@ -213,7 +214,7 @@ async def test_no_secret_is_seen_anywhere_on_postgresql_which_goes_away_meanwhil
     environment: dict[str, str], tmp_path: Path, postgres_url: str, postgres_server: PostgresServer, aws_world: World
 ) -> None:
     url = postgres_url.replace("@", f":{quote(PASSWORD, safe='')}@")
-    async with place(tmp_path, url, environment=environment, bucket=aws_world) as here:
+    async with place(tmp_path, url, environment=environment, bucket=aws_world, launch=launch) as here:
         here.configure([here.add_repository("octocat").full_name])
         await here.start()
         postgres_server.restart_immediately()

@@ -12,13 +12,17 @@ from pathlib import Path
 
 from sandbox import GitHubSandbox
 from sandbox.bot_process import BotProcess
+from sandbox.processes import Launch
+from tests.fork_server import launch as forked
 
 SECRET = "only-the-tests-know-this-secret"
 CONFIG = "repositories:\n  octocat/compiler:\n"
 
 
 @asynccontextmanager
-async def serving(folder: Path, config: str = CONFIG, options: Sequence[str] = ()) -> AsyncIterator[BotProcess]:
+async def serving(
+    folder: Path, config: str = CONFIG, options: Sequence[str] = (), launch: Launch = forked
+) -> AsyncIterator[BotProcess]:
     """Run `nightjar serve` in front of a GitHub in this process, on SQLite in `folder`."""
     github = GitHubSandbox()
     path = folder / "app.yaml"
@@ -34,7 +38,7 @@ async def serving(folder: Path, config: str = CONFIG, options: Sequence[str] = (
             "DATABASE_URL": f"sqlite:///{folder / 'nightjar.db'}",
             "PYTHONWARNINGS": "error",
         }
-        bot = BotProcess(environment, config=path, options=options)
+        bot = BotProcess(environment, config=path, options=options, launch=launch)
         await bot.start()
         try:
             yield bot

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.processes import launch
 from tests.waiting import until
 from tests.web.process import answer_to, memory, serving, signature, webhook_head
 
@@ -43,7 +44,7 @@ async def send_large(port: int, head: bytes) -> int:
 
 
 async def test_a_crowd_of_large_bodies_takes_no_more_than_the_budget_and_gives_it_back(tmp_path: Path) -> None:
-    async with serving(tmp_path) as bot:
+    async with serving(tmp_path, launch=launch) as bot:
         before = memory(bot.pid)
         head = webhook_head(LARGE, WRONG, "Connection: close")
         statuses = await asyncio.gather(*(send_large(bot.port, head) for _ in range(CROWD)))
@@ -69,7 +70,7 @@ async def test_a_delivery_from_github_gets_through_a_crowd_that_holds_all_there_
 
 @pytest.mark.parametrize("wrong", ["X-GitHub-Event: Push!", "X-GitHub-Delivery: two words"])
 async def test_a_body_whose_headers_are_refused_is_never_held(tmp_path: Path, wrong: str) -> None:
-    async with serving(tmp_path) as bot:
+    async with serving(tmp_path, launch=launch) as bot:
         before = memory(bot.pid)
         name = wrong.partition(":")[0].encode()
         lines = [line for line in webhook_head(LARGE, WRONG).split(b"\r\n") if line and not line.startswith(name)]
