@@ -12,7 +12,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from bot.app.features import ALL_FEATURES, RECORDS, full_router
+from bot.app.features import ALL_FEATURES, EVENTS, RECORDS, full_router
+from bot.core.events import Repository
 
 FOLDER = Path(__file__).parent / "data" / "durable"
 Fixtures = dict[str, Any]
@@ -70,7 +71,13 @@ def conclusions() -> Fixtures:
     return {one.name: example(one.conclude.basis) for one in full_router().handlers if one.conclude is not None}
 
 
-GROUPS = {"records": records, "effects": effects, "handlers": handlers, "conclusions": conclusions}
+def events() -> Fixtures:
+    """Return the body of each internal event, with an example of what it is about."""
+    about = Repository(7, "octocat/compiler", 42)
+    return {event.name: event.body(about, event.load(example(event.codec))) for event in EVENTS.values()}
+
+
+GROUPS = {"records": records, "effects": effects, "handlers": handlers, "conclusions": conclusions, "events": events}
 
 
 def stored(group: str) -> Fixtures:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from bot.app.features import CODEC, RECORDS, full_router
+from bot.app.features import CODEC, EVENTS, RECORDS, full_router
+from bot.core.events import Repository
+from bot.core.payload import Payload
 from bot.engine.records import UnreadableRecord
 from tests.durable import GROUPS, example, stored
 
@@ -56,6 +58,15 @@ def test_a_conclude_stage_reads_what_its_plan_stored(handler: str) -> None:
     adapter = TypeAdapter(stage.basis)
     fixture = stored("conclusions")[handler]
     assert lacks(fixture, adapter.dump_python(adapter.validate_python(fixture), mode="json")) == []
+
+
+@pytest.mark.parametrize("name", stored("events"))
+def test_internal_events_are_read_as_they_were_announced(name: str) -> None:
+    event = EVENTS.get(name)
+    assert event is not None, f"no internal event is named {name} any more: databases hold such deliveries"
+    payload = Payload(stored("events")[name])
+    body = event.body(Repository.of(payload), event.read(payload))
+    assert lacks(stored("events")[name], json.loads(json.dumps(body))) == []
 
 
 def test_handlers_keep_their_names() -> None:

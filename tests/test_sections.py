@@ -14,8 +14,6 @@ from bot.effects.section_state import (
     Due,
     Shown,
     Told,
-    announce_due,
-    announce_text,
     marked,
     moment,
     seconds_since_1970,
@@ -30,42 +28,42 @@ TEXT = "**Docs:** built.\n\n- one\n- two"
 
 
 def test_what_is_asked_for_is_read_as_it_was_asked() -> None:
-    wish = announce_due(REPOSITORY, "runtime", 12, A, {"over": True}, "asked")
+    due = Due("runtime", 12, A, {"over": True}, "asked")
+    wish = SECTION_DUE.announcement(REPOSITORY, due)
     payload = Payload(json.loads(wish.body))
-    due = Due.of(payload)
-    assert (due.section, due.number, due.sha, due.about.raw) == ("runtime", 12, A, {"over": True})
+    assert SECTION_DUE.read(payload) == due
     assert Repository.of(payload) == REPOSITORY
-    assert (wish.event, Delivery(wish.guid, wish.event, payload, 0.0).action) == (SECTION_DUE, "runtime")
+    assert (wish.event, Delivery(wish.guid, wish.event, payload, 0.0).action) == ("nightjar.section", "runtime")
 
 
 def test_a_text_is_read_as_it_was_handed_over() -> None:
-    told = Told("docs-link", 12, A, "**Docs:** `@x`\n\u2028", 5.5)
-    text = announce_text(REPOSITORY, told, "asked")
+    told = Told("docs-link", 12, A, "**Docs:** `@x`\n\u2028", 5.5, "asked")
+    text = SECTION_TEXT.announcement(REPOSITORY, told)
     payload = Payload(json.loads(text.body))
-    assert Told.of(payload) == told
+    assert SECTION_TEXT.read(payload) == told
     assert Repository.of(payload) == REPOSITORY
-    assert (text.event, Delivery(text.guid, text.event, payload, 0.0).action) == (SECTION_TEXT, "docs-link")
+    assert (text.event, Delivery(text.guid, text.event, payload, 0.0).action) == ("nightjar.section-text", "docs-link")
 
 
 def test_a_text_is_written_in_order_with_everything_else_of_its_pull_request() -> None:
     """TVM's comment was read and written by several at once, and each lost what the others had to say."""
-    text = announce_text(REPOSITORY, Told("runtime", 12, A, "", 0.0), "asked")
+    text = SECTION_TEXT.announcement(REPOSITORY, Told("runtime", 12, A, "", 0.0, "asked"))
     of_a_comment = {"repository": {"id": 7}, "issue": {"number": 12}}
     assert text.lock == lock_key("issue_comment", of_a_comment)
 
 
 def test_while_a_section_is_computed_nobody_waits_but_itself() -> None:
-    locks = {announce_due(REPOSITORY, "runtime", number, A, {}, asked).lock for number in (12, 13) for asked in "ab"}
+    locks = {SECTION_DUE.lock(7, Due("runtime", number, A, {}, asked)) for number in (12, 13) for asked in "ab"}
     assert len(locks) == 2
     assert not any(lock.startswith(("pr:", "sha:")) for lock in locks)
 
 
 def test_each_wish_is_announced_under_a_name_of_its_own() -> None:
     def name(section: str = "runtime", number: int = 12, asked: str = "asked") -> str:
-        return announce_due(REPOSITORY, section, number, A, {}, asked).guid
+        return SECTION_DUE.guid(7, Due(section, number, A, {}, asked))
 
     def named(asked: str) -> str:
-        return announce_text(REPOSITORY, Told("runtime", 12, A, "", 0.0), asked).guid
+        return SECTION_TEXT.guid(7, Told("runtime", 12, A, "", 0.0, asked))
 
     assert (name(), named("asked")) == (name(), named("asked"))
     others = {name(), name(section="docs-link"), name(number=13), name(asked="again"), named("asked"), named("again")}
@@ -73,7 +71,7 @@ def test_each_wish_is_announced_under_a_name_of_its_own() -> None:
 
 
 def test_a_repository_whose_installation_is_not_known_is_announced_without_it() -> None:
-    wish = announce_due(Repository(7, "octocat/compiler", None), "runtime", 12, A, {}, "asked")
+    wish = SECTION_DUE.announcement(Repository(7, "octocat/compiler", None), Due("runtime", 12, A, {}, "asked"))
     assert Repository.of(Payload(json.loads(wish.body))).installation_id is None
 
 

@@ -23,9 +23,10 @@ from bot.effects.reactions import React, RemoveReaction
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import StoreRecord
 from bot.effects.section_handlers import section_router
-from bot.effects.section_state import SECTION
+from bot.effects.section_state import SECTION, SECTION_DUE, SECTION_TEXT
 from bot.effects.sections import MarkOutOfDate, RequestSection, ShowSection, SubmitSection
 from bot.effects.statuses import SetStatus
+from bot.engine.internal import events_by_name
 from bot.engine.records import RecordRegistry
 from bot.feature import Feature, Services
 from bot.github import pull_heads
@@ -33,7 +34,7 @@ from bot.github.permissions import Permissions
 from bot.github.privacy import CALLED_PRIVATE
 from bot.github.repositories import KNOWN_REPOSITORY
 from bot.news import handler as news
-from bot.news.effects import PostMessage, PostNews
+from bot.news.effects import MESSAGE_DUE, PostMessage, PostNews
 from bot.plan.codec import Codec
 from bot.plan.handler import Router, joined
 from bot.timers import timers
@@ -94,6 +95,7 @@ BOT = Feature(
         SubmitSection,
         UpsertSection,
     ),
+    events=(MESSAGE_DUE, SECTION_DUE, SECTION_TEXT, timers.TIMER_DUE),
     records=(
         *timers.RECORDS,
         *pull_heads.RECORDS,
@@ -117,6 +119,7 @@ ALL_FEATURES = (*FEATURES, BOT)
 COMMANDS = tuple(command for feature in ALL_FEATURES for command in feature.commands)
 REGISTRY = Registry(spec for spec, _ in COMMANDS)
 CODEC = Codec(kind for feature in ALL_FEATURES for kind in feature.effects)
+EVENTS = events_by_name(event for feature in ALL_FEATURES for event in feature.events)
 RECORDS = RecordRegistry((feature.name, record) for feature in ALL_FEATURES for record in feature.records)
 
 

@@ -6,7 +6,7 @@ The predecessor left the links and lists of an older commit standing without a w
 from __future__ import annotations
 
 from bot.core.events import PullRequestEvent
-from bot.effects.section_state import SECTION, SECTION_TEXT, Told
+from bot.effects.section_state import SECTION, SECTION_TEXT
 from bot.effects.sections import MarkOutOfDate, ShowSection
 from bot.plan.handler import Context, Plan, Router
 
@@ -17,10 +17,10 @@ def section_router(sections: tuple[str, ...]) -> Router:
     """Return the handlers of the sections of the sticky comment that show something about a head."""
     router = Router()
 
-    @router.on(SECTION_TEXT, name=SHOW_NAME)
+    @router.on(SECTION_TEXT.name, name=SHOW_NAME)
     async def show(context: Context) -> Plan:
         """Write a section's text that was handed over."""
-        told = Told.of(context.delivery.payload)
+        told = SECTION_TEXT.read(context.delivery.payload)
         effect = ShowSection(told.section, told.number, told.sha, told.text, told.as_of)
         return Plan((effect,), why=f"{told.section} of {told.sha} is known")
 

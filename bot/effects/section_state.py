@@ -8,21 +8,14 @@ own before that, in order with itself alone: meanwhile nobody's command waits.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
-from bot.core.payload import Json, Payload
+from bot.engine.internal import InternalEvent
 from bot.engine.records import Record
 from bot.github.markdown import code
-
-if TYPE_CHECKING:
-    from bot.core.events import Repository
-
-SECTION_DUE, SECTION_TEXT = "nightjar.section", "nightjar.section-text"
-"""A section is to be computed, or its text to be written; the action is its name. GitHub's events have no dot: nobody
-can send one."""
 
 OUT_OF_DATE = "> **Out of date:** "
 """How a section begins that tells of another commit than the head; none begins so by itself."""
@@ -34,24 +27,23 @@ SHOWN_SHA = 7
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A section that is to be computed: of which pull request and commit, and what its handler wants to know then."""
+    """A section that is to be computed: of which pull request and commit, and what its handler wants to know then.
+
+    `asked` names who asked, the same for one request.
+    """
 
     section: str
     number: int
     sha: str
-    about: Payload
-
-    @classmethod
-    def of(cls, payload: Payload) -> Due:
-        """Read it out of the payload of a delivery of ours."""
-        return cls(*_named(payload), about=payload.at("section", "about"))
+    about: Mapping[str, Any]
+    asked: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
     """A section's text, in Markdown, of a commit; empty where there is nothing to be told.
 
-    `as_of` is of when it tells, in seconds since 1970.
+    `as_of` is of when it tells, in seconds since 1970. `asked` names who asked, the same for one request.
     """
 
     section: str
@@ -59,51 +51,27 @@ class Told:
     sha: str
     text: str
     as_of: float
-
-    @classmethod
-    def of(cls, payload: Payload) -> Told:
-        """Read it out of the payload of a delivery of ours."""
-        told = payload.at("section")
-        return cls(*_named(payload), text=told.string("text"), as_of=float(told.raw["as_of"]))
+    asked: str = ""
 
 
-def _named(payload: Payload) -> tuple[str, int, str]:
-    return payload.string("action"), payload.integer("pull_request", "number"), payload.string("section", "sha")
-
-
-class Announcement(NamedTuple):
-    """A delivery of our own, as the engine accepts it."""
-
-    guid: str
-    event: str
-    body: str
-    lock: str
-
-
-def announce_due(repository: Repository, section: str, number: int, sha: str, about: Json, asked: str) -> Announcement:
-    """Have a section computed, in order with itself; `asked` names who asked, the same for one wish."""
-    lock = f"section:{repository.id}#{number}:{section}"
-    body = _body(repository, section, number, {"sha": sha, "about": dict(about)})
-    return Announcement(f"section:{repository.id}:{number}:{section}:{asked}", SECTION_DUE, body, lock)
-
-
-def announce_text(repository: Repository, told: Told, asked: str) -> Announcement:
-    """Have a section written, in order with everything else of its pull request."""
-    body = _body(repository, told.section, told.number, {"sha": told.sha, "text": told.text, "as_of": told.as_of})
-    guid = f"section-text:{repository.id}:{told.number}:{told.section}:{asked}"
-    return Announcement(guid, SECTION_TEXT, body, f"pr:{repository.id}#{told.number}")
-
-
-def _body(repository: Repository, section: str, number: int, more: Json) -> str:
-    body: dict[str, Any] = {
-        "action": section,
-        "repository": {"id": repository.id, "full_name": repository.full_name},
-        "pull_request": {"number": number},
-        "section": dict(more),
-    }
-    if repository.installation_id is not None:
-        body["installation"] = {"id": repository.installation_id}
-    return json.dumps(body)
+SECTION_DUE = InternalEvent(
+    "nightjar.section",
+    Due,
+    guid=lambda repository, due: f"section:{repository}:{due.number}:{due.section}:{due.asked}",
+    lock=lambda repository, due: f"section:{repository}#{due.number}:{due.section}",
+    action=lambda due: due.section,
+    number=lambda due: due.number,
+)
+"""A section is to be computed, in order with itself alone."""
+SECTION_TEXT = InternalEvent(
+    "nightjar.section-text",
+    Told,
+    guid=lambda repository, told: f"section-text:{repository}:{told.number}:{told.section}:{told.asked}",
+    lock=lambda repository, told: f"pr:{repository}#{told.number}",
+    action=lambda told: told.section,
+    number=lambda told: told.number,
+)
+"""The text of a section is to be written, in order with everything else of its pull request."""
 
 
 @dataclass(frozen=True, slots=True)

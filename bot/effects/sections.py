@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from bot.effects.comments import change_sections
-from bot.effects.section_state import SECTION, Shown, Told, announce_due, announce_text, marked
+from bot.effects.section_state import SECTION, SECTION_DUE, SECTION_TEXT, Due, Shown, Told, marked
+from bot.engine.internal import announce
 from bot.github import sticky
 from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
 from bot.github.pull_heads import confirmed_head, head_of
@@ -45,9 +46,8 @@ class RequestSection:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Announce it, once for each intent."""
-        asked = _digest(context.intent)
-        wish = announce_due(context.repository, self.section, self.number, self.sha, self.about, asked)
-        new = await context.announce(*wish)
+        due = Due(self.section, self.number, self.sha, self.about, _digest(context.intent))
+        new = await announce(context.announce, SECTION_DUE, context.repository, due)
         return Applied(ASKED.format(section=self.section, sha=self.sha[:7]), changed=new)
 
 
@@ -70,10 +70,9 @@ class SubmitSection:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Announce it, once for each text that an intent has led to."""
-        told = Told(self.section, self.number, self.sha, self.text, self.as_of)
-        new = await context.announce(
-            *announce_text(context.repository, told, _digest(f"{context.intent}\0{self.text}"))
-        )
+        asked = _digest(f"{context.intent}\0{self.text}")
+        told = Told(self.section, self.number, self.sha, self.text, self.as_of, asked)
+        new = await announce(context.announce, SECTION_TEXT, context.repository, told)
         return Applied(HANDED_OVER.format(section=self.section, sha=self.sha[:7]), changed=new)
 
 

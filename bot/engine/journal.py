@@ -5,6 +5,7 @@ It only reads, in two queries a page, and works beside a running server.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,6 +14,7 @@ from typing import Any, LiteralString
 
 from procrastinate.connector import BaseAsyncConnector
 
+from bot.core.payload import Payload
 from bot.core.utc import iso_utc_or_none
 from bot.engine.jobs import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, key_of
 from bot.engine.notes import IGNORED, REFUSED, Note
@@ -52,6 +54,7 @@ SELECT job.id, job.task_name, job.status, job.attempts, job.scheduled_at, job.ar
  ORDER BY job.id
 """
 KNOWN: LiteralString = "SELECT queueing_lock FROM procrastinate_jobs WHERE queueing_lock = ANY(%(keys)s) AND " + IS_ONCE  # noqa: S608  # constants
+BODY: LiteralString = "SELECT args FROM procrastinate_jobs WHERE queueing_lock = %(key)s AND " + IS_ONCE  # noqa: S608  # constants
 NO_LIMIT = 2**62
 
 
@@ -221,6 +224,11 @@ class Journal:
         keys = [_key(guid) for guid in guids]
         rows = await self._connector.execute_query_all_async(SOME, keys=keys) if keys else []
         return {record.guid: record for record in await self._records(rows)}
+
+    async def payload(self, guid: str) -> Payload | None:
+        """Return the payload of the delivery of a GUID, None where there is none."""
+        rows = await self._connector.execute_query_all_async(BODY, key=_key(guid))
+        return Payload(json.loads(rows[0]["args"]["body"])) if rows else None
 
     async def known(self, guids: Sequence[str]) -> set[str]:
         """Return those of the GUIDs that have reached us, in one query."""

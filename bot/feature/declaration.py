@@ -12,6 +12,7 @@ from bot.commands.dialogue import CommandFunction
 from bot.commands.spec import CommandSpec
 from bot.core.events import Delivery
 from bot.core.health import HealthCheck
+from bot.engine.internal import InternalEvent
 from bot.engine.records import Record, Records
 from bot.feature.services import Services
 from bot.plan.effect import Effect
@@ -57,8 +58,8 @@ class Feature:
     """Everything of one feature; `bot.app.features` joins all of them.
 
     `config` names its keys of app.yaml, `effects` the kinds of effects that it adds, `sections` the sections of the
-    sticky comment that show something about a head, `records` the kinds of durable state. The functions are called
-    once, when the program starts.
+    sticky comment that show something about a head, `records` the kinds of durable state, `events` the internal events.
+    The functions are called once, when the program starts.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Feature:
     effects: tuple[type[Effect], ...] = ()
     sections: tuple[str, ...] = ()
     records: tuple[Record[Any], ...] = ()
+    events: tuple[InternalEvent[Any], ...] = ()
     provide: Callable[[Services], Awaitable[None]] = _provide_nothing
     """Puts what its own handlers, effects and routes share into `Services.parts`."""
     routes: Callable[[Services], Sequence[Operation]] = _none

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
-
-from pydantic import TypeAdapter
 
 from bot.config.alarms import Place
 from bot.config.environment import SETTINGS
 from bot.core.errors import UserError
-from bot.core.payload import Payload
 from bot.core.web_json import HTTP
 from bot.effects.issues import NEWS_STATE, EnsureIssue, NewsState
+from bot.engine.internal import InternalEvent, announce
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.news.channels import NAMES, VARIABLES, Channel, post, webhook_of
 from bot.news.message import News
 from bot.news.render import as_markdown
 from bot.news.texts import MAYBE_POSTED_BEFORE, POSTED, POSTED_BEFORE, QUEUED, QUEUED_BEFORE, WEBHOOK_NOT_SET
 from bot.plan.effect import Applied, Effect, EffectContext
-
-MESSAGE_DUE = "nightjar.news"
-"""A delivery of our own: news that is to be posted in a channel, which is its action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +71,8 @@ class PostMessage:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Announce the post unless it was announced before."""
-        repository, name = context.repository, NAMES[self.place]
-        digest = hashlib.sha256(f"{repository.id}:{self.place}:{self.key}".encode()).hexdigest()[:32]
-        body = {
-            "action": self.place,
-            "repository": {"id": repository.id, "full_name": repository.full_name},
-            "key": self.key,
-            "news": asdict(self.news),
-        }
-        new = await context.announce(f"news:{digest}", MESSAGE_DUE, json.dumps(body), f"news:{self.place}")
+        name, due = NAMES[self.place], PostNews(self.place, self.key, self.news)
+        new = await announce(context.announce, MESSAGE_DUE, context.repository, due)
         return Applied((QUEUED if new else QUEUED_BEFORE).format(name=name), changed=new)
 
 
@@ -102,12 +89,6 @@ class PostNews:
     place: Channel
     key: str
     news: News
-
-    @classmethod
-    def of(cls, payload: Payload) -> PostNews:
-        """Read the news and its channel from the payload of the internal event."""
-        values = {"place": payload.string("action"), "key": payload.string("key"), "news": payload.at("news").raw}
-        return _ADAPTER.validate_python(values)
 
     @property
     def target(self) -> str:
@@ -138,4 +119,12 @@ class PostNews:
         raise refusal
 
 
-_ADAPTER = TypeAdapter(PostNews)
+def _guid(repository: int, due: PostNews) -> str:
+    digest = hashlib.sha256(f"{repository}:{due.place}:{due.key}".encode()).hexdigest()[:32]
+    return f"news:{digest}"
+
+
+MESSAGE_DUE = InternalEvent(
+    "nightjar.news", PostNews, guid=_guid, lock=lambda _, due: f"news:{due.place}", action=lambda due: due.place
+)
+"""News that is to be posted in a channel, which is the action."""

@@ -6,19 +6,19 @@ never overlap; and each is named by its moment, so that any number of replicas m
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 from gidgethub import GitHubException
 
 from bot.core.errors import TryAgain, UserError
-from bot.core.events import Delivery
+from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
+from bot.engine.internal import InternalEvent, announce
 from bot.engine.journal import FAILED, DeliveryRecord
 from bot.engine.records import Key, Record
 from bot.github.pull_heads import find_repository_id
@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     from bot.config import Config
     from bot.core.schedule import Schedule
     from bot.engine.journal import Journal
+    from bot.engine.processor import Announce
     from bot.engine.records import Records
     from bot.github.client import GitHub
 
-TIMER_DUE = "nightjar.timer"
-"""A timer of a repository is due; the action is its name. GitHub's events have no dot: nobody can send one."""
 MINUTELY = "* * * * *"
 """When timers are checked."""
 ONCE_MORE = 3600.0
@@ -46,10 +45,25 @@ NEVER = "never"
 FORGOTTEN = "forgotten"
 """The outcome of a run that is longer ago than jobs are stored."""
 
-Accept = Callable[[str, str, str, str], Awaitable[bool]]
-"""The engine's `accept`."""
-
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TimerDue:
+    """A timer of a repository that is due: its name, and when, in seconds since 1970. `moment` names the run."""
+
+    name: str
+    moment: str
+    at: int
+
+
+TIMER_DUE = InternalEvent(
+    "nightjar.timer",
+    TimerDue,
+    guid=lambda repository, due: f"timer:{repository}:{due.name}:{due.moment}",
+    lock=lambda repository, due: f"timer:{repository}:{due.name}",
+    action=lambda due: due.name,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +125,7 @@ class Timers:
         records: Records,
         journal: Journal,
         *,
-        accept: Accept,
+        accept: Announce,
         github_for: Callable[[str], Awaitable[GitHub]],
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -181,22 +195,23 @@ class Timers:
     async def announce(self, repository: str, name: str, moment: str) -> str:
         """Announce that a timer is due, once for each `moment`; return the GUID of the delivery."""
         repository_id = await find_repository_id(self._records, self._github_for, repository)
-        guid = _guid(repository_id, name, moment)
-        body = _body(repository, repository_id, name, self._now())
-        await self._accept(guid, TIMER_DUE, json.dumps(body), f"timer:{repository_id}:{name}")
+        about, due = Repository(repository_id, repository, None), TimerDue(name, moment, int(self._now()))
+        await announce(self._accept, TIMER_DUE, about, due)
+        guid = TIMER_DUE.guid(repository_id, due)
         await self._records.put(_last(repository, name), TimerRun(guid, self._now()))
         return guid
 
     async def delivery(self, repository: str, name: str) -> Delivery:
         """Return what a run now would begin with; nothing is written."""
         repository_id = await find_repository_id(self._records, self._github_for, repository, remember=False)
-        body = _body(repository, repository_id, name, self._now())
-        return Delivery(_guid(repository_id, name, manual_run()), TIMER_DUE, Payload(body), self._now())
+        due = TimerDue(name, manual_run(), int(self._now()))
+        body = Payload(TIMER_DUE.body(Repository(repository_id, repository, None), due))
+        return Delivery(TIMER_DUE.guid(repository_id, due), TIMER_DUE.name, body, self._now())
 
 
 def moment_of(payload: Payload) -> float:
     """Read from a payload of ours when the timer was due, in seconds since 1970."""
-    return float(payload.integer("timer", "at"))
+    return float(TIMER_DUE.read(payload).at)
 
 
 def manual_run() -> str:
@@ -254,15 +269,6 @@ def _state(
         reason=away or (record.reason if record else ""),
         next_run=schedule.next_due(now),
     )
-
-
-def _guid(repository_id: int, name: str, moment: str) -> str:
-    return f"timer:{repository_id}:{name}:{moment}"
-
-
-def _body(repository: str, repository_id: int, name: str, now: float) -> dict[str, Any]:
-    about = {"id": repository_id, "full_name": repository}
-    return {"action": name, "repository": about, "timer": {"at": int(now)}}
 
 
 def _last(repository: str, name: str) -> Key[TimerRun]:

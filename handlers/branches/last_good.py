@@ -92,7 +92,11 @@ def decide_last_good_conclusion(
 
 
 @router.on(
-    TIMER_DUE, LAST_GOOD, name=LAST_GOOD, feature="last_good", conclude=ConcludeStage(LastGoodStep, conclude_last_good)
+    TIMER_DUE.name,
+    LAST_GOOD,
+    name=LAST_GOOD,
+    feature="last_good",
+    conclude=ConcludeStage(LastGoodStep, conclude_last_good),
 )
 async def move_last_good(context: Context) -> Plan:
     """Look at the branch and the commits that it may move to, and decide."""

@@ -76,7 +76,9 @@ def decide_nightly_conclusion(
     return Plan(tuple(effects), why_concluded(step, ended))
 
 
-@router.on(TIMER_DUE, NIGHTLY, name=NIGHTLY, feature="nightly", conclude=ConcludeStage(NightlyStep, conclude_nightly))
+@router.on(
+    TIMER_DUE.name, NIGHTLY, name=NIGHTLY, feature="nightly", conclude=ConcludeStage(NightlyStep, conclude_nightly)
+)
 async def move_nightly(context: Context) -> Plan:
     """Look at the branch and the commits that it may move to, and decide."""
     nightly = context.config.nightly

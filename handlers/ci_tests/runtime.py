@@ -8,7 +8,7 @@ ancestor that was tested, suite by suite, and a section that has nothing to tell
 from __future__ import annotations
 
 from bot.config.types import seconds
-from bot.effects.section_state import SECTION_DUE, Due
+from bot.effects.section_state import SECTION_DUE
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.ci_tests import sections as reports
 from handlers.ci_tests.runtimes_text import describe_runtimes
@@ -26,10 +26,10 @@ async def tell_of_failure(context: Context, told: str) -> Plan:
     return reports.trouble(context, NAME, TROUBLE, told, why="how long tests take could not be found out")
 
 
-@router.on(SECTION_DUE, NAME, name=NAME, feature=KEY, on_failure=tell_of_failure)
+@router.on(SECTION_DUE.name, NAME, name=NAME, feature=KEY, on_failure=tell_of_failure)
 async def show(context: Context) -> Plan:
     """Say what takes longer or shorter at a head; with nothing to say, take the section away."""
-    config, due = context.config.runtime, Due.of(context.delivery.payload)
+    config, due = context.config.runtime, SECTION_DUE.read(context.delivery.payload)
     if config is None:
         return NOTHING
     found = await reports.find(context, config, due)

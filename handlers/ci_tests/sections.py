@@ -9,9 +9,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bot.core.payload import Payload
 from bot.core.untrusted.pool import POOL
 from bot.core.untrusted.queue import Owner
-from bot.effects.section_state import Due, seconds_since_1970, short
+from bot.effects.section_state import SECTION_DUE, Due, seconds_since_1970, short
 from bot.effects.sections import RequestSection, SubmitSection
 from bot.github.pull_heads import confirmed_head, pulls_with_head
 from bot.plan.handler import NOTHING, Context, Plan, Router
@@ -43,7 +44,7 @@ def ask_when_tested(
     def of_tests(delivery: Delivery, config: RepositoryConfig) -> bool:
         return is_of_tests(delivery, tests_of(config))
 
-    @router.on(CHECK_DUE, name=f"{section}-results", feature=feature)
+    @router.on(CHECK_DUE.name, name=f"{section}-results", feature=feature)
     async def after_results(context: Context) -> Plan:
         config, due = tests_of(context.config), due_of(context.delivery.payload)
         if config is None or (due.about.lab, due.about.target) != (config.lab, config.target):
@@ -92,11 +93,11 @@ async def find(context: Context, config: Tests, due: Due) -> Found | str:
         return NO_HEAD.format(sha=due.sha, number=due.number)
     if config.lab is not None and config.target is not None:
         about = TargetKey(context.repository.full_name, config.lab, config.target)
-        found = await stored(context, about, due.sha, over=due.about.flag("over"))
+        found = await stored(context, about, due.sha, over=bool(due.about.get("over")))
         return Found(found, head.base_ref, began) if found is not None else NO_RESULTS.format(sha=due.sha)
-    if not due.about.has("workflow_id"):
+    if "workflow_id" not in due.about:
         return ANOTHER_SOURCE
-    ended = Ended.of(due.about)
+    ended = Ended.of(Payload(due.about))
     return Found(await read_run(context, ended, config.artifacts, head.base_ref, began), head.base_ref, began)
 
 
@@ -115,11 +116,11 @@ async def show(
 
 def trouble(context: Context, section: str, text: str, told: str, why: str) -> Plan:
     """Show in a section that nothing could be found out; `text` has places for the commit, `sha`, and `why`: `told`."""
-    due = Due.of(context.delivery.payload)
+    due = SECTION_DUE.read(context.delivery.payload)
     shown = text.format(sha=short(due.sha), why=told)
     return Plan((SubmitSection(section, due.number, due.sha, shown, _as_of(due)),), why=why)
 
 
 def _as_of(due: Due) -> float:
     """Return of when a section tells: a run that has ended does not change, and what was uploaded is read now."""
-    return seconds_since_1970(due.about.text("updated_at")) if due.about.has("updated_at") else time.time()
+    return seconds_since_1970(due.about["updated_at"]) if "updated_at" in due.about else time.time()

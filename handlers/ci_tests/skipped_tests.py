@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.core.errors import UserError
-from bot.effects.section_state import SECTION_DUE, Due
+from bot.effects.section_state import SECTION_DUE
 from bot.github.contents import FILE, found_at
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.ci_tests import sections as reports
@@ -35,10 +35,10 @@ async def tell_of_failure(context: Context, told: str) -> Plan:
     return reports.trouble(context, NAME, TROUBLE, told, why="what is skipped could not be found out")
 
 
-@router.on(SECTION_DUE, NAME, name=NAME, feature=KEY, on_failure=tell_of_failure)
+@router.on(SECTION_DUE.name, NAME, name=NAME, feature=KEY, on_failure=tell_of_failure)
 async def show(context: Context) -> Plan:
     """Say what is skipped at a head, if it is the head still."""
-    config, due = context.config.skipped_tests, Due.of(context.delivery.payload)
+    config, due = context.config.skipped_tests, SECTION_DUE.read(context.delivery.payload)
     if config is None:
         return NOTHING
     found = await reports.find(context, config, due)

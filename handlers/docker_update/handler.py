@@ -62,7 +62,7 @@ NEWER, NOTHING_NEW = "newer tags for {count} of {all} images", "no newer tags fo
 router = Router()
 
 
-@router.on(TIMER_DUE, NAME, name=NAME, feature="docker_update")
+@router.on(TIMER_DUE.name, NAME, name=NAME, feature="docker_update")
 async def update_images(context: Context) -> Plan:
     """Read the file on the base branch, ask the registry for tags, and decide."""
     config = context.config.docker_update

@@ -17,7 +17,7 @@ from bot.aws.bucket import Arrival, Downloaded, Head, Small, Source, Writable
 from bot.aws.folder import LocalFolder
 from bot.core.errors import TryAgain, UserError
 from bot.core.events import Repository
-from bot.results.deliveries import CHECK_DUE
+from bot.results.deliveries import CHECK_DUE, due_of
 from bot.results.ingest.manifest import MANIFEST, run_key
 from bot.results.model import RunKey
 from bot.results.service import RESULTS
@@ -210,9 +210,10 @@ class ByHand:
         return True
 
     async def _unsettled(self, keys: Collection[RunKey]) -> bool:
-        ids = {key.repository: await self._watch.repository_id(key.repository) for key in keys}
-        wanted = {f"check:{ids[key.repository]}:{key.lab}:{key.target}:{key.sha}" for key in keys}
+        wanted = {(key.repository, key.lab, key.target, key.sha) for key in keys}
         # Some revisions of each may have been announced meanwhile.
         records = await self._journal.recent(4 * len(wanted) + 100)
-        waiting = [record.guid for record in records if record.event == CHECK_DUE and not record.settled]
-        return any(guid.rsplit(":", 1 + guid.endswith(":over"))[0] in wanted for guid in waiting)
+        waiting = [record.guid for record in records if record.event == CHECK_DUE.name and not record.settled]
+        payloads = [payload for guid in waiting if (payload := await self._journal.payload(guid)) is not None]
+        dues = map(due_of, payloads)
+        return any((due.about.repository, due.about.lab, due.about.target, due.sha) in wanted for due in dues)

@@ -101,7 +101,7 @@ async def show_all(context: Context) -> Plan:
     )
 
 
-@router.on(CHECK_DUE, name=NAME, feature=KEY)
+@router.on(CHECK_DUE.name, name=NAME, feature=KEY)
 @router.on(CHECK_RUN, *ASKED_OF_US, name=NAME, feature=KEY)
 async def show(context: Context) -> Plan:
     """Say on a commit what is known of it on a target."""
@@ -161,7 +161,7 @@ def asked_of(delivery: Delivery, app_id: int) -> Asked | None:
     payload = delivery.payload
     if delivery.event != CHECK_RUN:
         due = due_of(payload)
-        return Asked(due.about, due.sha, over=due.over, again=payload.flag("hardware", "again"))
+        return Asked(due.about, due.sha, over=due.over, again=CHECK_DUE.read(payload).again)
     run = payload.at("check_run")
     parts = run.string("name").split("/")
     if len(parts) != 3 or run.integer("app", "id") != app_id:

@@ -6,7 +6,7 @@ What people see of it, `hardware_results` decides.
 from __future__ import annotations
 
 from bot.plan.handler import Context, Plan, Router
-from bot.results.deliveries import RUN_ARRIVED, arrival_of
+from bot.results.deliveries import RUN_ARRIVED
 from handlers.hardware.effects import IngestRun
 
 NAME = "hardware-runs"
@@ -14,8 +14,8 @@ NAME = "hardware-runs"
 router = Router()
 
 
-@router.on(RUN_ARRIVED, name=NAME, feature="results")
+@router.on(RUN_ARRIVED.name, name=NAME, feature="results")
 async def take_run(context: Context) -> Plan:
     """Take every run that is announced: whether it may be taken is found out where it is read."""
-    arrival = arrival_of(context.delivery.payload)
+    arrival = RUN_ARRIVED.read(context.delivery.payload).arrival
     return Plan((IngestRun(arrival.bucket, arrival.key, arrival.version),), why=f"{arrival.key} has appeared")

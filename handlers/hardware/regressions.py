@@ -46,7 +46,7 @@ router = Router()
 REGRESSIONS = Record("regressions", 1, Known, "the regressions of a target, and what was told of them", days=None)
 
 
-@router.on(CHECK_DUE, name=NAME, feature="regressions")
+@router.on(CHECK_DUE.name, name=NAME, feature="regressions")
 async def tell(context: Context) -> Plan:
     """Look at a night of which everything has come that will, and decide what people are told of it."""
     due, results, regressions = due_of(context.delivery.payload), context.config.results, context.config.regressions

@@ -20,10 +20,12 @@ from gidgethub import GitHubException
 from bot.aws.bucket import Arrival, Bucket, Place, Source, pause_after
 from bot.config.types import seconds
 from bot.core.errors import TryAgain, UserError
+from bot.core.events import Repository
 from bot.core.parts import PartKey
+from bot.engine.internal import announce
 from bot.engine.records import Record
 from bot.github.pull_heads import find_repository_id
-from bot.results.deliveries import CHECK_DUE, check_again, check_due, check_of, run_arrived
+from bot.results.deliveries import CHECK_DUE, RUN_ARRIVED, CheckDue, RunArrived, due_of
 from bot.results.ingest.manifest import MANIFEST, run_key
 from bot.results.model import RunKey, TargetKey
 from bot.results.state import Due
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from bot.config import Config
     from bot.config.results import Results
     from bot.engine.journal import Journal
+    from bot.engine.processor import Announce
     from bot.engine.records import Records
     from bot.github.client import GitHub
     from bot.results.store.store import ResultsStore
@@ -46,9 +49,6 @@ ONCE_MORE = 3600.0
 NOBODYS = 0
 """Stands for the number of a repository that is not in app.yaml, and so is not asked for."""
 NOT_DONE = "results could not be looked after"
-
-Accept = Callable[[str, str, str, str], Awaitable[bool]]
-"""The engine's `accept`."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -99,7 +99,7 @@ class Watch:
         records: Records,
         journal: Journal,
         *,
-        accept: Accept,
+        accept: Announce,
         github_for: Callable[[str], Awaitable[GitHub]],
         source_for: Callable[[str], Bucket],
         now: Callable[[], float] = time.time,
@@ -163,7 +163,7 @@ class Watch:
         log.warning("a run of nobody", bucket=arrival.bucket, key=arrival.key)
         if unknown is not None:
             # The journal then shows it, and why nothing came of it.
-            await self._accept(*run_arrived(arrival, unknown, NOBODYS))
+            await self._announce(arrival, unknown, NOBODYS)
 
     async def tick(self) -> str:
         """Do what is due. What fails for one repository is logged, and keeps nothing else from being done."""
@@ -207,13 +207,15 @@ class Watch:
 
     async def _announce_run(self, arrival: Arrival, key: RunKey) -> None:
         repository_id = await self.repository_id(key.repository)
-        announcement = run_arrived(arrival, key, repository_id)
-        if not await self._accept(*announcement):
+        if not await self._announce(arrival, key, repository_id):
             # It was announced before. Where all that came of that has failed, it gets a new chance now and then.
-            record = await self._journal.delivery(announcement.guid)
+            record = await self._journal.delivery(RunArrived(key.lab, key.target, arrival).guid)
             if record is not None and record.settled:
-                again = run_arrived(arrival, key, repository_id, time=f"{self._now() // ONCE_MORE:.0f}")
-                await self._accept(*again)
+                await self._announce(arrival, key, repository_id, time=f"{self._now() // ONCE_MORE:.0f}")
+
+    async def _announce(self, arrival: Arrival, key: RunKey, repository_id: int, time: str = "") -> bool:
+        about = Repository(repository_id, key.repository, None)
+        return await announce(self._accept, RUN_ARRIVED, about, RunArrived(key.lab, key.target, arrival, time))
 
     async def _look_again(self, repository: str, results: Results) -> int:
         waiting = await asyncio.to_thread(self._store.waiting, repository)
@@ -223,7 +225,7 @@ class Watch:
                 key = f"{results.prefix}{run.key.folder}{MANIFEST}"
                 arrival = Arrival(results.bucket, key, run.version)
                 repository_id = await self.repository_id(repository)
-                looks += await self._accept(*run_arrived(arrival, run.key, repository_id, time=time_of_look))
+                looks += await self._announce(arrival, run.key, repository_id, time_of_look)
         return looks
 
     async def _look_at_failed_checks(self, repository: str, _: Results) -> int:
@@ -237,11 +239,18 @@ class Watch:
             return 0
         seen = newest = last.job
         for delivery in await self._journal.recent(failed=True):
-            if delivery.event == CHECK_DUE and delivery.repository == repository and delivery.job.job_id > seen:
+            if delivery.event == CHECK_DUE.name and delivery.repository == repository and delivery.job.job_id > seen:
                 newest = max(newest, delivery.job.job_id)
-                await asyncio.to_thread(self._store.touch, *check_of(delivery.guid, repository))
+                await self._touch(delivery.guid)
         await self._records.put(record, FailedChecks(self._now() + ONCE_MORE, newest))
         return 0
+
+    async def _touch(self, guid: str) -> None:
+        """Have the check run of a delivery written again."""
+        payload = await self._journal.payload(guid)
+        if payload is not None:
+            due = due_of(payload)
+            await asyncio.to_thread(self._store.touch, due.about, due.sha)
 
     async def _announce_checks(self, repository: str, results: Results) -> int:
         due = await asyncio.to_thread(
@@ -253,12 +262,14 @@ class Watch:
 
     async def announce_check(self, due: Due) -> None:
         """Have the check run of a commit written, once for each revision of its results, and once more when over."""
-        await self._accept(*check_due(due, await self.repository_id(due.about.repository)))
+        about = Repository(await self.repository_id(due.about.repository), due.about.repository, None)
+        await announce(self._accept, CHECK_DUE, about, CheckDue.of(due))
         await asyncio.to_thread(self._store.announced, due)
 
     async def announce_again(self, about: TargetKey, sha: str, repository_id: int, asked: str) -> bool:
         """Have the check run of a commit written anew, once for each wish; return whether this one is new."""
-        return await self._accept(*check_again(about, sha, repository_id, asked))
+        due = CheckDue(about.lab, about.target, sha, revision=0, again=True, asked=asked)
+        return await announce(self._accept, CHECK_DUE, Repository(repository_id, about.repository, None), due)
 
     async def repository_id(self, repository: str) -> int:
         """Return the number by which GitHub knows a repository. Raises what asking GitHub raises."""

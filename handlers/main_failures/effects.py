@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import ClassVar
 
+from bot.engine.internal import InternalEvent, announce
 from bot.engine.records import Record
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 
-LOOK_DUE = "nightjar.look"
-"""A branch is to be looked at. GitHub's events have no dot: nobody can send one."""
-
 ASKED = "{branch} is looked at"
 ASKED_ALREADY = "{branch} is looked at soon in any case"
+
+
+@dataclass(frozen=True, slots=True)
+class ScanDue:
+    """A branch that is to be scanned, and when, in seconds since 1970; `asked` names who asked."""
+
+    branch: str
+    at: int
+    asked: str = ""
+
+
+SCAN_DUE = InternalEvent(
+    "nightjar.scan",
+    ScanDue,
+    guid=lambda repository, scan: f"scan:{repository}:{scan.branch}:{scan.asked}",
+    lock=lambda repository, scan: f"alarms:{repository}:{scan.branch}",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +68,8 @@ class RequestScan:
         if self.wait and is_scan_pending(await context.records.get(key), self.at, self.wait):
             return Applied(ASKED_ALREADY.format(branch=self.branch), changed=False)
         due = self.at + self.wait
-        body = {
-            "action": "",
-            "repository": {"id": number, "full_name": context.repository.full_name},
-            "look": {"branch": self.branch, "at": int(due)},
-        }
-        guid, lock = f"look:{number}:{self.branch}:{self.asked}", f"alarms:{number}:{self.branch}"
-        not_before = due if self.wait else None
-        new = await context.announce(guid, LOOK_DUE, json.dumps(body), lock, not_before=not_before)
+        scan, not_before = ScanDue(self.branch, int(due), self.asked), due if self.wait else None
+        new = await announce(context.announce, SCAN_DUE, context.repository, scan, not_before=not_before)
         if self.wait:
             await context.records.put(key, NextScan(due))
         return Applied(ASKED.format(branch=self.branch), changed=new)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bot.feature import Feature
 from handlers.main_failures import handler
-from handlers.main_failures.effects import RequestScan
+from handlers.main_failures.effects import SCAN_DUE, RequestScan
 
 FEATURE = Feature(
     name="main_failures",
     config=("main_failures",),
+    events=(SCAN_DUE,),
     records=handler.RECORDS,
     router=handler.router,
     effects=(RequestScan,),

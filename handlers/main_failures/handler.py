@@ -25,7 +25,7 @@ from bot.news.effects import IssueState, message_effects
 from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_DUE, moment_of
 from handlers.main_failures.decide import BranchScan, Change, Known, decide, has_failed
-from handlers.main_failures.effects import LOOK_DUE, NEXT_SCAN, RequestScan, is_scan_pending
+from handlers.main_failures.effects import NEXT_SCAN, SCAN_DUE, RequestScan, is_scan_pending
 from handlers.main_failures.text import NO_NEWS, news_of, standing_of
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _differs(hint: Hint, known: Known) -> bool:
     return hint.failed != (hint.name in known.failing)
 
 
-@router.on(TIMER_DUE, NAME, name=NAME, feature=KEY)
+@router.on(TIMER_DUE.name, NAME, name=NAME, feature=KEY)
 async def sweep(context: Context) -> Plan:
     """Ask for a look at every branch, for what no event has told of.
 
@@ -162,14 +162,14 @@ def _asking(asked: list[RequestScan]) -> Plan:
     return Plan(tuple(asked), why=ASKED.format(branches=branches) if asked else NOTHING_TO_ASK)
 
 
-@router.on(LOOK_DUE, name=f"{NAME}-look", feature=KEY)
+@router.on(SCAN_DUE.name, name=f"{NAME}-look", feature=KEY)
 async def look_at_branch(context: Context) -> Plan:
     """Read how the newest commits of a branch stand, and tell what has changed since the last look."""
     watched = _watched(context)
-    asked = context.delivery.payload.at("look")
-    branch = asked.string("branch")
+    asked = SCAN_DUE.read(context.delivery.payload)
+    branch = asked.branch
     if branch not in watched.branches:
-        return not_watched(context, branch, float(asked.integer("at")))
+        return not_watched(context, branch, float(asked.at))
     key = FAILURES.of(context.repository.id, branch)
     before = await context.records.get(key)
     commits = await _commits(context, branch)
@@ -178,7 +178,7 @@ async def look_at_branch(context: Context) -> Plan:
     repository = context.repository.full_name
     ours = Ours.of(context.me, context.config).on(branch)
     signals = [await signals_of(context.github, repository, commit.sha, ours) for commit in commits[:MOST_COMMITS]]
-    look = BranchScan(float(asked.integer("at")), commits, signals)
+    look = BranchScan(float(asked.at), commits, signals)
     change = decide(before, look, watched.contexts)
     decided = plan(change, branch, key, watched, before, look.at)
     if (

@@ -11,19 +11,16 @@ was told before a look began, GitHub shows to it, and what is told later asks fo
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bot.core.events import Person
+from bot.engine.internal import InternalEvent
 from bot.engine.records import Record
 
 if TYPE_CHECKING:
     from bot.core.events import Delivery, Repository
     from bot.engine.records import Records
-
-REFRESH_DUE = "nightjar.merge"
-"""A pull request is to be looked at, whether it can be merged. GitHub's events have no dot: nobody can send one."""
 
 MOST_WAITING = 1_000
 """Pull requests of one repository that are looked at by the timer, the ones that began to wait last."""
@@ -119,20 +116,26 @@ async def waiting(records: Records, repository_id: int) -> list[int]:
     return [number for _, number in waits][-MOST_WAITING:]
 
 
-async def next_refresh(records: Records, repository: Repository, number: int) -> tuple[str, str, str, str]:
-    """Return the next look at a pull request that has not begun, as the engine accepts it: GUID, event, body, lock."""
-    turn = await _begun(records, repository.id, number)
-    known: dict[str, Any] = {"id": repository.id, "full_name": repository.full_name}
-    body: dict[str, Any] = {
-        "action": "",
-        "repository": known,
-        "pull_request": {"number": number},
-        "look": {"turn": turn},
-    }
-    if repository.installation_id is not None:
-        body["installation"] = {"id": repository.installation_id}
-    about = f"{repository.id}#{number}"
-    return f"merge:{about}:{turn}", REFRESH_DUE, json.dumps(body), f"pr:{about}"
+@dataclass(frozen=True, slots=True)
+class RefreshDue:
+    """A refresh of a pull request: whether it can be merged. Its refreshes are numbered by `turn`."""
+
+    number: int
+    turn: int
+
+
+REFRESH_DUE = InternalEvent(
+    "nightjar.merge",
+    RefreshDue,
+    guid=lambda repository, due: f"merge:{repository}#{due.number}:{due.turn}",
+    lock=lambda repository, due: f"pr:{repository}#{due.number}",
+    number=lambda due: due.number,
+)
+
+
+async def next_refresh(records: Records, repository: Repository, number: int) -> RefreshDue:
+    """Return the next refresh of a pull request that has not begun."""
+    return RefreshDue(number, await _begun(records, repository.id, number))
 
 
 async def note_refresh(records: Records, delivery: Delivery) -> None:
@@ -140,13 +143,11 @@ async def note_refresh(records: Records, delivery: Delivery) -> None:
 
     Called once for each delivery, before anything is planned. One that is replayed is none that others count on.
     """
-    if delivery.event != REFRESH_DUE:
+    if delivery.event != REFRESH_DUE.name:
         return
-    payload = delivery.payload
-    repository_id, number = payload.integer("repository", "id"), payload.integer("pull_request", "number")
-    following = payload.integer("look", "turn") + 1
-    if following > await _begun(records, repository_id, number):
-        await records.put(REFRESH_COUNT.of(repository_id, number), RefreshCount(following))
+    due, repository_id = REFRESH_DUE.read(delivery.payload), delivery.payload.integer("repository", "id")
+    if due.turn >= await _begun(records, repository_id, due.number):
+        await records.put(REFRESH_COUNT.of(repository_id, due.number), RefreshCount(due.turn + 1))
 
 
 async def _begun(records: Records, repository_id: int, number: int) -> int:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bot.core.errors import TryAgain
+from bot.engine.internal import announce
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 from handlers.merge.pending import (
     MERGE_REQUEST,
     MERGE_WATCH,
+    REFRESH_DUE,
     MergeRequest,
     PendingMerge,
     WatchedCommit,
@@ -80,9 +82,9 @@ class RequestRefresh:
             if self.number not in numbers:
                 watched = WatchedCommit((*numbers, self.number))
                 await context.records.put(MERGE_WATCH.of(context.repository.id, self.watch), watched)
-        look = await next_refresh(context.records, context.repository, self.number)
+        due = await next_refresh(context.records, context.repository, self.number)
         not_before = self.told_at + SETTLE_SECONDS if self.told_at is not None else None
-        new = await context.announce(*look, not_before=not_before)
+        new = await announce(context.announce, REFRESH_DUE, context.repository, due, not_before=not_before)
         return Applied((ASKED if new else ASKED_ALREADY).format(number=self.number), changed=new)
 
 

@@ -138,7 +138,7 @@ async def _is_wanted(context: Context, number: int, sha: str) -> bool:
     return is_head and _config(context).label is not None
 
 
-@router.on(TIMER_DUE, TIMER, name=TIMER, feature=KEY)
+@router.on(TIMER_DUE.name, TIMER, name=TIMER, feature=KEY)
 async def sweep(context: Context) -> Plan:
     """Ask for a look at every pull request for which a merge waits, in case that an event was lost, or came too early.
 
@@ -188,7 +188,7 @@ CONCLUDE = ConcludeStage(int, conclude_merge)
 @router.on(
     "pull_request_review", "submitted", "dismissed", name=NAME, feature=KEY, accepts=may_matter, conclude=CONCLUDE
 )
-@router.on(REFRESH_DUE, name=NAME, feature=KEY, accepts=may_matter, conclude=CONCLUDE)
+@router.on(REFRESH_DUE.name, name=NAME, feature=KEY, accepts=may_matter, conclude=CONCLUDE)
 async def follow(context: Context) -> Plan:
     """Say what becomes of the merge that waits and of the label; GitHub is asked only where that is not known so."""
     payload, action, label = context.delivery.payload, context.delivery.action, _config(context).label

@@ -52,7 +52,7 @@ def _is_pushed(delivery: Delivery, config: RepositoryConfig) -> bool:
 
 
 @router.on("push", name=NAME, accepts=_is_pushed)
-@router.on(FILE_FOUND, name=NAME, accepts=_is_pushed)
+@router.on(FILE_FOUND.name, name=NAME, accepts=_is_pushed)
 async def take_over(context: Context) -> Plan:
     """Take over the file of a push to the default branch, or say on its commit what is wrong with it."""
     as_of, payload = time.time(), context.delivery.payload

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,8 +12,9 @@ from gidgethub import GitHubException
 
 from bot.config.shared import PATH
 from bot.core.errors import TryAgain, UserError
-from bot.core.events import lock_key
-from bot.core.payload import Payload
+from bot.core.events import Repository
+from bot.core.payload import Json, Payload
+from bot.engine.internal import InternalEvent, announce
 from bot.engine.records import Record
 from bot.github.contents import found_at
 from bot.github.in_force import StoredFile, kept_of, name_of, read_found
@@ -23,12 +23,10 @@ from bot.github.refs import branch_head
 
 if TYPE_CHECKING:
     from bot.config import Config
+    from bot.engine.processor import Announce
     from bot.engine.records import Records
     from bot.github.client import GitHub
-    from bot.timers.timers import Accept
 
-FILE_FOUND = "nightjar.repository-file"
-"""A repository has another file than is known; the body is a push's. GitHub's events have no dot in their names."""
 HALF_HOURLY = "11,41 * * * *"
 """When it is seen to whose file has to be looked at."""
 PAUSE = 6 * 3600.0
@@ -37,6 +35,33 @@ a push that nobody heard of while the bot was down is delivered again (`bot.app.
 NOT_LOOKED = "whether a repository's own settings have changed could not be seen"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FileFound:
+    """Another file than is known, on the head of the default branch, and when it was found, in seconds since 1970.
+
+    `pushed_at` is GitHub's time of the newest push to any branch.
+    """
+
+    branch: str
+    head: str
+    pushed_at: str | int | None
+    at: int
+
+    def as_push(self) -> Json:
+        """Return what a push of it would say."""
+        about = {"default_branch": self.branch, "pushed_at": self.pushed_at}
+        return {"ref": f"refs/heads/{self.branch}", "after": self.head, "repository": about}
+
+
+FILE_FOUND = InternalEvent(
+    "nightjar.repository-file",
+    FileFound,
+    guid=lambda repository, found: f"repository-file:{repository}:{found.head}:{found.at}",
+    lock=lambda repository, found: f"ref:{repository}:refs/heads/{found.branch}",
+    push=FileFound.as_push,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +82,7 @@ class RepositoryFileSweep:
         config: Config,
         records: Records,
         *,
-        accept: Accept,
+        accept: Announce,
         github_for: Callable[[str], Awaitable[GitHub]],
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -108,7 +133,5 @@ class RepositoryFileSweep:
         head = await branch_head(github, repository, branch)
         if head is None:
             return False
-        told = {name: about.raw.get(name) for name in ("id", "default_branch", "pushed_at")}
-        body = {"ref": f"refs/heads/{branch}", "after": head, "repository": {**told, "full_name": repository}}
-        guid = f"repository-file:{about.integer('id')}:{head}:{self._now():.0f}"
-        return await self._accept(guid, FILE_FOUND, json.dumps(body), lock_key("push", body))
+        file = FileFound(branch, head, about.raw.get("pushed_at"), int(self._now()))
+        return await announce(self._accept, FILE_FOUND, Repository(about.integer("id"), repository, None), file)

@@ -62,7 +62,7 @@ class Quiet:
     reminded_at: float = 0.0
 
 
-@router.on(TIMER_DUE, NAME, name=NAME, feature="stale_reviews")
+@router.on(TIMER_DUE.name, NAME, name=NAME, feature="stale_reviews")
 async def remind(context: Context) -> Plan:
     """Look at the open pull requests, and have people reminded of those that have waited longest."""
     config = context.config.stale_reviews

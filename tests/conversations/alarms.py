@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bot.app.serve import Bot, running
 from bot.config import parse_config
 from bot.engine.journal import DeliveryRecord
-from handlers.main_failures.effects import LOOK_DUE
+from handlers.main_failures.effects import SCAN_DUE
 from sandbox.issues import Issue
 from tests.conversations.channels import Channels, channels
 from tests.conversations.lab import Moments
@@ -67,7 +67,7 @@ class AlarmTown:
 
     async def looks(self) -> list[DeliveryRecord]:
         """Return the looks that the bot has made, the newest first."""
-        return [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == LOOK_DUE]
+        return [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == SCAN_DUE.name]
 
 
 @asynccontextmanager

@@ -61,7 +61,7 @@ class BranchTown:
 
     async def runs(self) -> list[DeliveryRecord]:
         """Return the timer's runs, the newest first."""
-        return [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_DUE]
+        return [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_DUE.name]
 
     def writes(self) -> list[str]:
         """Return what the bot has written to the branch, in order."""

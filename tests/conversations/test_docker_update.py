@@ -69,7 +69,7 @@ class ImageTown:
 
     async def last_run(self) -> tuple[str, str]:
         """Return how the last run ended, and why."""
-        runs = [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_DUE]
+        runs = [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_DUE.name]
         return runs[0].state, runs[0].reason
 
 

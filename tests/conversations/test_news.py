@@ -44,7 +44,7 @@ async def test_a_channel_that_does_not_answer_keeps_nothing_else_waiting(tmp_pat
         await last
         assert chats.discord.said == chats.slack.said
         assert chats.discord.said[0].startswith("❌ 1 test began to fail")
-        news = [one for one in await place.town.bot.engine.journal.recent(limit=500) if one.event == MESSAGE_DUE]
+        news = [one for one in await place.town.bot.engine.journal.recent(limit=500) if one.event == MESSAGE_DUE.name]
         assert len(news) == 2
 
 

@@ -176,7 +176,7 @@ async def test_nothing_is_told_twice_whatever_is_looked_at_again(nights: Nights)
     await nights.place.town.quiet()
     engine = nights.place.town.bot.engine
     for record in await engine.journal.recent(limit=500):
-        if record.event == CHECK_DUE:
+        if record.event == CHECK_DUE.name:
             await engine.replay(record.guid)
     for sha in shas:
         nights.place.town.bot.services.part(RESULTS).store.touch(TargetKey(REPOSITORY, LAB, TARGET), sha)

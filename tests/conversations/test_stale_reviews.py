@@ -37,7 +37,7 @@ def bot(place: StaleTown, login: str = "dependabot[bot]") -> str:
 
 async def reason(place: StaleTown) -> tuple[str, str]:
     """Return how the last run ended, and why."""
-    runs = [one for one in await place.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_DUE]
+    runs = [one for one in await place.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_DUE.name]
     return runs[0].state, runs[0].reason
 
 

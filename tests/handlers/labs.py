@@ -11,9 +11,9 @@ from typing import Any
 
 from bot.app.features import CODEC
 from bot.config import Config, parse_config
-from bot.core.events import Delivery
+from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
-from bot.results.deliveries import CHECK_DUE
+from bot.results.deliveries import CHECK_DUE, CheckDue
 from bot.results.ingest.collect import collect
 from bot.results.model import Case, RunKey, Status
 from bot.results.state import Admission, Claims, Run, RunState
@@ -64,10 +64,9 @@ class Labs:
 
     async def due(self, sha: str) -> None:
         """Let the check of a commit come due."""
-        hardware = {"lab": ABOUT.lab, "target": ABOUT.target, "sha": sha, "revision": 1, "over": True}
-        repository = {"id": self.world.repository.id, "full_name": FULL_NAME}
-        body = {"action": "", "repository": repository, "hardware": hardware}
-        delivery = Delivery("check:1", CHECK_DUE, Payload(body), AT)
+        due = CheckDue(ABOUT.lab, ABOUT.target, sha, revision=1, over=True)
+        body = CHECK_DUE.body(Repository(self.world.repository.id, FULL_NAME, None), due)
+        delivery = Delivery("check:1", CHECK_DUE.name, Payload(body), AT)
         assert (await self.world.pipeline.handlers_for(delivery)).handlers == (NAME,)
         planned = await self.world.pipeline.plan(delivery, NAME, "check:1")
         self.why = planned.why

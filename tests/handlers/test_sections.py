@@ -11,7 +11,7 @@ from bot.core.errors import TryAgain
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.effects.section_handlers import NAME, SHOW_NAME
-from bot.effects.section_state import OUT_OF_DATE, Told, announce_text
+from bot.effects.section_state import OUT_OF_DATE, SECTION_TEXT, Told
 from bot.effects.sections import MarkOutOfDate, ShowSection
 from bot.github import sticky
 from sandbox import PullRequest
@@ -245,9 +245,8 @@ async def test_a_mark_that_comes_late_names_the_head_of_that_moment(world: World
 
 
 async def test_a_text_that_was_handed_over_is_written(world: World, pull: PullRequest) -> None:
-    wish = announce_text(
-        Repository(world.repository.id, FULL_NAME, None), Told(DOCS, pull.number, pull.head_sha, "Built.", 1.0), "asked"
-    )
+    told = Told(DOCS, pull.number, pull.head_sha, "Built.", 1.0, "asked")
+    wish = SECTION_TEXT.announcement(Repository(world.repository.id, FULL_NAME, None), told)
     delivery = Delivery(wish.guid, wish.event, Payload(json.loads(wish.body)), 0.0)
     assert (await world.pipeline.handlers_for(delivery)).handlers == (SHOW_NAME,)
     (effect,) = (await world.pipeline.plan(delivery, SHOW_NAME, wish.guid)).effects

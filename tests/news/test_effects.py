@@ -100,8 +100,8 @@ async def test_a_channel_has_its_news_one_after_the_other_and_once_each(teller: 
     for key in ("alarm:1", "alarm:1", "alarm:2"):
         told.append((await teller.world.apply_alone(PostMessage(teller.place, key, NEWS))).text)
     assert told == [f"queued for {name}", f"queued for {name} before", f"queued for {name}"]
-    assert {(event, lock) for _, event, _, lock in accepted} == {(MESSAGE_DUE, f"news:{teller.place}")}
-    assert PostNews.of(Payload(json.loads(accepted[0][2]))) == PostNews(teller.place, "alarm:1", NEWS)
+    assert {(event, lock) for _, event, _, lock in accepted} == {(MESSAGE_DUE.name, f"news:{teller.place}")}
+    assert MESSAGE_DUE.read(Payload(json.loads(accepted[0][2]))) == PostNews(teller.place, "alarm:1", NEWS)
     assert teller.channel.messages == []
 
 

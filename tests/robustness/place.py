@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bot.core import events
+from bot.engine.internal import announce
 from bot.engine.service import Engine
 from bot.github.pull_heads import note_id
-from bot.timers.timers import TIMER_DUE
+from bot.timers.timers import TIMER_DUE, TimerDue
 from handlers.repository_file.sweep import LOOKED, Looked
 from sandbox import App, GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
@@ -76,13 +78,13 @@ class Place:
 
     async def run_timer(self, repository: Repository, name: str, moment: str) -> None:
         """Have a timer run, once for each `moment`."""
-        known = {"id": repository.id}
         async with self.beside() as engine:
             await note_id(engine.records, repository.full_name, repository.id)
-            about = {**known, "full_name": repository.full_name}
-            body = {"action": name, "repository": about, "timer": {"at": int(time.time())}}
-            lock = f"timer:{repository.id}:{name}"
-            await engine.accept(f"{lock}:{moment}", TIMER_DUE, json.dumps(body), lock)
+            about, due = (
+                events.Repository(repository.id, repository.full_name, None),
+                TimerDue(name, moment, int(time.time())),
+            )
+            await announce(engine.accept, TIMER_DUE, about, due)
 
     async def start(self) -> None:
         """Start the bot, and have GitHub send webhooks to it."""

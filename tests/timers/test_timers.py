@@ -15,7 +15,7 @@ from bot.core.errors import UserError
 from bot.engine.service import Engine, StorageError
 from bot.github.client import GitHub
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
-from bot.timers.timers import TIMER_DUE, Timers, repositories_with, timer_states
+from bot.timers.timers import Timers, repositories_with, timer_states
 
 CONFIG = "repositories:\n  octocat/compiler:\n    nightly: {%s}\n  octocat/other:\n"
 EVENING = datetime(2026, 3, 6, 20, tzinfo=UTC).timestamp()
@@ -40,7 +40,7 @@ class Desk:
     accepted: list[str] = field(default_factory=list)
     away: bool = False
 
-    async def accept(self, guid: str, event: str, body: str, lock: str) -> bool:
+    async def accept(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
         if self.away:
             raise StorageError("away")
         new = await self.engine.accept(guid, event, body, lock)
@@ -167,7 +167,7 @@ async def test_all_runs_of_a_timer_are_handled_in_order(desk: Desk) -> None:
     await timers.tick()
     await timers.announce("octocat/compiler", "nightly", "asked-1")
     records = await desk.engine.journal.recent()
-    assert {(record.event, record.lock) for record in records} == {(TIMER_DUE, "timer:7:nightly")}
+    assert {(record.event, record.lock) for record in records} == {("nightjar.timer", "timer:7:nightly")}
     assert len(records) == 2
 
 
@@ -183,7 +183,7 @@ async def test_a_timer_tells_its_last_run_and_its_next(desk: Desk) -> None:
 
 async def test_what_a_run_would_begin_with_is_told_and_not_stored(desk: Desk) -> None:
     delivery = await desk.timers().delivery("octocat/compiler", "nightly")
-    assert (delivery.event, delivery.action, delivery.repository) == (TIMER_DUE, "nightly", "octocat/compiler")
+    assert (delivery.event, delivery.action, delivery.repository) == ("nightjar.timer", "nightly", "octocat/compiler")
     assert json.dumps(delivery.payload.raw)
     assert await desk.engine.journal.recent() == []
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from bot.config import parse_config
-from bot.core.events import Delivery
+from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.effects.issues import EnsureIssue
 from bot.effects.remember import StoreRecord
 from bot.engine.processor import PlannedEffects
 from bot.news.effects import PostMessage
 from bot.plan.effect import Effect
-from bot.results.deliveries import CHECK_DUE
+from bot.results.deliveries import CHECK_DUE, CheckDue
 from bot.results.model import Detail, Seen, Status
 from handlers.hardware import regressions
 from handlers.hardware.regression_state import Known, Regression
@@ -58,10 +58,9 @@ async def labs(tmp_path: Path) -> AsyncIterator[Labs]:
 
 async def planned(labs: Labs, sha: str, *, later: float = 0.0, **values: Any) -> PlannedEffects:
     """Return what is planned when the check of a commit comes due, so many seconds later."""
-    hardware = {"lab": ABOUT.lab, "target": ABOUT.target, "sha": sha, "revision": 1, "over": True, **values}
-    repository = {"id": labs.world.repository.id, "full_name": FULL_NAME}
-    body = {"action": "", "repository": repository, "hardware": hardware}
-    delivery = Delivery("check:1", CHECK_DUE, Payload(body), AT + later)
+    due = replace(CheckDue(ABOUT.lab, ABOUT.target, sha, revision=1, over=True), **values)
+    body = CHECK_DUE.body(Repository(labs.world.repository.id, FULL_NAME, None), due)
+    delivery = Delivery("check:1", CHECK_DUE.name, Payload(body), AT + later)
     return await labs.world.pipeline.plan(delivery, NAME, "check:1")
 
 

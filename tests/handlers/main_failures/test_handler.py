@@ -13,15 +13,15 @@ from bot.app.features import CODEC
 from bot.app.texts import NOT_ACCEPTED
 from bot.config.alarms import MainFailures
 from bot.core.errors import PayloadError
-from bot.core.events import Delivery
+from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.effects.issues import EnsureIssue
 from bot.effects.remember import StoreRecord
 from bot.github.refs import Commit
 from bot.news.effects import PostMessage
-from bot.timers.timers import TIMER_DUE
+from bot.timers.timers import TIMER_DUE, TimerDue
 from handlers.main_failures.decide import Change, Failure, Known, Recovery
-from handlers.main_failures.effects import LOOK_DUE, NextScan, RequestScan, is_scan_pending
+from handlers.main_failures.effects import SCAN_DUE, NextScan, RequestScan, ScanDue, is_scan_pending
 from handlers.main_failures.handler import FAILURES, NAME, WATCHED_BRANCHES, Hint, WatchedBranches, hint_of, plan
 from tests.handlers.driver import FULL_NAME, World, a_world
 
@@ -179,16 +179,16 @@ def test_the_same_news_has_one_name_whenever_it_is_found() -> None:
 
 async def sweep_and_look(world: World, guid: str) -> list[str]:
     """Let a sweep ask for looks and make those that are no longer watched for; return which branches they are of."""
-    about = {"id": world.repository.id, "full_name": FULL_NAME}
-    swept = Delivery(guid, TIMER_DUE, Payload({"action": NAME, "repository": about, "timer": {"at": 7200}}), 7200.0)
+    body = TIMER_DUE.body(Repository(world.repository.id, FULL_NAME, None), TimerDue(NAME, guid, 7200))
+    swept = Delivery(guid, TIMER_DUE.name, Payload(body), 7200.0)
     effects = [CODEC.decode(planned.effect) for planned in (await world.pipeline.plan(swept, NAME, guid)).effects]
     asked = [effect.branch for effect in effects if isinstance(effect, RequestScan)]
     for effect in effects:
         if isinstance(effect, StoreRecord):
             await world.apply_alone(effect)
     for branch in asked[1:]:
-        body = {"action": "", "repository": about, "look": {"branch": branch, "at": 7200}}
-        look = Delivery(f"{guid}:{branch}", LOOK_DUE, Payload(body), 7200.0)
+        body = SCAN_DUE.body(Repository(world.repository.id, FULL_NAME, None), ScanDue(branch, 7200))
+        look = Delivery(f"{guid}:{branch}", SCAN_DUE.name, Payload(body), 7200.0)
         for planned in (await world.pipeline.plan(look, f"{NAME}-look", look.guid)).effects:
             await world.apply_alone(CODEC.decode(planned.effect))
     return asked

@@ -212,7 +212,7 @@ async def test_a_file_that_github_does_not_show_yet_is_not_taken_for_removed(wor
 async def test_a_record_that_cannot_be_read_leaves_what_app_yaml_says(world: World, record: dict[str, Any]) -> None:
     await world.records.write(REPOSITORY_FILE.of(FULL_NAME.lower()).name, StoredValue(record, 1, None))
     pull = world.open()
-    assert "`help` in `.github/nightjar.yaml` or `app.yaml`" in await world.say(pull, "@ci help")
+    assert "add `help` to `.github/nightjar.yaml` or `app.yaml`" in await world.say(pull, "@ci help")
     push(world, "help: true\n")
     assert "| `@ci help` |" in await world.say(pull, "@ci help")
 

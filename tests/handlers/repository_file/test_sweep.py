@@ -43,7 +43,7 @@ class Desk:
         self.world.pipeline = replace(self.world.pipeline, config=config)
         await sweep.sweep()
 
-    async def accept(self, guid: str, event: str, body: str, lock: str) -> bool:
+    async def accept(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
         assert lock == f"ref:{self.world.repository.id}:refs/heads/main"
         self.guids.append(guid)
         await self.world.told(guid, event, body)

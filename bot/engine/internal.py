@@ -1,0 +1,126 @@
+"""Internal events: what happens in the bot itself, such as a timer that is due, as deliveries of its own.
+
+They are durable, happen once for their GUID, and bring plans, retries, replay and dry run with them. Their names have a
+dot, which no event of GitHub's has: nobody can send one to the webhook.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from bot.core.errors import PayloadError
+from bot.core.events import Repository
+from bot.core.payload import Json, Payload
+from bot.engine.processor import Announce
+
+PREFIX = "nightjar."
+
+BAD_NAME = "an internal event is named {prefix}…, not {name}"
+TWO_EVENTS = "two internal events are named {name}"
+UNREADABLE = "is not of the event {event}"
+
+T = TypeVar("T")
+
+
+class Announcement(NamedTuple):
+    """An internal event, as the engine accepts it."""
+
+    guid: str
+    event: str
+    body: str
+    lock: str
+
+
+def _none(_: object) -> None:
+    return None
+
+
+def _empty(_: object) -> str:
+    return ""
+
+
+def _nothing(_: object) -> Json:
+    return {}
+
+
+@dataclass(frozen=True)
+class InternalEvent(Generic[T]):
+    """One kind of internal event, about values of `codec` in a repository.
+
+    `guid` names the event, which happens once, and `lock` what it is handled in order with; both are given the
+    repository's id. `action` and `number` (of the pull request) are shown with the delivery. `push` adds the members
+    that a push has, for a handler of both. The name and the shape are durable. Raises ValueError for another name.
+    """
+
+    name: str
+    codec: type[T]
+    guid: Callable[[int, T], str]
+    lock: Callable[[int, T], str]
+    action: Callable[[T], str] = _empty
+    number: Callable[[T], int | None] = _none
+    push: Callable[[T], Json] = _nothing
+
+    def __post_init__(self) -> None:
+        if not self.name.startswith(PREFIX):
+            raise ValueError(BAD_NAME.format(prefix=PREFIX, name=self.name))
+
+    def body(self, repository: Repository, value: T) -> dict[str, Any]:
+        """Return the body of the delivery."""
+        push = self.push(value)
+        about = {"id": repository.id, "full_name": repository.full_name, **push.get("repository", {})}
+        body = {**push, "action": self.action(value), "repository": about}
+        if repository.installation_id is not None:
+            body["installation"] = {"id": repository.installation_id}
+        if (number := self.number(value)) is not None:
+            body["pull_request"] = {"number": number}
+        return {**body, self._member: self._adapter.dump_python(value, mode="json")}
+
+    def announcement(self, repository: Repository, value: T) -> Announcement:
+        """Return the event as the engine accepts it."""
+        body = json.dumps(self.body(repository, value))
+        return Announcement(self.guid(repository.id, value), self.name, body, self.lock(repository.id, value))
+
+    def read(self, payload: Payload) -> T:
+        """Read the value out of a delivery's payload. Raises `PayloadError`."""
+        try:
+            return self.load(payload.at(self._member).raw)
+        except ValidationError as error:
+            raise PayloadError(self._member, UNREADABLE.format(event=self.name)) from error
+
+    def load(self, value: Json) -> T:
+        """Read a value from JSON values. Raises pydantic's `ValidationError`."""
+        return self._adapter.validate_python(value)
+
+    @property
+    def _member(self) -> str:
+        return self.name.removeprefix(PREFIX)
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[T]:
+        return TypeAdapter(self.codec)
+
+
+async def announce(
+    accept: Announce, event: InternalEvent[T], repository: Repository, value: T, *, not_before: float | None = None
+) -> bool:
+    """Announce an event, to be handled not before a moment in seconds since 1970; return whether it is new.
+
+    Raises `StorageError` if it could not be stored.
+    """
+    return await accept(*event.announcement(repository, value), not_before=not_before)
+
+
+def events_by_name(events: Iterable[InternalEvent[Any]]) -> dict[str, InternalEvent[Any]]:
+    """Return events by their names. Raises ValueError for two of one name."""
+    found: dict[str, InternalEvent[Any]] = {}
+    for event in events:
+        if event.name in found:
+            raise ValueError(TWO_EVENTS.format(name=event.name))
+        found[event.name] = event
+    return found
