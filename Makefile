@@ -28,6 +28,7 @@ test: $(VENV)/.ready
 check: $(VENV)/.ready
 	$(BIN)/ruff format --no-cache --check .
 	$(BIN)/ruff check --no-cache .
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/ci.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml

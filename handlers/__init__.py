@@ -24,7 +24,6 @@ MODULES = (
     "handlers.main_failures.feature",
     "handlers.repository_file.feature",
     "handlers.merge.feature",
-    "handlers.merge_group",
     "handlers.team_tags.feature",
     "handlers.welcome",
     "handlers.lint",

@@ -19,13 +19,14 @@ from bot.core.titles import folded, tags_of
 from bot.effects.checks import CHECK_RUN, PutCheckRun
 from bot.feature import Feature
 from bot.github.check_runs import NEUTRAL, SUCCESS, Block, CheckContent, joined
+from bot.github.commit_message import without_template
 from bot.github.markdown import code, truncate
 from bot.github.mentions import mentioned, parse_ccs
+from bot.github.merge_queue import CHECKS_REQUESTED, MERGE_GROUP, MergeGroup
 from bot.github.pull_heads import head_of, pulls_with_head
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.ci_decisions.changes import read_proposed
-from handlers.merge.message import without_template
 from handlers.team_tags.handler import Known, topics_of
 
 if TYPE_CHECKING:
@@ -53,6 +54,9 @@ PEOPLE = (
     "Of people, write `cc` before their names, and no more is said here; what is part of code, put between backticks."
 )
 MOVED = "somebody has pushed since; that push is looked at by itself"
+
+NO_TITLE_IN_GROUP = "A group of the merge queue has no title"
+CHECKED_ON_PULLS = "Titles and descriptions are looked at on the pull requests themselves."
 
 router = Router()
 
@@ -180,6 +184,14 @@ async def _known_tags(context: Context) -> tuple[Collection[str] | None, Known]:
 def _shown(words: Collection[str]) -> str:
     shown = [code(truncate(word, LONGEST_SHOWN)) for word in list(words)[:MOST_SHOWN]]
     return ", ".join(shown) + (", …" if len(words) > MOST_SHOWN else "")
+
+
+@router.on(MERGE_GROUP, CHECKS_REQUESTED, name="merge-group-lint", feature=KEY)
+async def show_on_group(context: Context) -> Plan:
+    """Show on a group of the merge queue that there is no title to check."""
+    group = MergeGroup.of(context.delivery.payload)
+    content = CheckContent(SUCCESS, NO_TITLE_IN_GROUP, CHECKED_ON_PULLS)
+    return Plan((PutCheckRun(CHECK, group.sha, group.branch, content, time.time()),), why=NO_TITLE_IN_GROUP)
 
 
 FEATURE = Feature(name="lint", config=(KEY,), router=router)

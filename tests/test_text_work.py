@@ -18,15 +18,15 @@ from bot.core.errors import UserError
 from bot.core.events import Person
 from bot.core.patterns import normalized
 from bot.core.redaction import Redactor
+from bot.github import commit_message as merge_message
 from bot.github import markdown, mentions, sticky
+from bot.github.skip_directives import without_directives
 from bot.news.message import News, NewsItem
 from bot.news.render import as_discord, as_slack
 from bot.results.formats import pytest_phases, values
 from bot.results.report.annotations import _last_frame
 from handlers.ci_decisions import decide as decisions
 from handlers.docker_update import images as docker_images
-from handlers.merge import message as merge_message
-from handlers.merge.skip_directives import without_directives
 from handlers.rerun import commands as rerun
 from handlers.team_tags import topics as teams
 from tests.steps import assert_linear

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from bot.core.utc import iso_utc
 from bot.github.refs import BEHIND, IDENTICAL, Commit
 from bot.github.required import Signal, State
 
@@ -149,7 +149,7 @@ def step_of(look: TrackingScan, rules: Rules, at: float) -> Step:
         before=look.before or "",
         commits=look.commits,
         fine=chosen is not None or look.relation in (IDENTICAL, BEHIND),
-        at=iso(at),
+        at=iso_utc(at),
         why=_why(look, rules),
         why_not_newer=tuple(one.as_json() for one in look.looked),
     )
@@ -164,11 +164,6 @@ def due(candidates: Sequence[Commit], known: Mapping[str, Looked]) -> frozenset[
     newest, others = candidates[:ALWAYS_ASKED], candidates[ALWAYS_ASKED:]
     by_age = sorted(others, key=lambda commit: known[commit.sha].looked_at if commit.sha in known else "")
     return frozenset(commit.sha for commit in (*newest, *by_age[: MOST_ASKED - ALWAYS_ASKED]))
-
-
-def iso(moment: float) -> str:
-    """Return a moment, in seconds since 1970, as ISO 8601."""
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _why(look: TrackingScan, rules: Rules) -> str:

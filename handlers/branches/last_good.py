@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from bot.core.utc import iso_utc
 from bot.effects.remember import StoreRecord
 from bot.github.ours import Ours
 from bot.github.ranks import Rank, ranked
@@ -24,7 +25,7 @@ from handlers.branches.conclusion import (
     stored_aim,
     why_concluded,
 )
-from handlers.branches.decide import Lag, Step, TrackingScan, iso, step_of
+from handlers.branches.decide import Lag, Step, TrackingScan, step_of
 from handlers.branches.record import LAST_GOOD, TRACKING, TrackingRecord, behind_of, known_of
 from handlers.branches.scan import Looking
 
@@ -107,7 +108,7 @@ async def move_last_good(context: Context) -> Plan:
     name, known = context.repository.full_name, known_of(record, rules.require)
     ours = Ours.of(context.me, context.config)
     with ranked(Rank.SWEEP):
-        look = await Looking(context.github, name, rules, iso(at), ours, known).look()
+        look = await Looking(context.github, name, rules, iso_utc(at), ours, known).look()
         look = await _with_since(context, look, record)
     return decide(look, rules, at)
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from bot.core.utc import iso_utc
 from bot.effects.remember import StoreRecord
 from bot.github.ours import Ours
 from bot.plan.handler import ConcludeStage, Context, Plan, Router
@@ -23,7 +24,7 @@ from handlers.branches.conclusion import (
     stored_aim,
     why_concluded,
 )
-from handlers.branches.decide import Step, TrackingScan, iso, step_of
+from handlers.branches.decide import Step, TrackingScan, step_of
 from handlers.branches.nightly_effects import FOR_LABS, MarkNightly, PublishNightly
 from handlers.branches.record import NIGHTLY, TRACKING
 from handlers.branches.scan import Looking
@@ -85,7 +86,7 @@ async def move_nightly(context: Context) -> Plan:
     assert nightly is not None, "the handler is asked where the feature is on"
     at = moment_of(context.delivery.payload)
     ours = Ours.of(context.me, context.config)
-    look = await Looking(context.github, context.repository.full_name, nightly, iso(at), ours).look()
+    look = await Looking(context.github, context.repository.full_name, nightly, iso_utc(at), ours).look()
     return decide(look, nightly, at)
 
 

@@ -13,6 +13,7 @@ from bot.effects.remember import StoreRecord
 from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
 from bot.engine.records import Record
 from bot.github.markdown import truncate
+from bot.github.merge_queue import CHECKS_REQUESTED, MERGE_GROUP, MergeGroup
 from bot.github.pull_heads import head_of
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.ci_decisions.changes import Proposed, changes_of, read_proposed
@@ -28,6 +29,8 @@ SUCCESS = "success"  # never anything else: the status informs and must not bloc
 RUN_AGAIN = " Run CI again if it has begun."
 MOVED = "somebody has pushed since; that push is shown by itself"
 NOT_LISTED = "GitHub does not tell what is changed"
+
+NOT_SKIPPED_IN_GROUP = "CI runs: the merge queue tests what it is about to merge"
 
 router = Router()
 
@@ -89,6 +92,16 @@ async def show_on_head(context: Context) -> Plan:
     if needs_files(rules, None, proposed.pull.title):
         changes = await changes_of(context.github, repository, proposed)
     return await _shown(context, proposed, skip_ci(rules, proposed.pull.title, changes))
+
+
+@router.on(MERGE_GROUP, CHECKS_REQUESTED, name="merge-group-skip-ci", feature="skip_ci")
+async def show_on_group(context: Context) -> Plan:
+    """Show that CI does not skip a group of the merge queue."""
+    config = context.config.skip_ci
+    if config is None:
+        return NOTHING
+    sha = MergeGroup.of(context.delivery.payload).sha
+    return Plan((SetStatus(sha, config.status, SUCCESS, NOT_SKIPPED_IN_GROUP),), why=NOT_SKIPPED_IN_GROUP)
 
 
 async def _shown(context: Context, proposed: Proposed, verdict: Verdict) -> Plan:

@@ -16,6 +16,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from bot.core.errors import UserError
+from bot.core.utc import iso_utc
 from bot.core.web_json import READER
 from bot.effects.pulls import EnsurePull
 from bot.github.contents import FILE, found_at
@@ -24,7 +25,6 @@ from bot.github.ranks import Rank, ranked
 from bot.github.refs import branch_head
 from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_DUE, moment_of
-from handlers.branches.decide import iso
 from handlers.docker_update.docker_hub import Registry
 from handlers.docker_update.images import Update, places, staged, updated
 
@@ -76,7 +76,7 @@ async def update_images(context: Context) -> Plan:
     registry = Registry(context.part(READER), config.registry)
     tags = {place.key: await _tags(registry, place, config) for place in found}
     update = updated(text, found, tags, config.namespace)
-    return decide(update, found, config, base_sha, iso(moment_of(context.delivery.payload)))
+    return decide(update, found, config, base_sha, iso_utc(moment_of(context.delivery.payload)))
 
 
 def decide(update: Update, found: Sequence[Place], config: DockerUpdate, base_sha: str, at: str) -> Plan:

@@ -11,6 +11,7 @@ from gidgethub import QueryError
 
 from bot.core.errors import RefusedToPerson, TryAgain, UserError
 from bot.core.run_in_thread import run_in_thread
+from bot.github import commit_message as merge_message
 from bot.github.access import CONTENTS, PULL_REQUESTS, WORKFLOWS, WritePermissions
 from bot.github.errors import is_conflict, is_forbidden, message_of
 from bot.github.markdown import code
@@ -19,7 +20,6 @@ from bot.github.permissions import role_of
 from bot.github.workflow_files import may_lack_workflows, pull_changes_workflows
 from bot.plan.effect import Applied, EffectContext
 from bot.plan.failure_text import NEEDS_WORKFLOWS
-from handlers.merge import message as merge_message
 from handlers.merge import texts
 from handlers.merge.api import Facts, commits_of, dequeue, enqueue, facts_of, put_merge
 from handlers.merge.pending import PendingMerge, pending_merge
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bot.config.merge import Merge
-    from handlers.merge.message import Commit
+    from bot.github.commit_message import Commit
 
 SQUASH, REBASE = "squash", "rebase"
 COMPUTING_SECONDS = 2.0

@@ -19,6 +19,7 @@ from bot.effects.remember import StoreRecord
 from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
 from bot.engine.records import Record
 from bot.github.markdown import code, truncate
+from bot.github.merge_queue import CHECKS_REQUESTED, MERGE_GROUP, MergeGroup
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.slow_tests import texts
@@ -193,6 +194,17 @@ def _listed(runs: Sequence[CiRun]) -> str:
     names = [code(truncate(run.name, 100)) for run in runs[:MOST_LISTED]]
     more = len(runs) - MOST_LISTED
     return ", ".join([*names, *([f"and {more} more"] if more > 0 else [])])
+
+
+@router.on(MERGE_GROUP, CHECKS_REQUESTED, name="merge-group-slow-tests", feature=KEY)
+async def show_on_group(context: Context) -> Plan:
+    """Show whether a group of the merge queue runs the slow tests."""
+    config = context.config.slow_tests
+    if config is None:
+        return NOTHING
+    group = MergeGroup.of(context.delivery.payload)
+    said = texts.ON_BRANCH.format(branch=group.branch) if matches(config.branches, group.branch) else texts.OFF_IN_GROUP
+    return Plan((SetStatus(group.sha, config.status, SUCCESS, truncate(said, DESCRIPTION_LIMIT)),), why=said)
 
 
 COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = (

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from markdown_it import MarkdownIt
 
 from bot.core.patterns import SPACE, Pattern, PatternMatch
-from handlers.merge.skip_directives import without_directives
+from bot.github.skip_directives import without_directives
 
 if TYPE_CHECKING:
     from bot.core.events import Person

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.core.events import Person
-from handlers.merge.message import Commit, co_authors, message, title, without_template
+from bot.github.commit_message import Commit, co_authors, message, title, without_template
 
 AUTHOR = Person(1, "octocat", False)
 TEMPLATE = """\

@@ -1,0 +1,30 @@
+"""Groups of a merge queue: GitHub tests a commit of its own for each, and waits on it for what the branch requires.
+
+Nobody asks for anything there, so a feature whose check or status a queue may require reports on the group itself.
+https://docs.github.com/webhooks/webhook-events-and-payloads#merge_group
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from bot.config.types import HEADS
+from bot.core.payload import Payload
+
+MERGE_GROUP, CHECKS_REQUESTED = "merge_group", "checks_requested"
+"""The event and the action that ask for the checks of a group."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeGroup:
+    """The commit of a group, and the branch that GitHub made for it."""
+
+    sha: str
+    branch: str
+
+    @classmethod
+    def of(cls, payload: Payload) -> Self:
+        """Read it from the payload of a delivery."""
+        group = payload.at(MERGE_GROUP)
+        return cls(group.string("head_sha"), group.string("head_ref").removeprefix(HEADS))
