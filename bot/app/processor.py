@@ -154,7 +154,6 @@ class Pipeline:
             records=self.records,
             parts=self.parts,
             announce=self.announce,
-            siblings=job.siblings,
             writes=job.writes,
         )
         try:
@@ -165,8 +164,7 @@ class Pipeline:
                 raise
             # To wait would hold up everybody's commands on this pull request.
             return AppliedEffect(RATE_LIMITED, changed=False)
-        then = tuple(self._effect_as_data(e, rank) for e in applied.then)
-        return AppliedEffect(applied.text, applied.changed, _as_json(applied.value), then)
+        return AppliedEffect(applied.text, applied.changed, _as_json(applied.value))
 
     def told(self, error: Exception, guid: str) -> str:
         """Put a failure into words that may be shown to people."""
@@ -214,7 +212,6 @@ class Pipeline:
         return PlannedEffects(
             effects=tuple(self._effect_as_data(effect, plan.rank) for effect in plan.effects),
             why=plan.why,
-            closing=self._effect_as_data(plan.closing, plan.rank) if plan.closing else None,
             conclude_with=_conclude_with(plan, handler),
         )
 

@@ -22,7 +22,6 @@ DELIVERY_PRIORITY, URGENT_PRIORITY = 0, 1
 an earlier delivery of the same lock still has to do. The latter do not starve: `bot.engine.upkeep.let_old_go_first`."""
 HANDLE_PRIORITY, HANDLE_RETRY_PRIORITY = 8, 2
 EFFECT_PRIORITY, EFFECT_RETRY_PRIORITY = 10, 6
-CLOSING_PRIORITY, CLOSING_RETRY_PRIORITY = 7, 4
 CONCLUDE_PRIORITY, CONCLUDE_RETRY_PRIORITY = 7, 4
 
 LONGEST_KEY = 500
@@ -125,10 +124,8 @@ def plan_job(origin: Origin) -> NewJob:
 
 
 def effect_jobs(origin: Origin, plan: int, repository: Repository, planned: PlannedEffects) -> list[NewJob]:
-    """Describe the jobs of the effects that job `plan` came to, the closing one last."""
+    """Describe the jobs of the effects that job `plan` came to, and of its conclusion."""
     jobs = [_effect_job(origin, plan, repository, effect) for effect in planned.effects]
-    if planned.closing is not None:
-        jobs.append(_effect_job(origin, plan, repository, planned.closing, closing=True))
     if planned.conclude_with is not None:
         jobs.append(_conclude_job(origin, plan, planned.conclude_with))
     return jobs
@@ -164,8 +161,6 @@ def _effect_job(
     effect: PlannedEffect,
     prefix: tuple[str | int, ...] = (),
     conclusion: int = 0,
-    *,
-    closing: bool = False,
 ) -> NewJob:
     named: JSONDict = {
         "id": repository.id,
@@ -181,11 +176,10 @@ def _effect_job(
             "repository": named,
             "target": effect.target,
             "effect": dict(effect.effect),
-            "closing": closing,
             "conclusion": conclusion,
         },
         lock=origin.lock,
-        priority=CLOSING_PRIORITY if closing else EFFECT_PRIORITY,
+        priority=EFFECT_PRIORITY,
     )
 
 

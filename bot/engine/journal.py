@@ -86,7 +86,6 @@ class EffectRecord:
     job: JobState
     kind: str
     target: str
-    closing: bool
     effect: Mapping[str, Any]
 
 
@@ -298,7 +297,6 @@ def _effect(row: Mapping[str, Any]) -> EffectRecord:
         job=_job(row),
         kind=str(args["effect"].get("kind", "")),
         target=args["target"],
-        closing=args["closing"],
         effect=args["effect"],
     )
 

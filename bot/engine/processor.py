@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -11,15 +11,6 @@ from bot.core.events import Delivery, Repository
 from bot.engine.writes import Writes
 
 JsonObject = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Sibling:
-    """How another effect of the same plan ended; `text` is fit to be shown to people."""
-
-    target: str
-    failed: bool
-    text: str
 
 
 class Announce(Protocol):
@@ -53,11 +44,10 @@ class PlannedEffect:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEffects:
-    """What a handler decided: effects in their order, the one that is applied when they have ended, and why."""
+    """What a handler decided: effects in their order, and why."""
 
     effects: tuple[PlannedEffect, ...] = ()
     why: str = ""
-    closing: PlannedEffect | None = None
     conclude_with: JsonObject | None = None
     """What the conclude stage is given beside the outcomes; None: the plan has no conclude stage."""
 
@@ -120,8 +110,6 @@ class EffectJob:
     repository: Repository
     target: str
     effect: JsonObject
-    siblings: Callable[[], Awaitable[Sequence[Sibling]]]
-    """How the other effects of the plan ended; complete for a closing effect, which runs after them."""
     writes: Writes = field(default_factory=Writes)
     """What earlier tries of it have sent and what must not be sent twice."""
 
@@ -134,8 +122,6 @@ class AppliedEffect:
     changed: bool = True
     value: Any = None
     """What the conclude stage reads of it, as JSON."""
-    then: tuple[PlannedEffect, ...] = ()
-    """Effects that follow from how this one went; they become jobs of the same plan."""
 
 
 class Processor(Protocol):

@@ -39,7 +39,7 @@ async def replay(store: Store, journal: Journal, guid: str) -> None:
         again = [plan.job.job_id for plan in conclusions]
         for job in again:
             await store.conclude_anew(job)
-        jobs = dict.fromkeys([*failed, *_closing_again(record), *again])
+        jobs = dict.fromkeys([*failed, *again])
         await store.begin_anew([job for job in jobs if job not in superseded])
     elif record.settled:
         number = len(record.replays) + 1
@@ -89,19 +89,6 @@ def _conclusions_again(record: DeliveryRecord) -> list[PlanRecord]:
     return [plan for plan in concluded if plan.job.settled]
 
 
-def _closing_again(record: DeliveryRecord) -> list[int]:
-    """Find the closing effects that have told of failures which are now given another chance."""
-    by_handler: dict[tuple[str, bool], list[PlanRecord]] = {}
-    for plan in record.plans:
-        by_handler.setdefault((plan.handler, plan.stage is Stage.ANSWER), []).append(plan)
-    closing: list[int] = []
-    for plans in by_handler.values():
-        effects = [effect for plan in plans for effect in plan.effects]
-        if any(effect.job.state == FAILED for effect in effects):
-            closing += [effect.job.job_id for effect in effects if effect.closing and effect.job.state != FAILED]
-    return closing
-
-
 async def dry_run(journal: Journal, tasks: Tasks, guid: str) -> dict[str, Any]:
     """Plan a delivery as if it came in now, and return the plans as JSON. Nothing is written anywhere.
 
@@ -124,9 +111,7 @@ async def planned_for(tasks: Tasks, delivery: Delivery) -> dict[str, Any]:
         except Exception as error:  # one handler's fault is part of the answer
             plans.append({"handler": handler, "error": PLANNING_FAILED.format(kind=type(error).__name__, error=error)})
         else:
-            closing = _shown([planned.closing] if planned.closing else [])
-            effects = _shown(planned.effects)
-            shown = {"handler": handler, "why": planned.why, "effects": effects, "closing": closing}
+            shown = {"handler": handler, "why": planned.why, "effects": _shown(planned.effects)}
             conclusion = {"why": concluded.why, "effects": _shown(concluded.effects)} if concluded else None
             plans.append({**shown, "conclusion": conclusion})
     return {

@@ -11,8 +11,6 @@ from procrastinate.connector import BaseAsyncConnector
 from bot.core.errors import PayloadError
 from bot.core.events import Delivery
 from bot.engine.jobs import (
-    CLOSING_PRIORITY,
-    CLOSING_RETRY_PRIORITY,
     CONCLUDE,
     CONCLUDE_PRIORITY,
     DELIVERY_PRIORITY,
@@ -23,7 +21,7 @@ from bot.engine.jobs import (
 )
 from bot.engine.notes import REFUSED, UNCHANGED, Note, forget_notes
 from bot.engine.once import FIND, ONCE, Deferred, NewJob, defer_once
-from bot.engine.processor import EffectState, EndedEffect, Sibling
+from bot.engine.processor import EffectState, EndedEffect
 
 ENDED = ("succeeded", "failed", "cancelled", "aborted")
 ENDED_BADLY = ("failed", "cancelled", "aborted")
@@ -49,20 +47,10 @@ SELECT job.task_name, job.status, job.args, note.outcome, note.text AS note
    AND job.task_name IN ('handle', 'effect') AND job.args ->> 'handler' = %(handler)s
  ORDER BY job.id
 """
-SIBLINGS: LiteralString = """
-SELECT job.id, job.status, job.args ->> 'target' AS target, note.outcome, note.text AS note
-  FROM procrastinate_jobs AS job LEFT JOIN nightjar_notes AS note ON note.job_id = job.id
- WHERE job.task_name <> 'deliver' AND (job.args ->> 'guid') = %(guid)s
-   AND job.task_name = 'effect' AND job.args ->> 'handler' = %(handler)s
-   AND (job.args ->> 'told' IS NULL) = %(plain)s AND job.id <> %(id)s
- ORDER BY job.id
-"""
-
-# The priorities are those that the jobs begin with; a closing effect is told by the two that are its own.
+# The priorities are those that the jobs begin with.
 BEGIN_ANEW: LiteralString = """
 UPDATE procrastinate_jobs
    SET status = 'todo', attempts = 0, scheduled_at = NULL, priority = CASE
-           WHEN task_name = 'effect' AND priority IN (%(closing)s, %(closing_retry)s) THEN %(closing)s
            WHEN task_name = 'effect' THEN %(effect)s
            WHEN task_name = 'conclude' THEN %(conclude)s
            WHEN task_name = 'handle' THEN %(handle)s
@@ -70,8 +58,6 @@ UPDATE procrastinate_jobs
  WHERE id = ANY(%(ids)s) AND status IN ('succeeded', 'failed', 'cancelled', 'aborted')
 """
 PRIORITIES = {
-    "closing": CLOSING_PRIORITY,
-    "closing_retry": CLOSING_RETRY_PRIORITY,
     "effect": EFFECT_PRIORITY,
     "conclude": CONCLUDE_PRIORITY,
     "handle": HANDLE_PRIORITY,
@@ -110,13 +96,6 @@ class Store:
             return None
         return [_ended(row) for row in of_plan], any(row["args"]["told"] is not None for row in rows)
 
-    async def siblings(self, origin: Origin, job_id: int) -> list[tuple[bool, Sibling]]:
-        """Return the other effects of a plan, in their order, each with whether it has ended."""
-        rows = await self.connector.execute_query_all_async(
-            SIBLINGS, guid=origin.guid, handler=origin.handler, plain=origin.told is None, id=job_id
-        )
-        return [(row["status"] in ENDED, _sibling(row)) for row in rows]
-
     async def defer(self, jobs: Sequence[NewJob]) -> list[Deferred]:
         """Insert those jobs that are not there yet, in one statement."""
         return await defer_once(self.connector, jobs) if jobs else []
@@ -124,20 +103,14 @@ class Store:
     async def defer_again(self, jobs: Sequence[NewJob]) -> list[Deferred]:
         """Insert jobs like `defer`, and run those again that were there and have failed.
 
-        The closing effect among them runs again as well, if anything does that it has to tell of, and tells what is
-        planned now. Safe to repeat: none of the jobs can start before the caller's own job lets go of their lock.
+        The conclude job among them runs again as well, if any of the effects does, with what is planned now.
+        Safe to repeat: none of the jobs can start before the caller's own job lets go of their lock.
         """
         keys = [ONCE + job.key for job in jobs]
         found = {row["queueing_lock"]: row for row in await self.connector.execute_query_all_async(FIND, keys=keys)}
-        closing = [job for job in jobs if job.args.get("closing") and ONCE + job.key in found]
         conclude = [job for job in jobs if job.task == CONCLUDE and ONCE + job.key in found]
         failed = [row["id"] for row in found.values() if row["status"] in ENDED_BADLY]
         if failed or len(found) < len(jobs):
-            for job in closing:
-                last_word = found[ONCE + job.key]
-                await self._plan_instead(last_word["id"], job)
-                if last_word["status"] == "succeeded":
-                    failed.append(last_word["id"])
             for job in conclude:
                 stored = found[ONCE + job.key]
                 await self.conclude_anew(stored["id"], job.args["conclude_with"])
@@ -145,11 +118,6 @@ class Store:
                     failed.append(stored["id"])
         await self.begin_anew(failed)
         return await self.defer(jobs)
-
-    async def _plan_instead(self, job_id: int, job: NewJob) -> None:
-        """Give an effect that is stored the content of another; all else stays, above all the plan that it is of."""
-        args = await self.arguments(job_id) or job.args
-        await self.connector.execute_query_async(SET_ARGS, id=job_id, args={**args, "effect": job.args["effect"]})
 
     async def conclude_anew(self, job_id: int, conclude_with: object = None) -> None:
         """Let a conclude job that begins anew plan effects of its own, by what is given or by what it has."""
@@ -176,13 +144,6 @@ def subject_of(delivery: Delivery) -> dict[str, Any]:
         with contextlib.suppress(PayloadError):
             about.setdefault("number", delivery.payload.integer(subject, "number"))
     return about
-
-
-def _sibling(row: dict[str, Any]) -> Sibling:
-    note = Note.read(row["outcome"], row["note"])
-    failed = row["status"] in ENDED_BADLY or note.outcome == REFUSED
-    text = (note.told or UNKNOWN_END) if failed else note.text
-    return Sibling(target=row["target"], failed=failed, text=text)
 
 
 def _is_of_plan(args: dict[str, Any]) -> bool:

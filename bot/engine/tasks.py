@@ -22,7 +22,6 @@ from bot.engine import notes
 from bot.engine.attempt import Attempt, Outcome, id_of
 from bot.engine.guard import Guard
 from bot.engine.jobs import (
-    CLOSING_RETRY_PRIORITY,
     CONCLUDE_RETRY_PRIORITY,
     EFFECT_RETRY_PRIORITY,
     HANDLE_RETRY_PRIORITY,
@@ -33,7 +32,7 @@ from bot.engine.jobs import (
     repository_of,
 )
 from bot.engine.once import NewJob
-from bot.engine.processor import AppliedEffect, ConcludeJob, EffectJob, Observer, PlannedEffects, Processor, Sibling
+from bot.engine.processor import AppliedEffect, ConcludeJob, EffectJob, Observer, PlannedEffects, Processor
 from bot.engine.retry import FIRST_WAIT, Again
 from bot.engine.sent import apply_and_heal, writes_of
 from bot.engine.store import Store, subject_of
@@ -113,16 +112,13 @@ class Tasks:
         ).run(self._store.connector)
 
     async def effect(self, context: JobContext, **args: Any) -> None:
-        """Apply one effect; the closing one when the others of its plan have ended."""
+        """Apply one effect."""
         job, origin = context.job, Origin.read(args, context.job.lock)
-        closing, kind = bool(args["closing"]), str(args["effect"].get("kind", ""))
+        kind = str(args["effect"].get("kind", ""))
         writes = await writes_of(self._store.connector, job, self._look_after)
 
         async def work() -> Outcome:
-            if closing and not all(ended for ended, _ in await self._store.siblings(origin, id_of(job))):
-                # Behind the others' retries; until then it was before the retries of other handlers.
-                raise Again(0, CLOSING_RETRY_PRIORITY)
-            return await apply_and_heal(writes, lambda: self._apply(job, origin, args, writes))
+            return await apply_and_heal(writes, lambda: self._apply(origin, args, writes))
 
         await Attempt(
             job=job,
@@ -133,7 +129,7 @@ class Tasks:
             watch=lambda outcome, seconds: self._observer.effect(kind, outcome, seconds),
             told=lambda error: self.processor.told(error, origin.guid),
             labels={"delivery": origin.guid, "handler": origin.handler, "target": args["target"]},
-            retry_priority=CLOSING_RETRY_PRIORITY if closing else EFFECT_RETRY_PRIORITY,
+            retry_priority=EFFECT_RETRY_PRIORITY,
         ).run(self._store.connector)
 
     async def conclude(self, context: JobContext, **args: Any) -> None:
@@ -204,7 +200,7 @@ class Tasks:
             return Outcome(notes.PLANNED, PLANNED_BEFORE)
         delivery = await self.delivery(origin.delivery_job)
         planned = await self._plan(delivery, origin)
-        if planned.effects or planned.closing is not None or planned.conclude_with is not None:
+        if planned.effects or planned.conclude_with is not None:
             repository = Repository.of(delivery.payload)
             await self._defer(origin, effect_jobs(origin, id_of(job), repository, planned))
         return Outcome(notes.PLANNED, planned.why)
@@ -232,26 +228,18 @@ class Tasks:
             return await self.processor.plan_failure(delivery, origin.handler, origin.intent, origin.told)
         return await self.processor.plan(delivery, origin.handler, origin.intent)
 
-    async def _apply(self, job: Job, origin: Origin, args: dict[str, Any], writes: Writes) -> Outcome:
-        async def siblings() -> Sequence[Sibling]:
-            return [sibling for ended, sibling in await self._store.siblings(origin, id_of(job)) if ended]
-
-        repository = repository_of(args)
+    async def _apply(self, origin: Origin, args: dict[str, Any], writes: Writes) -> Outcome:
         applied = await self.processor.apply(
             EffectJob(
                 guid=origin.guid,
                 handler=origin.handler,
                 intent=origin.intent,
-                repository=repository,
+                repository=repository_of(args),
                 target=args["target"],
                 effect=args["effect"],
-                siblings=siblings,
                 writes=writes,
             )
         )
-        if applied.then:
-            follow_ups = PlannedEffects(effects=applied.then)
-            await self._defer(origin, effect_jobs(origin, args["plan_job"], repository, follow_ups))
         return _outcome(applied)
 
     async def _defer(self, origin: Origin, jobs: Sequence[NewJob]) -> None:

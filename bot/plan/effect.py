@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
     from bot.config import RepositoryConfig
     from bot.core.events import Repository
     from bot.core.parts import PartKey, PartMap
-    from bot.engine.processor import Announce, Sibling
+    from bot.engine.processor import Announce
     from bot.engine.records import Records
     from bot.engine.writes import Writes
     from bot.github.app import AppIdentity
@@ -30,8 +29,6 @@ class Applied:
     changed: bool = True
     value: object = None
     """What the handler's conclude stage reads: an enum or a frozen dataclass of plain JSON values."""
-    then: tuple[Effect, ...] = ()
-    """Effects that follow from how this one went, such as telling who could not be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +43,6 @@ class EffectContext:
     records: Records
     parts: PartMap
     announce: Announce
-    siblings: Callable[[], Awaitable[Sequence[Sibling]]]
     writes: Writes
     """For what is written elsewhere than on GitHub and must not be sent twice; `github` sees to that by itself."""
 

@@ -46,14 +46,10 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a handler decided: effects in the order they are to be applied, and why.
-
-    `closing` is applied when every one of `effects` has ended, well or badly.
-    """
+    """What a handler decided: effects in the order they are to be applied, and why."""
 
     effects: tuple[Effect, ...] = ()
     why: str = ""
-    closing: Effect | None = None
     conclude_with: object = None
     """What the handler's conclude stage is given once all effects have ended, well or badly: a frozen dataclass of
     plain JSON values. None: nothing follows from how they end."""

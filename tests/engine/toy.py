@@ -138,7 +138,7 @@ class Toy:
             return AppliedEffect("was there", changed=False)
         self.world.write(key, text)
         self._die(f"effect {key}", job.effect, "after")
-        return AppliedEffect("written", then=planned({"effects": job.effect.get("then", [])}).effects)
+        return AppliedEffect("written")
 
     def told(self, error: Exception, guid: str) -> str:
         return str(error) if isinstance(error, UserError) else SORRY.format(guid=guid)

@@ -23,7 +23,7 @@ from bot.config.environment import Settings
 from bot.core.errors import Refusal, TryAgain, UserError
 from bot.core.events import Delivery, Repository, intent_key
 from bot.core.payload import Payload
-from bot.engine.processor import AppliedEffect, ConcludeJob, EffectJob, EffectState, EndedEffect, PlannedEffect, Sibling
+from bot.engine.processor import AppliedEffect, ConcludeJob, EffectJob, EffectState, EndedEffect, PlannedEffect
 from bot.engine.records import Records
 from bot.engine.service import Engine
 from bot.github.app import GitHubApp
@@ -75,12 +75,12 @@ class World:
 
     async def apply(self, told: Told, handler: str, effect: PlannedEffect) -> None:
         """Apply one effect, as a late retry does."""
-        await self._apply(_delivery(told), handler, effect, ())
+        await self._apply(_delivery(told), handler, effect)
 
     async def apply_alone(self, effect: Effect) -> AppliedEffect:
         """Apply an effect that no delivery led to; what goes wrong comes out."""
         repository = Repository(self.repository.id, FULL_NAME, None)
-        job = EffectJob("guid", "handler", "intent", repository, effect.target, CODEC.encode(effect), _no_siblings)
+        job = EffectJob("guid", "handler", "intent", repository, effect.target, CODEC.encode(effect))
         return await self.pipeline.apply(job)
 
     async def say(self, pull: PullRequest, text: str, by: str = "octocat") -> str:
@@ -103,28 +103,18 @@ class World:
             planned = await self.pipeline.plan(delivery, handler, intent_key(delivery))
             targets = [effect.target for effect in planned.effects]
             assert len(targets) == len(set(targets)), "the engine keeps one effect of each target"
-            ended: list[Sibling] = []
             outcomes: list[EndedEffect] = []
             for effect in planned.effects:
-                outcomes.append(await self._apply(delivery, handler, effect, ended))
-                one = outcomes[-1]
-                ended.append(Sibling(one.target, failed=one.state.is_failure, text=one.text))
-            if planned.closing:
-                await self._apply(delivery, handler, planned.closing, ended)
+                outcomes.append(await self._apply(delivery, handler, effect))
             if planned.conclude_with is not None:
                 job = ConcludeJob(handler, intent_key(delivery), planned.conclude_with, outcomes)
                 for effect in (await self.pipeline.conclude(delivery, job)).effects:
-                    await self._apply(delivery, handler, effect, ended)
+                    await self._apply(delivery, handler, effect)
 
-    async def _apply(
-        self, delivery: Delivery, handler: str, effect: PlannedEffect, ended: Sequence[Sibling]
-    ) -> EndedEffect:
-        async def siblings() -> Sequence[Sibling]:
-            return ended
-
+    async def _apply(self, delivery: Delivery, handler: str, effect: PlannedEffect) -> EndedEffect:
         repository = Repository.of(delivery.payload)
         intent = intent_key(delivery)
-        job = EffectJob(delivery.guid, handler, intent, repository, effect.target, effect.effect, siblings)
+        job = EffectJob(delivery.guid, handler, intent, repository, effect.target, effect.effect)
         try:
             applied = await self.pipeline.apply(job)
         except TryAgain:
@@ -142,10 +132,6 @@ def _state_of(error: Exception) -> EffectState:
     if isinstance(error, Refusal):
         return EffectState.REFUSED
     return EffectState.STOPPED if isinstance(error, UserError) else EffectState.FAILED
-
-
-async def _no_siblings() -> Sequence[Sibling]:
-    return ()
 
 
 def _delivery(told: Told) -> Delivery:
