@@ -12,6 +12,7 @@ from bot.results.ingest.collect import Columns, collect, merge, read_names, spli
 from bot.results.ingest.identity import Resolver
 from bot.results.ingest.opening import inflated
 from bot.results.store.columns import SEEN, duration
+from handlers.ci_tests import texts
 from handlers.ci_tests.outcomes import Suite
 from handlers.ci_tests.zips import read_zip
 
@@ -19,10 +20,6 @@ REPORTS = (".xml", ".xml.gz")
 """How the names of files end that are read as JUnit."""
 MOST_WRONG = 3
 """Files of an artifact of which it is told why they could not be read."""
-
-TOO_LONG = "the files of all artifacts that are read have more than {limit:,} bytes together once they are inflated"
-NO_REPORTS = f"it holds no file that ends with {REPORTS[0]}"
-MORE_WRONG = "and {count:,} more of its files could not be read"
 
 
 @dataclass(slots=True)
@@ -42,7 +39,7 @@ class Budget:
     def check(self) -> None:
         """Raise `TooMuch` if it is spent."""
         if self.left < 0:
-            raise TooMuch(self.why or TOO_LONG.format(limit=self.limit))
+            raise TooMuch(self.why or texts.FILES_TOO_LONG.format(limit=self.limit))
 
     def end(self, why: str) -> None:
         """Spend all of it, for this reason."""
@@ -103,7 +100,7 @@ def parsed(file: BinaryIO, listed: frozenset[str], budget: Budget) -> tuple[Suit
     # One after the other, so that never more than the tests of a whole run are held.
     columns = merge(good())
     if not count:
-        raise Refused(NO_REPORTS)
+        raise Refused(texts.NO_REPORTS.format(suffix=REPORTS[0]))
     seen, seconds = {}, {}
     for test, packed in zip(read_names(columns.names), columns.tests.values(), strict=True):
         status, timed = split(packed)
@@ -114,7 +111,7 @@ def parsed(file: BinaryIO, listed: frozenset[str], budget: Budget) -> tuple[Suit
 
 
 def _few(wrong: Sequence[str]) -> tuple[str, ...]:
-    more = [MORE_WRONG.format(count=len(wrong) - MOST_WRONG)] if len(wrong) > MOST_WRONG else []
+    more = [texts.MORE_WRONG.format(count=len(wrong) - MOST_WRONG)] if len(wrong) > MOST_WRONG else []
     return (*wrong[:MOST_WRONG], *more)
 
 

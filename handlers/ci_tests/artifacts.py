@@ -25,6 +25,7 @@ from bot.github.download import TooLong
 from bot.github.errors import is_not_found
 from bot.github.markdown import code, truncate
 from bot.results.ingest.limits import MAX_INFLATED_BYTES
+from handlers.ci_tests import texts
 from handlers.ci_tests.archives import Budget, read_archive
 from handlers.ci_tests.outcomes import Suite
 
@@ -45,12 +46,6 @@ MOST_REMEMBERED = 400_000
 """Tests of runs that a process keeps at hand; they take about 100 MB. A run of the base serves many pull requests."""
 SHOWN = 200
 """Characters of a name or a reason that are shown."""
-
-UNREADABLE = "The artifact {name} could not be read: {why}."
-TOO_LARGE = f"it has more than {MAX_ARTIFACT_BYTES >> 20} MiB"
-GONE = "it is gone"
-NOT_READ = "an artifact of this run before it cost too much to read, so no more of the run are read"
-LEFT_OUT = f"Of {{count}} artifacts that match, the first {MOST_ARTIFACTS} were read."
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +107,11 @@ class Artifacts:
         listed = await self._files.of(github, repository, run.sha) if found else frozenset()
         suites: dict[str, Suite] = {}
         unread = {artifact.string("name") for artifact in found}
-        troubles = [LEFT_OUT.format(count=len(found))] if len(found) > MOST_ARTIFACTS else []
+        troubles = (
+            [texts.ARTIFACTS_LEFT_OUT.format(count=len(found), most=MOST_ARTIFACTS)]
+            if len(found) > MOST_ARTIFACTS
+            else []
+        )
         budget = Budget(self._most)
         for artifact in found[:MOST_ARTIFACTS]:
             name = artifact.string("name")
@@ -120,12 +119,12 @@ class Artifacts:
                 suites[name], wrong = await self._suite(github, repository, run, artifact, listed, budget)
             except OverLimit as over:
                 wrong = (str(over),)
-                budget.end(NOT_READ)
+                budget.end(texts.ARTIFACT_NOT_READ)
             except Refused as refused:
                 wrong = (str(refused),)
             else:
                 unread.remove(name)
-            troubles += [UNREADABLE.format(name=_code(name), why=_code(why)) for why in wrong]
+            troubles += [texts.ARTIFACT_UNREADABLE.format(name=_code(name), why=_code(why)) for why in wrong]
         return Reports(suites, frozenset(unread), tuple(troubles))
 
     async def _suite(
@@ -173,15 +172,15 @@ async def _listed(github: GitHub, repository: str, run: WorkflowRun, patterns: S
 
 async def _fetch(github: GitHub, repository: str, artifact: Payload, file: BinaryIO) -> None:
     if artifact.integer("size_in_bytes") > MAX_ARTIFACT_BYTES:
-        raise Refused(TOO_LARGE)
+        raise Refused(texts.ARTIFACT_TOO_LARGE.format(mib=MAX_ARTIFACT_BYTES >> 20))
     try:
         where = {"repo": repository, "id": str(artifact.integer("id"))}
         await github.download(ARCHIVE, where, file, limit=MAX_ARTIFACT_BYTES)
     except TooLong:
-        raise Refused(TOO_LARGE) from None
+        raise Refused(texts.ARTIFACT_TOO_LARGE.format(mib=MAX_ARTIFACT_BYTES >> 20)) from None
     except Exception as error:
         if is_not_found(error):
-            raise Refused(GONE) from None
+            raise Refused(texts.ARTIFACT_REMOVED) from None
         raise
 
 

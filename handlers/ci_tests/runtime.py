@@ -11,11 +11,11 @@ from bot.config.types import seconds
 from bot.effects.section_state import SECTION_DUE
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.ci_tests import sections as reports
+from handlers.ci_tests import texts
 from handlers.ci_tests.runtimes_text import describe_runtimes
 
 NAME = "runtime"
 KEY = "runtime"
-TROUBLE = "**Runtime of tests:** how long they take at {sha} could not be found out: {why}"
 
 router = Router()
 reports.ask_when_tested(router, NAME, KEY, lambda config: config.runtime)
@@ -23,7 +23,7 @@ reports.ask_when_tested(router, NAME, KEY, lambda config: config.runtime)
 
 async def tell_of_failure(context: Context, told: str) -> Plan:
     """Show in the section that nothing could be found out, and why."""
-    return reports.trouble(context, NAME, TROUBLE, told, why="how long tests take could not be found out")
+    return reports.trouble(context, NAME, texts.RUNTIMES_FAILED, told, why="how long tests take could not be found out")
 
 
 @router.on(SECTION_DUE.name, NAME, name=NAME, feature=KEY, on_failure=tell_of_failure)

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.results.compare.renames import MAX_STEPS, search_renames
-from handlers.ci_tests import words
+from handlers.ci_tests import texts, words
 from handlers.ci_tests.outcomes import Base, Outcomes, Suite
-
-TITLE = "Runtime of tests"
 
 SMALLEST_CHANGE = 30.0
 """Seconds; a total that differs by less is not worth a word, whatever part of it that is."""
@@ -20,13 +18,6 @@ MOST_PERCENT = 1_000.0
 """A greater change is told as a factor."""
 MINUTES = 100.0
 """Seconds from which on a time is told in minutes."""
-
-CHANGED = "{suite}: {change} ({before} → {now}, {tests_before:,} → {tests:,} tests), compared with {base}."
-MANY_TIMES = "{times:,.0f} times as long"
-SLOW_TITLE = "Slow new tests"
-UNSEARCHED = (
-    "Renamed tests were not searched for, as that would take more than {most:,} steps, so some of these may be renamed."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +61,15 @@ def describe_runtimes(tested: Outcomes, percent: int, least: float) -> str:
         return ""
     several = len(tested.suites) > 1
     rows = [f"{words.name_of_test(one.suite, one.test, several=several)}, {_time(one.seconds)}" for one in new]
-    parts = ["\n".join([words.heading(TITLE, tested), *(["", *(f"- {line}" for line in lines)] if lines else [])])]
+    parts = [
+        "\n".join(
+            [words.heading(texts.RUNTIMES_TITLE, tested), *(["", *(f"- {line}" for line in lines)] if lines else [])]
+        )
+    ]
     if rows:
-        parts.append(f"{SLOW_TITLE}:\n{words.rows_of(rows[:MOST_NEW], len(rows))}")
+        parts.append(f"{texts.SLOW_TITLE}:\n{words.rows_of(rows[:MOST_NEW], len(rows))}")
     if any(one.perhaps_renamed for one in new):
-        parts.append(UNSEARCHED.format(most=MAX_STEPS))
+        parts.append(texts.RUNTIMES_UNSEARCHED.format(most=MAX_STEPS))
     return "\n\n".join(parts)
 
 
@@ -117,7 +112,7 @@ def _pairs(tested: Outcomes) -> list[tuple[str, Suite, Base]]:
 
 def _change_line(tested: Outcomes, one: Change) -> str:
     base = tested.bases[one.suite]
-    return CHANGED.format(
+    return texts.RUNTIME_CHANGED.format(
         suite=words.suite_name(one.suite),
         change=_change(one),
         before=_time(one.before),
@@ -131,7 +126,7 @@ def _change_line(tested: Outcomes, one: Change) -> str:
 def _change(one: Change) -> str:
     if one.percent < MOST_PERCENT:
         return f"{one.percent:+,.1f} %"
-    return MANY_TIMES.format(times=one.now / one.before)
+    return texts.MANY_TIMES.format(times=one.now / one.before)
 
 
 def _time(seconds: float) -> str:

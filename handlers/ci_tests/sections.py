@@ -18,6 +18,7 @@ from bot.github.pull_heads import confirmed_head, pulls_with_head
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.results.deliveries import CHECK_DUE, due_of
 from bot.results.model import TargetKey
+from handlers.ci_tests import texts
 from handlers.ci_tests.stored import stored
 from handlers.ci_tests.workflow_runs import TELLING, Ended, read_run
 
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from handlers.ci_tests.outcomes import Outcomes
 
 WORKFLOW_RUN, COMPLETED = "workflow_run", "completed"
-NO_HEAD = "{sha} is not the head of #{number}"
-NO_RESULTS = "no results of {sha} are known"
-ANOTHER_SOURCE = "app.yaml names another place of the results by now"
 
 
 def ask_when_tested(
@@ -90,13 +88,13 @@ async def find(context: Context, config: Tests, due: Due) -> Found | str:
     began = _as_of(due)
     head = await confirmed_head(context.records, context.github, context.repository, due.number, due.sha)
     if head is None:
-        return NO_HEAD.format(sha=due.sha, number=due.number)
+        return texts.NO_HEAD.format(sha=due.sha, number=due.number)
     if config.lab is not None and config.target is not None:
         about = TargetKey(context.repository.full_name, config.lab, config.target)
         found = await stored(context, about, due.sha, over=bool(due.about.get("over")))
-        return Found(found, head.base_ref, began) if found is not None else NO_RESULTS.format(sha=due.sha)
+        return Found(found, head.base_ref, began) if found is not None else texts.NO_RESULTS.format(sha=due.sha)
     if "workflow_id" not in due.about:
-        return ANOTHER_SOURCE
+        return texts.ANOTHER_SOURCE
     ended = Ended.of(Payload(due.about))
     return Found(await read_run(context, ended, config.artifacts, head.base_ref, began), head.base_ref, began)
 

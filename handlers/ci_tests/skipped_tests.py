@@ -14,6 +14,7 @@ from bot.effects.section_state import SECTION_DUE
 from bot.github.contents import FILE, found_at
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.ci_tests import sections as reports
+from handlers.ci_tests import texts
 from handlers.ci_tests.skips import Required, read_required
 from handlers.ci_tests.skips_text import describe_skips
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 NAME = "skipped-tests"
 KEY = "skipped_tests"
 
-NO_FILE, NO_PLAIN_FILE, TOO_LARGE = "it is not there", "it is no file", "it has more than 1 MB"
-TROUBLE = "**Skipped tests:** what is skipped at {sha} could not be found out: {why}"
 
 router = Router()
 reports.ask_when_tested(router, NAME, KEY, lambda config: config.skipped_tests)
@@ -32,7 +31,7 @@ reports.ask_when_tested(router, NAME, KEY, lambda config: config.skipped_tests)
 
 async def tell_of_failure(context: Context, told: str) -> Plan:
     """Show in the section that nothing could be found out, and why."""
-    return reports.trouble(context, NAME, TROUBLE, told, why="what is skipped could not be found out")
+    return reports.trouble(context, NAME, texts.SKIPS_FAILED, told, why="what is skipped could not be found out")
 
 
 @router.on(SECTION_DUE.name, NAME, name=NAME, feature=KEY, on_failure=tell_of_failure)
@@ -55,11 +54,11 @@ async def _required(context: Context, config: SkippedTests, branch: str) -> Requ
         return Required()
     found = await found_at(context.github, context.repository.full_name, config.required, branch)
     if found is None:
-        return Required(problem=NO_FILE)
+        return Required(problem=texts.NO_FILE)
     if found.kind != FILE:
-        return Required(problem=NO_PLAIN_FILE)
+        return Required(problem=texts.NO_PLAIN_FILE)
     if found.size and not found.raw:
-        return Required(problem=TOO_LARGE)
+        return Required(problem=texts.FILE_TOO_LARGE)
     try:
         return Required(read_required(found.raw))
     except UserError as error:

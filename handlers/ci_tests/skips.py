@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 from bot.core.errors import UserError
 from bot.results.compare.renames import search_renames
+from handlers.ci_tests import texts
 from handlers.ci_tests.outcomes import Outcomes, Suite
 
-NO_TEST = "it lists no test"
-NO_JSON = "it is no JSON: {why}"
 WRONG_SHAPE = 'it has to be one object of lists of test IDs, as in {"operators": ["tests/test_add.py::test_add"]}'
 
 
@@ -59,13 +58,13 @@ def read_required(raw: bytes) -> Mapping[str, tuple[str, ...]]:
     try:
         written = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise UserError(NO_JSON.format(why=error)) from None
+        raise UserError(texts.NO_JSON.format(why=error)) from None
     if not isinstance(written, dict):
         raise UserError(WRONG_SHAPE)
     if not all(isinstance(tests, list) and all(isinstance(test, str) for test in tests) for tests in written.values()):
         raise UserError(WRONG_SHAPE)
     if not any(written.values()):
-        raise UserError(NO_TEST)
+        raise UserError(texts.NO_TEST)
     return {suite: tuple(dict.fromkeys(tests)) for suite, tests in written.items()}
 
 

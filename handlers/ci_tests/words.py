@@ -9,6 +9,7 @@ from bot.effects.section_state import moment, short
 from bot.github.markdown import code
 from bot.results.report.tables import middle_cut
 from bot.results.report.texts import MORE
+from handlers.ci_tests import texts
 from handlers.ci_tests.outcomes import Base, Outcomes
 
 MOST_ROWS = 50
@@ -19,14 +20,10 @@ OPEN_ROWS = 5
 SHOWN_TEST, SHOWN_SUITE = 240, 80
 """Characters of a name."""
 
-FOLDED = "<details><summary>{title}: {count:,}</summary>\n\n{rows}\n\n</details>"
-OPEN = "{title}:\n{rows}"
-HEADED = "**{title}** at {sha} ({at}):"
-
 
 def heading(title: str, tested: Outcomes) -> str:
     """Say what follows, of which commit, and when that was tested."""
-    return HEADED.format(title=title, sha=short(tested.sha), at=moment(tested.at))
+    return texts.HEADED.format(title=title, sha=short(tested.sha), at=moment(tested.at))
 
 
 def rows_of(rows: Iterable[str], total: int) -> str:
@@ -46,7 +43,7 @@ def listed(title: str, rows: Sequence[str]) -> str:
     """Return a list under its title, folded away where it is long; empty without rows."""
     if not rows:
         return ""
-    form = OPEN if len(rows) <= OPEN_ROWS else FOLDED
+    form = texts.UNFOLDED if len(rows) <= OPEN_ROWS else texts.FOLDED
     return form.format(title=title, count=len(rows), rows=rows_of(rows, len(rows)))
 
 

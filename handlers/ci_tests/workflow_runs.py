@@ -13,6 +13,7 @@ from bot.core.payload import Payload
 from bot.github.markdown import code, truncate
 from bot.github.pages import PER_PAGE
 from bot.results.compare.baseline import nearest
+from handlers.ci_tests import texts
 from handlers.ci_tests.artifacts import ARTIFACTS_READER, WorkflowRun
 from handlers.ci_tests.outcomes import Base, Outcomes
 
@@ -30,13 +31,6 @@ OF_PULL_REQUESTS = ("pull_request", "pull_request_target")
 TELLING = ("success", "failure", "timed_out", "neutral")
 """How a run ends that tests may have run in."""
 
-NO_ARTIFACTS = "The run of {workflow} has no artifact that matches {patterns}."
-NO_BASE = (
-    "There is nothing to compare with: no run of {workflow} on {branch} ended well at the merge base {sha}, nor at an "
-    f"earlier commit among its newest {PER_PAGE}."
-)
-BASE_EMPTY = "There is nothing to compare with: {run} at {sha} has no artifact left that matches and can be read."
-THE_RUN = "[the run of {workflow}]({url})"
 SHOWN = 200
 
 
@@ -78,17 +72,19 @@ async def read_run(context: Context, ended: Ended, patterns: Sequence[str], bran
     artifacts, repository = context.part(ARTIFACTS_READER), context.repository.full_name
     here = await artifacts.of_run(context.github, repository, ended.run, patterns)
     if not here.suites:
-        said = NO_ARTIFACTS.format(workflow=_code(ended.name), patterns=", ".join(map(_code, patterns)))
+        said = texts.NO_ARTIFACTS.format(workflow=_code(ended.name), patterns=", ".join(map(_code, patterns)))
         return Outcomes(ended.run.sha, at, {}, troubles=here.troubles or (said,))
     merge_base, found = await _base(context, ended, branch)
     if found is None:
-        told = {"workflow": _code(ended.name), "branch": _code(branch), "sha": code(merge_base[:7])}
-        return Outcomes(ended.run.sha, at, here.suites, troubles=(*here.troubles, NO_BASE.format(**told)))
+        named = {"workflow": _code(ended.name), "branch": _code(branch), "sha": code(merge_base[:7])}
+        return Outcomes(
+            ended.run.sha, at, here.suites, troubles=(*here.troubles, texts.NO_BASE.format(**named, most=PER_PAGE))
+        )
     there = await artifacts.of_run(context.github, repository, found, patterns)
     missing: tuple[str, ...] = ()
     if not there.suites:
-        run = THE_RUN.format(workflow=_code(ended.name), url=found.url)
-        missing = (BASE_EMPTY.format(run=run, sha=code(found.sha[:7])),)
+        run = texts.THE_RUN.format(workflow=_code(ended.name), url=found.url)
+        missing = (texts.BASE_EMPTY.format(run=run, sha=code(found.sha[:7])),)
     return Outcomes(
         sha=ended.run.sha,
         at=at,

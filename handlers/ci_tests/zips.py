@@ -10,6 +10,7 @@ from typing import BinaryIO, TypeVar
 
 from bot.core.refused import Refused, TooMuch
 from bot.results.ingest.limits import MAX_INFLATED_BYTES, MAX_RATIO, RATIO_FREE_BYTES
+from handlers.ci_tests import texts
 
 MOST_FILES = 2_000
 """Files of an archive that are looked at, folders not counted."""
@@ -24,14 +25,6 @@ LOCATOR_64, LOCATOR_64_BYTES = b"PK\x06\x07", 20
 METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 """How files may be compressed: of any other method zipfile inflates all that it has read at once, without a limit."""
 
-NO_ZIP = "it is no zip archive, or a part of one"
-DIRECTORY_TOO_LARGE = f"its list of files has more than {MOST_DIRECTORY_BYTES >> 20} MiB"
-TOO_MANY_FILES = f"it holds more than {MOST_FILES:,} files"
-TOO_LONG = "its files have more than {limit:,} bytes together once they are inflated"
-BOMB = f"{{name}} inflates to more than {MAX_RATIO} times its size, which no report does"
-BROKEN = "{name} cannot be inflated"
-ENCRYPTED = "{name} is encrypted"
-OTHER_METHOD = "{name} is compressed by another method than deflate"
 
 Result = TypeVar("Result")
 
@@ -54,19 +47,19 @@ def read_zip(
         with zipfile.ZipFile(file) as archive:
             found = [entry for entry in archive.infolist() if not entry.is_dir()]
             if len(found) > MOST_FILES:
-                raise TooMuch(TOO_MANY_FILES)
+                raise TooMuch(texts.TOO_MANY_FILES.format(most=MOST_FILES))
             budget = _Budget(limit, limit)
             for entry in sorted((entry for entry in found if wanted(entry.filename)), key=lambda one: one.filename):
                 if entry.flag_bits & 0x1:
-                    raise Refused(ENCRYPTED.format(name=entry.filename))
+                    raise Refused(texts.ENCRYPTED.format(name=entry.filename))
                 if entry.compress_type not in METHODS:
-                    raise Refused(OTHER_METHOD.format(name=entry.filename))
+                    raise Refused(texts.OTHER_METHOD.format(name=entry.filename))
                 if entry.header_offset < 0:
-                    raise Refused(NO_ZIP)
+                    raise Refused(texts.NO_ZIP)
                 with archive.open(entry) as inner:
                     yield read(entry.filename, _Stream(inner, entry, budget))  # type: ignore[arg-type]  # it is read
     except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, ValueError) as error:
-        raise Refused(NO_ZIP) from error
+        raise Refused(texts.NO_ZIP) from error
 
 
 def _check_directory(file: BinaryIO) -> None:
@@ -77,12 +70,12 @@ def _check_directory(file: BinaryIO) -> None:
     file.seek(0)
     at = tail.find(END)
     if at < 0:
-        raise Refused(NO_ZIP)
+        raise Refused(texts.NO_ZIP)
     while at >= 0:
         # The longer form, for archives beyond 4 GiB or 65,535 files, has a list of any size.
         longer = tail[max(0, at - LOCATOR_64_BYTES) :].startswith(LOCATOR_64)
         if longer or int.from_bytes(tail[at + 12 : at + 16], "little") > MOST_DIRECTORY_BYTES:
-            raise TooMuch(DIRECTORY_TOO_LARGE)
+            raise TooMuch(texts.DIRECTORY_TOO_LARGE.format(mib=MOST_DIRECTORY_BYTES >> 20))
         at = tail.find(END, at + 1)
 
 
@@ -108,11 +101,11 @@ class _Stream:
         try:
             piece = self._inner.read(min(size, self._budget.left + 1) if size >= 0 else self._budget.left + 1)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-            raise Refused(BROKEN.format(name=self._entry.filename)) from error
+            raise Refused(texts.BROKEN.format(name=self._entry.filename)) from error
         self._given += len(piece)
         self._budget.left -= len(piece)
         if self._budget.left < 0:
-            raise TooMuch(TOO_LONG.format(limit=self._budget.limit))
+            raise TooMuch(texts.ZIP_TOO_LONG.format(limit=self._budget.limit))
         if self._given > RATIO_FREE_BYTES and self._given > MAX_RATIO * self._entry.compress_size:
-            raise TooMuch(BOMB.format(name=self._entry.filename))
+            raise TooMuch(texts.BOMB.format(name=self._entry.filename, ratio=MAX_RATIO))
         return piece

@@ -22,6 +22,7 @@ from bot.results.ingest.manifest import MANIFEST, run_key
 from bot.results.model import RunKey
 from bot.results.service import RESULTS
 from bot.results.state import RunState
+from handlers.hardware import texts
 from handlers.hardware.service import INGEST
 from handlers.hardware.watch import WATCH
 
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
     from bot.feature import Services
 
-NOT_OURS = "app.yaml has no results for {repository}"
-NOT_A_RUN = "it is not laid out as a run: OWNER/NAME/LAB/TARGET/SHA/RUN/manifest.json"
-GITHUB_REFUSED = "GitHub could not be asked: {error}"
-KEPT = "what is stored of it stays, for it cannot be read again: {reason}"
 KEY_PARTS = 7
 """Parts of a manifest's key below the prefix."""
 ALL = 2**31 - 1
@@ -162,22 +159,22 @@ class ByHand:
             return Outcome(found.place, found.key, RunState.REFUSED.value, before.reason)
         outcome = await self._take(found)
         if before is not None and before.state is RunState.STORED and outcome.state != STORED:
-            return Outcome(found.place, found.key, KNOWN, KEPT.format(reason=outcome.reason))
+            return Outcome(found.place, found.key, KNOWN, texts.STAYS_STORED.format(reason=outcome.reason))
         return outcome
 
     async def _take(self, found: Found) -> Outcome:
         if found.key is None:
-            return Outcome(found.place, None, RunState.REFUSED.value, NOT_A_RUN)
+            return Outcome(found.place, None, RunState.REFUSED.value, texts.NOT_A_RUN)
         config = self._config.repository(found.key.repository)
         if config is None or config.results is None:
-            reason = NOT_OURS.format(repository=found.key.repository)
+            reason = texts.NOT_OURS.format(repository=found.key.repository)
             return Outcome(found.place, found.key, RunState.REFUSED.value, reason)
         try:
             return await self._taken(found, found.key, config)
         except (TryAgain, UserError) as error:
             return Outcome(found.place, found.key, FAILED, str(error))
         except GitHubException as error:
-            return Outcome(found.place, found.key, FAILED, GITHUB_REFUSED.format(error=error))
+            return Outcome(found.place, found.key, FAILED, texts.GITHUB_ERROR.format(error=error))
 
     async def _taken(self, found: Found, key: RunKey, config: RepositoryConfig) -> Outcome:
         github = await self._github_for(key.repository)

@@ -28,6 +28,7 @@ from bot.results.report.check_run import IGNORE, report
 from bot.results.report.findings import Findings, Ignored
 from bot.results.service import RESULTS
 from bot.results.state import TargetState
+from handlers.hardware import texts
 from handlers.hardware.effects import RequestCheckRun
 
 if TYPE_CHECKING:
@@ -40,19 +41,6 @@ CHECK_RUN, CHECK_SUITE = "check_run", "check_suite"
 MOST_IGNORED = 2_000
 """Tests that are kept as ignored for one pull request and target."""
 
-NEEDS_WRITE = (
-    "> {login} asked to ignore these failures for {pull}. That takes write permission in this "
-    "repository: somebody who has it can press the button."
-)
-CHANGED = (
-    "> {login} asked to ignore new failures, and results have come since that they have not seen. To ignore what is "
-    "shown now, press the button once more."
-)
-NOTHING_TO_IGNORE = "> {login} asked to ignore new failures, and there are none here that could be ignored."
-TOO_MANY = "> {login} asked to ignore more than {most:,} failures: that many tell of one cause, not of tests."
-SWITCHED_OFF = "app.yaml has no target {target} of the lab {lab} any more, so its check is left as it is"
-ALL = "all checks of the commit were asked for; {count} of them come from labs"
-NOT_KNOWN = "no results of {target} are known for {sha}"
 
 router = Router()
 
@@ -97,7 +85,8 @@ async def show_all(context: Context) -> Plan:
     sha = suite.string("head_sha")
     targets = await context.part(RESULTS).targets(context.repository.full_name, sha)
     return Plan(
-        tuple(RequestCheckRun(about.lab, about.target, sha) for about in targets), why=ALL.format(count=len(targets))
+        tuple(RequestCheckRun(about.lab, about.target, sha) for about in targets),
+        why=texts.ALL_REQUESTED.format(count=len(targets)),
     )
 
 
@@ -111,11 +100,11 @@ async def show(context: Context) -> Plan:
         return NOTHING
     lab = results.labs.get(asked.about.lab)
     if lab is None or asked.about.target not in lab.targets:
-        return Plan(why=SWITCHED_OFF.format(target=asked.about.target, lab=asked.about.lab))
+        return Plan(why=texts.TARGET_REMOVED.format(target=asked.about.target, lab=asked.about.lab))
     asked = replace(asked, about=context.part(RESULTS).spelled(asked.about))
     state = await context.part(RESULTS).state(asked.about, asked.sha)
     if not state.suites:
-        return Plan(why=NOT_KNOWN.format(target=asked.about.check_name, sha=asked.sha))
+        return Plan(why=texts.NO_RESULTS_OF_TARGET.format(target=asked.about.check_name, sha=asked.sha))
     key = ignored_key(context.repository.id, state)
     ignored = await context.records.get(key) if key else None
     findings = await _findings(context, results, lab, asked, state, ignored)
@@ -143,15 +132,17 @@ def decide(findings: Findings, asked: Asked, key: Key[Ignored] | None, as_of: fl
 def _ignore(findings: Findings, press: Press, key: Key[Ignored] | None, *, may: bool) -> tuple[Findings, list[Effect]]:
     login = code(press.by.login)
     if not may:
-        return replace(findings, notice=NEEDS_WRITE.format(login=login, pull=sentences.pull_request(findings))), []
+        return replace(
+            findings, notice=texts.IGNORE_NEEDS_WRITE.format(login=login, pull=sentences.pull_request(findings))
+        ), []
     if not key or not findings.new_failures:
-        return replace(findings, notice=NOTHING_TO_IGNORE.format(login=login)), []
+        return replace(findings, notice=texts.NOTHING_TO_IGNORE.format(login=login)), []
     if press.shown != (sentences.title(findings), findings.external_id):
-        return replace(findings, notice=CHANGED.format(login=login)), []
+        return replace(findings, notice=texts.IGNORE_CHANGED.format(login=login)), []
     before = findings.ignored.tests if findings.ignored else frozenset()
     tests = before | {(failure.suite, failure.test) for failure in findings.new_failures}
     if len(tests) > MOST_IGNORED:
-        return replace(findings, notice=TOO_MANY.format(login=login, most=MOST_IGNORED)), []
+        return replace(findings, notice=texts.TOO_MANY_TO_IGNORE.format(login=login, most=MOST_IGNORED)), []
     ignored = Ignored(press.by.login, findings.state.sha, press.at, tests)
     return replace(findings, ignored=ignored), [StoreRecord.of(key, ignored)]
 

@@ -12,12 +12,11 @@ from sqlalchemy.exc import OperationalError
 from bot.core.errors import TryAgain
 from bot.results.model import RunKey
 from bot.results.state import Run, RunState
+from handlers.hardware import texts
 
 if TYPE_CHECKING:
     from bot.config import Config
     from bot.results.store.store import ResultsStore
-
-AWAY = "the database does not answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +63,6 @@ class RunListing:
         try:
             return await asyncio.to_thread(listing)
         except OperationalError as error:
-            raise TryAgain(AWAY) from error
+            raise TryAgain(texts.DATABASE_AWAY) from error
         except LookupError as error:
             raise ValueError(asked.before) from error

@@ -11,6 +11,7 @@ from bot.results.report.check_run import MOST_CONTACTS
 from bot.results.report.findings import Findings
 from bot.results.report.tables import middle_cut
 from bot.results.report.texts import CONTACTS, counted
+from handlers.hardware import texts
 from handlers.hardware.regression_state import COMMIT_PAGE, Changes, Regression
 
 MOST_ITEMS = 10
@@ -21,34 +22,12 @@ SHOWN_ID = 150
 SHORT = 7
 """Characters of a commit's SHA."""
 
-TITLE = "{changes} on {where} at night {night}"
-BEGAN = "{suite}, since {since}; it ended well at {good}"
-BEGAN_AT_ONCE = "{tests} at once, since {since}: one cause is likelier than many, and none of them is confirmed"
-WELL = "{suite}, ends well again"
-GONE = "{suite}, is not there any more, and never ended well"
-
-CONFIRMED = "What began to fail is confirmed: it failed in two runs in a row, after one in which it ended well."
-STILL = "Of what was told before, {tests} still."
-
-ISSUE_TITLE = "Regressions on {where}"
-ISSUE = """\
-On the target {target} of the lab {lab}, these tests began to fail on the branch that labs test, and have not ended \
-well since.
-
-{failing}
-
-I comment here when more begin to fail and when some end well again, and close this issue when all do."""
-FAILING = "- {suite}: {tests}, since {since}{changed}{mass}"
-CHANGED = " ([what changed]({url}))"
-AT_ONCE = "; so many at once that one cause is likelier than many"
-TEST, MORE_TESTS, MORE = "  - {test}", "  - and {count:,} more", "- and {count:,} more"
-
 
 def news_of(findings: Findings, changes: Changes, failing: Sequence[Regression]) -> News:
     """Return what people are told of a night; `failing` is everything that they know to fail after it."""
     items = list(_items(changes))
     return News(
-        title=TITLE.format(changes=_counts(changes), where=_where(findings), night=findings.state.sha[:SHORT]),
+        title=texts.NEWS_TITLE.format(changes=_counts(changes), where=_where(findings), sha=findings.state.sha[:SHORT]),
         items=tuple(items[:MOST_ITEMS]),
         more=len(items[MOST_ITEMS:]),
         url=_page(findings),
@@ -59,7 +38,7 @@ def news_of(findings: Findings, changes: Changes, failing: Sequence[Regression])
 
 def issue_title(findings: Findings) -> str:
     """Return the title of the issue that is open as long as anything fails."""
-    return ISSUE_TITLE.format(where=_where(findings))
+    return texts.ISSUE_TITLE.format(where=_where(findings))
 
 
 def issue_body(findings: Findings, failing: Sequence[Regression]) -> str:
@@ -68,7 +47,7 @@ def issue_body(findings: Findings, failing: Sequence[Regression]) -> str:
         return ""
     about = findings.state.about
     lines = "\n".join(_listed(failing))
-    told = ISSUE.format(lab=code(about.lab), target=code(about.target), failing=lines)
+    told = texts.ISSUE.format(lab=code(about.lab), target=code(about.target), failing=lines)
     contacts = ", ".join(code(contact) for contact in findings.contacts[:MOST_CONTACTS])
     return f"{told}\n\n{CONTACTS.format(contacts=contacts)}" if contacts else told
 
@@ -76,10 +55,10 @@ def issue_body(findings: Findings, failing: Sequence[Regression]) -> str:
 def _counts(changes: Changes) -> str:
     mass = [regression for regression in changes.began if regression.mass]
     parts = [
-        (_number(one for one in changes.began if not one.mass), "test began to fail", "tests began to fail"),
-        (_number(mass), "test fails at once", "tests fail at once"),
-        (_number(changes.well), "test is well again", "tests are well again"),
-        (_number(changes.gone), "failing test is gone", "failing tests are gone"),
+        (_number(one for one in changes.began if not one.mass), *texts.BEGAN_COUNT),
+        (_number(mass), *texts.BEGAN_AT_ONCE_COUNT),
+        (_number(changes.well), *texts.RECOVERED_COUNT),
+        (_number(changes.gone), *texts.REMOVED_COUNT),
     ]
     return ", ".join(counted(*part) for part in parts if part[0])
 
@@ -93,11 +72,14 @@ def _items(changes: Changes) -> Iterator[NewsItem]:
     for one in sorted(changes.began, key=lambda one: one.mass):
         names = {"suite": one.suite, "since": one.since[:SHORT], "good": one.good[:SHORT]}
         if one.mass:
-            told = BEGAN_AT_ONCE.format(tests=counted(len(one.tests), "test fails", "tests fail"), **names)
+            told = texts.BEGAN_AT_ONCE.format(tests=counted(len(one.tests), "test fails", "tests fail"), **names)
             yield NewsItem(one.suite, told, one.url)
         else:
-            yield from (NewsItem(_shown(test), BEGAN.format(**names), one.url) for test in one.tests)
-    for ended, words, many in ((changes.well, WELL, "tests are well again"), (changes.gone, GONE, "tests are gone")):
+            yield from (NewsItem(_shown(test), texts.BEGAN.format(**names), one.url) for test in one.tests)
+    for ended, words, many in (
+        (changes.well, texts.RECOVERED, texts.RECOVERED_MANY),
+        (changes.gone, texts.REMOVED, texts.REMOVED_MANY),
+    ):
         for one in ended:
             if len(one.tests) >= MASS_TESTS:
                 yield NewsItem(one.suite, counted(len(one.tests), many, many))
@@ -107,9 +89,9 @@ def _items(changes: Changes) -> Iterator[NewsItem]:
 
 def _notes(findings: Findings, changes: Changes, failing: Sequence[Regression]) -> Iterator[str]:
     if any(not one.mass for one in changes.began):
-        yield CONFIRMED
+        yield texts.CONFIRMED
     if before := _number(failing) - _number(changes.began):
-        yield STILL.format(tests=counted(before, "test fails", "tests fail"))
+        yield texts.STILL.format(tests=counted(before, "test fails", "tests fail"))
     if findings.contacts:
         yield CONTACTS.format(contacts=", ".join(findings.contacts[:MOST_CONTACTS]))
 
@@ -118,17 +100,17 @@ def _listed(failing: Sequence[Regression]) -> Iterator[str]:
     room = MOST_LISTED
     for place, one in enumerate(failing):
         if not room:
-            yield MORE.format(count=_number(failing[place:]))
+            yield texts.MORE.format(count=_number(failing[place:]))
             return
         tests, since = counted(len(one.tests), "test"), code(one.since[:SHORT])
-        changed = CHANGED.format(url=one.url) if one.url else ""
-        mass = AT_ONCE if one.mass else ""
-        yield FAILING.format(suite=code(one.suite), tests=tests, since=since, changed=changed, mass=mass)
+        changed = texts.CHANGED.format(url=one.url) if one.url else ""
+        mass = texts.AT_ONCE if one.mass else ""
+        yield texts.FAILING.format(suite=code(one.suite), tests=tests, since=since, changed=changed, mass=mass)
         shown = one.tests[: min(room, MASS_LISTED) if one.mass else room]
         room -= len(shown)
-        yield from (TEST.format(test=code(_shown(test))) for test in shown)
+        yield from (texts.TEST.format(test=code(_shown(test))) for test in shown)
         if more := len(one.tests) - len(shown):
-            yield MORE_TESTS.format(count=more)
+            yield texts.MORE_TESTS.format(count=more)
 
 
 def _shown(test: str) -> str:

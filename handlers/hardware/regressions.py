@@ -21,6 +21,7 @@ from bot.results.deliveries import CHECK_DUE, due_of
 from bot.results.model import BAD, TargetKey
 from bot.results.report.findings import Findings
 from bot.results.service import RESULTS
+from handlers.hardware import texts
 from handlers.hardware.regression_state import Known, judge
 from handlers.hardware.regression_text import issue_body, issue_title, news_of
 
@@ -34,12 +35,6 @@ NAME = "regressions"
 OLD = 7 * 86400.0
 """Seconds after which a commit is history: what an empty database reads out of a full bucket is no news."""
 
-NOT_OVER = "more results of this commit are waited for"
-NOT_A_NIGHT = "the commit is not on the branch that labs test"
-OLDER = "the night is older than one that people were told of, or than a week"
-NOTHING_FAILS = "nothing fails, and nothing failed before"
-NO_NEWS = "nothing that people would have to be told"
-LATER = "people had a message about this night; what came since is told with the next one"
 
 router = Router()
 
@@ -54,22 +49,22 @@ async def tell(context: Context) -> Plan:
     if regressions is None or lab is None or due.about.target not in lab.targets:
         return NOTHING
     if not due.over:
-        return Plan(why=NOT_OVER)
+        return Plan(why=texts.NOT_OVER)
     about = context.part(RESULTS).spelled(due.about)
     admission = await context.part(RESULTS).admission(about.repository, due.sha)
     if admission is None or not admission.mainline:
-        return Plan(why=NOT_A_NIGHT)
+        return Plan(why=texts.NOT_NIGHTLY)
     key = REGRESSIONS.of(context.repository.id, about.lab, about.target)
     known = await context.records.get(key) or Known()
     if admission.committed_at < max(known.committed_at, context.delivery.received_at - OLD):
-        return Plan(why=OLDER)
+        return Plan(why=texts.NIGHTLY_TOO_OLD)
     behind = known.night != due.sha and "issue" in regressions.to
     behind = behind and not await is_posted(context.records, context.repository.id, known.news)
     state = await context.part(RESULTS).state(about, due.sha)
     if not (known.failing or known.late or _fails(state)):
         now = known if known.night == due.sha else Known(due.sha, admission.committed_at, news=known.news)
         closed = EnsureIssue(_issue_of(about), news_key=known.news, as_of=now.committed_at)
-        return Plan((*_remembered(key, known, now), *([closed] if behind else [])), why=NOTHING_FAILS)
+        return Plan((*_remembered(key, known, now), *([closed] if behind else [])), why=texts.NOTHING_FAILS)
     findings = Findings(
         state,
         await compared_suites(context.part(RESULTS), context.github, context.repository.full_name, state),
@@ -93,7 +88,7 @@ def decide(
     title, body = issue_title(findings), issue_body(findings, now.failing)
     if not changes:
         kept = EnsureIssue(issue, title, body, news_key=known.news, as_of=committed_at)
-        why = LATER if known.told and known.night == now.night else NO_NEWS
+        why = texts.ALREADY_REPORTED if known.told and known.night == now.night else texts.NO_NEWS
         return Plan((*_remembered(key, known, now), *([kept] if behind else [])), why=why)
     news = news_of(findings, changes, now.failing)
     now = replace(now, news=f"{issue}:{now.night}")

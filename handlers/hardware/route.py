@@ -15,17 +15,8 @@ from bot.results.model import RunKey
 from bot.results.state import Run, RunState
 from bot.web.openapi import Answer, Operation, Parameter, problem
 from bot.web.problems import Problem
+from handlers.hardware import texts
 from handlers.hardware.listing import Asked
-
-NO_RESULTS = "This bot takes no results of hardware labs for such a repository."
-BAD_REPOSITORY = "This is not an owner and the name of a repository."
-UNKNOWN_PARAMETER = "There is no parameter {name}; there are {known}."
-BAD_LIMIT = "limit must be a whole number from 1 to {most}."
-BAD_STATE = "state must be one of {states}."
-BAD_NAME = "{name} must be a name as in the bucket's keys."
-BAD_SHA = "sha must be the whole SHA of a commit, 40 hexadecimal digits in small letters."
-BAD_BEFORE = "before must be what an earlier page gave as `next`."
-UNAVAILABLE = "The results could not be read just now."
 
 LIMIT, MOST = 50, 200
 RETRY_SECONDS = 10
@@ -127,13 +118,13 @@ async def _answer(request: web.Request, list_runs: ListRuns) -> web.Response:
         runs = await list_runs(asked)
     except TryAgain as error:
         seconds = str(max(1, math.ceil(error.retry_in or RETRY_SECONDS)))
-        raise Problem(503, UNAVAILABLE, headers={"Retry-After": seconds}) from error
+        raise Problem(503, texts.UNAVAILABLE, headers={"Retry-After": seconds}) from error
     except LookupError as error:
         if isinstance(error, KeyError | IndexError):  # a fault of ours, not an answer
             raise
-        raise Problem(404, NO_RESULTS) from None
+        raise Problem(404, texts.NO_RESULTS) from None
     except ValueError:
-        raise Problem(400, BAD_BEFORE) from None
+        raise Problem(400, texts.BAD_BEFORE) from None
     page = RunPage(
         runs=[_listed(run) for run in runs[:limit]],
         next=_place(runs[limit - 1].key) if len(runs) > limit else None,
@@ -146,18 +137,18 @@ def _asked(request: web.Request) -> tuple[Asked, int]:
     """Return what is asked for, one run more than a page holds, and how many it holds. Raises `Problem`."""
     path, query = request.match_info, request.query
     if not all(_IS_NAME.fullmatch(name) for name in (path["owner"], path["repo"])):
-        raise Problem(400, BAD_REPOSITORY)
+        raise Problem(400, texts.BAD_REPOSITORY)
     for name in query:
         if name not in _QUERY or len(query.getall(name)) > 1:
-            raise Problem(400, UNKNOWN_PARAMETER.format(name=name[:40], known=f"{', '.join(_QUERY)}, each once"))
+            raise Problem(400, texts.UNKNOWN_PARAMETER.format(name=name[:40], known=f"{', '.join(_QUERY)}, each once"))
     repository = f"{path['owner']}/{path['repo']}"
     limit = _limit(query.get("limit"))
     state = query.get("state")
     if state is not None and state not in _STATES:
-        raise Problem(400, BAD_STATE.format(states=", ".join(_STATES)))
+        raise Problem(400, texts.BAD_STATE.format(states=", ".join(_STATES)))
     for name, pattern in (("lab", _IS_SEGMENT), ("target", _IS_SEGMENT), ("sha", _IS_SHA)):
         if name in query and not pattern.fullmatch(query[name]):
-            raise Problem(400, BAD_SHA if name == "sha" else BAD_NAME.format(name=name))
+            raise Problem(400, texts.BAD_SHA if name == "sha" else texts.BAD_NAME.format(name=name))
     asked = Asked(
         repository,
         query.get("lab"),
@@ -174,7 +165,7 @@ def _limit(text: str | None) -> int:
     if text is None:
         return LIMIT
     if not _IS_LIMIT.fullmatch(text) or int(text) > MOST:
-        raise Problem(400, BAD_LIMIT.format(most=MOST))
+        raise Problem(400, texts.BAD_LIMIT.format(most=MOST))
     return int(text)
 
 
@@ -183,7 +174,7 @@ def _before(repository: str, text: str | None) -> RunKey | None:
         return None
     found = _IS_BEFORE.fullmatch(text)
     if found is None:
-        raise Problem(400, BAD_BEFORE)
+        raise Problem(400, texts.BAD_BEFORE)
     return RunKey(repository, *found.groups())
 
 

@@ -19,6 +19,7 @@ from bot.results.ingest.manifest import run_key
 from bot.results.ingest.take import Intake, Taking
 from bot.results.model import TargetKey
 from bot.results.state import Run, RunState
+from handlers.hardware import texts
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
     from bot.results.service import ResultsService
     from handlers.hardware.watch import Watch
-
-SWITCHED_OFF = "app.yaml has no results for {repository} any more"
-NO_RUN = "{key} is not laid out as a run below {prefix}"
 
 
 class IngestService:
@@ -62,10 +60,10 @@ class IngestService:
         `UserError` for what is no run.
         """
         if config.results is None:
-            raise UserError(SWITCHED_OFF.format(repository=repository.full_name))
+            raise UserError(texts.RESULTS_OFF.format(repository=repository.full_name))
         found = run_key(arrival.key, config.results.prefix)
         if found is None:
-            raise UserError(NO_RUN.format(key=arrival.key, prefix=config.results.prefix))
+            raise UserError(texts.NOT_A_RUN_KEY.format(key=arrival.key, prefix=config.results.prefix))
         key = found[0]
         source = source or self._results.source_for(arrival.bucket)
         named = self._results.spelled(key.about).repository

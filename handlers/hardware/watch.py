@@ -29,6 +29,7 @@ from bot.results.deliveries import CHECK_DUE, RUN_ARRIVED, CheckDue, RunArrived,
 from bot.results.ingest.manifest import MANIFEST, run_key
 from bot.results.model import RunKey, TargetKey
 from bot.results.state import Due
+from handlers.hardware import texts
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -48,7 +49,6 @@ ONCE_MORE = 3600.0
 
 NOBODYS = 0
 """Stands for the number of a repository that is not in app.yaml, and so is not asked for."""
-NOT_DONE = "results could not be looked after"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -173,7 +173,7 @@ class Watch:
                 try:
                     announced += await work(repository, results)
                 except (TryAgain, UserError, GitHubException) as error:
-                    log.warning(NOT_DONE, repository=repository, bucket=results.bucket, reason=str(error))
+                    log.warning(texts.WATCH_FAILED, repository=repository, bucket=results.bucket, reason=str(error))
         return f"announced {announced}"
 
     async def _list(self, repository: str, results: Results) -> int:

@@ -124,7 +124,7 @@ async def test_where_nothing_differs_that_is_said_in_a_line(here: Town) -> None:
     pull = await opened(here)
     ran(here, pull.head_sha, ALL_PASS, "failure")
     await here.quiet()
-    assert section(pull).startswith("**Skipped tests:** nothing differs from [`")
+    assert section(pull).startswith("**Skipped tests:** no difference from [`")
     assert "\n" not in section(pull)
 
 
@@ -191,7 +191,7 @@ async def test_a_suite_that_is_gone_and_one_that_is_new(here: Town) -> None:
     ran(here, pull.head_sha, {**ALL_PASS, "tests-arm": junit(add="skipped")})
     await here.quiet()
     said = section(pull)
-    assert "- `tests-gpu`: **no results**, and it was tested at the base." in said
+    assert "- `tests-gpu`: **no results**, although the base has some." in said
     assert "- `tests-arm`: no earlier results on the base branch to compare with." in said
     assert "Newly skipped" not in said
 
@@ -222,7 +222,7 @@ async def test_a_list_of_required_tests_that_is_no_list_is_said(here: Town, cont
     pull = await opened(here)
     ran(here, pull.head_sha, ALL_PASS)
     await here.quiet()
-    assert f"- Which tests are required is not known: `ci/required.json` on `main`: `{why}" in section(pull)
+    assert f"- We could not read which tests are required: `ci/required.json` on `main`: `{why}" in section(pull)
 
 
 async def test_a_folder_in_the_place_of_the_list_is_said(here: Town) -> None:

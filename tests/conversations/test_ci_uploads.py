@@ -106,7 +106,7 @@ async def test_a_suite_that_is_missing_is_told_when_nothing_more_is_expected(pla
     pull = place.town.repo.open_pull_request("octocat")
     uploaded(place, pull.head_sha, pull, add="passed")
     await place.settle()
-    assert "`te`: **no results**, and it was tested at the base." in sections(pull)["skipped-tests"]
+    assert "`te`: **no results**, although the base has some." in sections(pull)["skipped-tests"]
     uploaded(place, pull.head_sha, pull, suite="te", add="passed")
     await place.settle()
     assert sections(pull)["skipped-tests"].startswith("**Skipped tests:** nothing differs from ")

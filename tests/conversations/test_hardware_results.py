@@ -173,7 +173,7 @@ async def test_nobody_ignores_what_they_have_not_seen(place: LabTown) -> None:
     await place.town.quiet()
     now = place.checks(pull.head_sha)[-1]
     assert (now.conclusion, now.title) == ("neutral", "2 new failures · 1 passed")
-    assert "press the button once more" in str(now.summary)
+    assert "Press the button again" in str(now.summary)
     now.press("hubot", "ignore")
     await place.town.quiet()
     assert place.checks(pull.head_sha)[-1].conclusion == "success"

@@ -83,13 +83,13 @@ async def test_a_regression_is_told_when_it_is_confirmed_and_when_it_ends(nights
     assert nights.told == []
     third = await nights.night("test_a", "test_b", relax=["test_a"])
     (said,) = nights.channels.discord.said
-    since = f"since {second[:7]}; it ended well at {first[:7]} (details)"
+    since = f"since {second[:7]}; it passed at {first[:7]} (details)"
     assert said.splitlines() == [
-        f"❌ 3 tests began to fail on {WHERE} at night {third[:7]} (details)",
+        f"❌ 3 tests began to fail on {WHERE} at nightly commit {third[:7]} (details)",
         f"- {FILE}::test_a: operators, {since}",
         f"- {FILE}::test_b: operators, {since}",
         f"- {FILE}::test_a: relax, {since}",
-        "What began to fail is confirmed: it failed in two runs in a row, after one in which it ended well.",
+        "New failures are confirmed: they failed in two runs in a row, after a run in which they passed.",
         "Questions about this lab: @example-lab-ci (not notified).",
     ]
     page = f"{nights.place.town.github.url}/{REPOSITORY}"
@@ -104,12 +104,12 @@ async def test_a_regression_is_told_when_it_is_confirmed_and_when_it_ends(nights
     await nights.night("test_a", "test_b", relax=["test_a"])
     assert len(nights.told) == 1
     fifth = await nights.night("test_b", relax=[])
-    assert nights.told[1:] == [f"❌ 2 tests are well again on {WHERE} at night {fifth[:7]} (details)"]
-    assert "Of what was told before, 1 test fails still." in nights.channels.discord.said[1]
+    assert nights.told[1:] == [f"❌ 2 tests are well again on {WHERE} at nightly commit {fifth[:7]} (details)"]
+    assert "1 test fails still, as reported before." in nights.channels.discord.said[1]
     assert (issue.state, len(issue.comments)) == ("open", 1)
     assert "test_a" not in (issue.body or "")
     sixth = await nights.night(relax=[])
-    assert nights.told[2:] == [f"✅ 1 test is well again on {WHERE} at night {sixth[:7]} (details)"]
+    assert nights.told[2:] == [f"✅ 1 test is well again on {WHERE} at nightly commit {sixth[:7]} (details)"]
     assert (issue.state, len(issue.comments)) == ("closed", 2)
     assert await nights.place.town.failures() == []
 
@@ -121,7 +121,7 @@ async def test_many_failures_at_once_are_told_as_one(nights: Nights) -> None:
     await nights.night(*many, tests=100)
     (said,) = nights.channels.discord.said
     assert said.splitlines() == [
-        f"❌ 30 tests fail at once on {WHERE} at night {second[:7]} (details)",
+        f"❌ 30 tests fail at once on {WHERE} at nightly commit {second[:7]} (details)",
         f"- operators: 30 tests fail at once, since {second[:7]}: one cause is likelier than many, and none of them is "
         "confirmed (details)",
         "Questions about this lab: @example-lab-ci (not notified).",
@@ -129,7 +129,7 @@ async def test_many_failures_at_once_are_told_as_one(nights: Nights) -> None:
     assert "confirmed" not in (nights.issue.body or "")
     assert f"/compare/{first}...{second}" in (nights.issue.body or "")
     last = await nights.night(tests=100)
-    assert nights.told[1:] == [f"✅ 30 tests are well again on {WHERE} at night {last[:7]} (details)"]
+    assert nights.told[1:] == [f"✅ 30 tests recovered on {WHERE} at nightly commit {last[:7]} (details)"]
     assert nights.issue.state == "closed"
 
 
@@ -150,7 +150,7 @@ async def test_each_target_of_each_lab_has_a_message_of_its_own(nights: Nights) 
             nights.upload(sha, *failed, lab=lab, target=target)
         await nights.place.settle()
     assert sorted(nights.told) == sorted(
-        f"❌ 1 test began to fail on {lab}/{target} at night {sha[:7]} (details)" for lab, target in places
+        f"❌ 1 test began to fail on {lab}/{target} at nightly commit {sha[:7]} (details)" for lab, target in places
     )
     assert sorted(issue.title for issue in nights.issues) == sorted(f"Regressions on {'/'.join(at)}" for at in places)
 
@@ -218,12 +218,12 @@ async def test_what_comes_once_a_night_was_told_is_told_with_the_next_one(nights
     await nights.place.settle()
     assert nights.told == []  # the second suite is still waited for
     await nights.place.look(later=7 * 3600)
-    assert nights.told == [f"❌ 1 test began to fail on {WHERE} at night {third[:7]} (details)"]
+    assert nights.told == [f"❌ 1 test began to fail on {WHERE} at nightly commit {third[:7]} (details)"]
     nights.upload(third, "test_b", suite="relax")
     await nights.place.settle()
     assert len(nights.told) == 1
     fourth = await nights.night("test_a", relax=["test_b"])
-    assert nights.told[1:] == [f"❌ 1 test began to fail on {WHERE} at night {fourth[:7]} (details)"]
+    assert nights.told[1:] == [f"❌ 1 test began to fail on {WHERE} at nightly commit {fourth[:7]} (details)"]
     assert f"relax, since {bad[:7]}" in nights.channels.discord.said[1]
 
 
@@ -232,7 +232,7 @@ async def test_a_night_that_comes_late_is_told_with_the_newest_and_never_as_if_i
     for sha, failed in ((first, []), (fourth, ["test_b"]), (third, ["test_a", "test_b"])):
         nights.upload(sha, *failed)
         await nights.place.settle()
-    assert nights.told == [f"❌ 1 test began to fail on {WHERE} at night {fourth[:7]} (details)"]
+    assert nights.told == [f"❌ 1 test began to fail on {WHERE} at nightly commit {fourth[:7]} (details)"]
     nights.upload(second, "test_a")
     await nights.place.settle()
     assert "1 failure confirmed" in str(nights.place.checks(third, CHECK)[-1].title)

@@ -103,10 +103,10 @@ async def test_a_page_has_fifty_runs_unless_asked_otherwise(site: Site) -> None:
         ("?limit=1&limit=2", "each once"),
         ("?state=green", "state must be one of waiting, stored, incomplete, refused"),
         ("?lab=../x", "lab must be"),
-        ("?sha=0d1a26e67d", "sha must be the whole SHA of a commit, 40 hexadecimal digits"),
+        ("?sha=0d1a26e67d", "sha must be the full SHA of a commit: 40 hexadecimal digits"),
         ("?before=run-1", "before must be"),
         (f"?before=example-lab/adreno/{SHA}/run-9", "before must be"),
-        ("?labs=example-lab", "There is no parameter labs; there are lab, target, sha, before, state, limit"),
+        ("?labs=example-lab", "Unknown parameter labs. Available: lab, target, sha, before, state, limit"),
     ],
 )
 async def test_what_cannot_be_meant_is_a_problem_that_says_so(site: Site, query: str, detail: str) -> None:
@@ -119,5 +119,5 @@ async def test_what_cannot_be_meant_is_a_problem_that_says_so(site: Site, query:
 async def test_a_repository_without_results_has_no_runs_to_ask_for(site: Site) -> None:
     status, headers, body = await site.get(PATH.replace("compiler", "other"))
     assert status == 404
-    assert "takes no results" in json.loads(body)["detail"]
+    assert "accepts no results" in json.loads(body)["detail"]
     conforms(await described(site), "get", TEMPLATE, status, headers["Content-Type"].partition(";")[0], body)

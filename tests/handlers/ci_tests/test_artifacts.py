@@ -20,8 +20,9 @@ from bot.results.ingest.files import FileLists
 from bot.results.model import Status
 from handlers.ci_tests import archives, artifacts
 from handlers.ci_tests.archives import Budget
-from handlers.ci_tests.artifacts import ARTIFACTS_READER, LEFT_OUT, MOST_ARTIFACTS, Artifacts, Reports, WorkflowRun
+from handlers.ci_tests.artifacts import ARTIFACTS_READER, MOST_ARTIFACTS, Artifacts, Reports, WorkflowRun
 from handlers.ci_tests.outcomes import Suite
+from handlers.ci_tests.texts import ARTIFACTS_LEFT_OUT
 from sandbox import workflows
 from sandbox.artifacts import zipped
 from tests.handlers.driver import FULL_NAME, World, a_world
@@ -79,7 +80,7 @@ def test_of_many_files_that_cannot_be_read_a_few_are_told() -> None:
     suite, wrong = parsed(archive(**{f"torn_{number:02}": "<" for number in range(12)}), frozenset())
     assert [told.split(".xml")[0] for told in wrong] == [
         *(f"torn_{number:02}" for number in range(3)),
-        "and 9 more of its files could not be read",
+        "and 9 more of its files cannot be read",
     ]
     assert not suite.complete
 
@@ -171,16 +172,16 @@ async def test_one_that_cannot_be_read_is_told_and_the_others_count(world: World
     assert list(reports.suites) == ["`@hubot`", "good"]
     assert reports.unread == {"bad", "empty", "large"}
     told = "\n".join(reports.troubles)
-    assert "The artifact `bad` could not be read: `it is no zip archive, or a part of one`." in told
-    assert "The artifact `large` could not be read: `it has more than 64 MiB`." in told
-    assert "The artifact `` `@hubot` `` could not be read: `a.xml" in told
+    assert "The artifact `bad` cannot be read: `it is not a whole zip archive`." in told
+    assert "The artifact `large` cannot be read: `it has more than 64 MiB`." in told
+    assert "The artifact `` `@hubot` `` cannot be read: `a.xml" in told
 
 
 async def test_one_that_has_just_expired_is_told(world: World) -> None:
     run = a_run(world)
     run.upload("tests", {"a.xml": junit(add="passed")})
     world.github.faults.add("GET", ZIP, status=410, message="Artifact has expired", times=1)
-    assert (await read(world, run)).troubles == ("The artifact `tests` could not be read: `it is gone`.",)
+    assert (await read(world, run)).troubles == ("The artifact `tests` cannot be read: `GitHub no longer has it`.",)
 
 
 async def test_while_github_is_away_it_is_tried_again_later(world: World) -> None:
@@ -198,7 +199,7 @@ async def test_of_very_many_the_first_are_read_and_that_is_told(world: World) ->
     world.github.requests.clear()
     reports = await read(world, run)
     assert len(reports.suites) == MOST_ARTIFACTS
-    assert reports.troubles == (LEFT_OUT.format(count=MOST_ARTIFACTS + 2),)
+    assert reports.troubles == (ARTIFACTS_LEFT_OUT.format(count=MOST_ARTIFACTS + 2, most=MOST_ARTIFACTS),)
     assert world.github.requests.count("GET", ZIP) == MOST_ARTIFACTS
 
 
@@ -211,7 +212,7 @@ async def test_all_artifacts_of_a_run_have_one_limit_together(world: World) -> N
     reports = await read(world, run, reader=Artifacts(FileLists(), world.pipeline.parts[POOL], most=2 * len(text)))
     assert list(reports.suites) == ["tests-0", "tests-1"]
     assert reports.unread == {"tests-2", "tests-3"}
-    told = f"`the files of all artifacts that are read have more than {2 * len(text):,} bytes together"
+    told = f"`the files of all artifacts together have more than {2 * len(text):,} bytes"
     assert [told in trouble for trouble in reports.troubles] == [True, True]
     assert world.github.requests.count("GET", ZIP) == 3, "beyond the limit nothing more is fetched"
 
@@ -229,10 +230,10 @@ async def test_an_artifact_that_costs_too_much_is_told_with_the_limit_and_no_mor
     assert not reports.suites
     assert reports.unread == {"tests-1", "tests-2"}
     cost = "`reading one artifact may take 1e-06 seconds, and this took longer`"
-    others = "`an artifact of this run before it cost too much to read, so no more of the run are read`"
+    others = "`an earlier artifact of this run was too expensive to read, so the rest of the run is skipped`"
     assert reports.troubles == (
-        f"The artifact `tests-1` could not be read: {cost}.",
-        f"The artifact `tests-2` could not be read: {others}.",
+        f"The artifact `tests-1` cannot be read: {cost}.",
+        f"The artifact `tests-2` cannot be read: {others}.",
     )
     assert world.github.requests.count("GET", ZIP) == 1
 

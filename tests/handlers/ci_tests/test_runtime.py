@@ -9,7 +9,8 @@ from bot.config.types import seconds
 from bot.github.sticky import SIZE_LIMIT
 from bot.results.model import Seen, Status
 from handlers.ci_tests.outcomes import Outcomes, Suite
-from handlers.ci_tests.runtimes_text import UNSEARCHED, Change, NewTest, changed, describe_runtimes, slow_new_tests
+from handlers.ci_tests.runtimes_text import Change, NewTest, changed, describe_runtimes, slow_new_tests
+from handlers.ci_tests.texts import RUNTIMES_UNSEARCHED
 from tests.gfm import Page, rendered
 from tests.handlers.ci_tests.reported import OF_HEAD, WHEN, base, id_of, link, outcomes, suite, suite_of
 
@@ -150,4 +151,4 @@ def test_where_renamed_tests_were_not_searched_for_that_is_said(monkeypatch: pyt
     found = ops(suite_of(new), suite_of(old))
     assert describe_runtimes(found, 30, 1.0) == ""
     monkeypatch.setattr("bot.results.compare.renames.MAX_STEPS", 10)
-    assert describe_runtimes(found, 30, 1.0).endswith(UNSEARCHED.format(most=40_000_000))
+    assert describe_runtimes(found, 30, 1.0).endswith(RUNTIMES_UNSEARCHED.format(most=40_000_000))

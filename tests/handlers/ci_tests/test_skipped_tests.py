@@ -36,7 +36,7 @@ TEXTS: dict[str, tuple[Outcomes, Required, str]] = {
     "nothing differs": (
         ops(suite(add="failed", mul="skipped"), suite(add="passed", mul="skipped")),
         NOTHING,
-        f"**Skipped tests:** nothing differs from {link()} at {OF_HEAD} ({WHEN}).",
+        f"**Skipped tests:** no difference from {link()} at {OF_HEAD} ({WHEN}).",
     ),
     "some are newly skipped": (
         ops(suite(add="skipped", mul="skipped"), suite(add="passed", mul="passed")),
@@ -53,7 +53,7 @@ TEXTS: dict[str, tuple[Outcomes, Required, str]] = {
     "some are gone": (
         ops(suite(add="passed"), suite(add="passed", mul="passed", div="passed")),
         NOTHING,
-        f"{HEADING}\n\n- `ops`: 2 tests that ran there are gone, compared with {link()}.",
+        f"{HEADING}\n\n- `ops`: 2 tests were removed, compared with {link()}.",
     ),
     "no base": (
         ops(suite(add="skipped")),
@@ -72,7 +72,7 @@ TEXTS: dict[str, tuple[Outcomes, Required, str]] = {
         ),
         NOTHING,
         f"{HEADING}\n\n- `te`: 1 test is newly skipped, compared with {link(OLDER)}.\n"
-        f"- `arith`: nothing differs from {link()}.\n"
+        f"- `arith`: no difference from {link()}.\n"
         "- `new`: no earlier results on the base branch to compare with.\n\n"
         f"Newly skipped:\n- `te`: `{id_of('add')}`",
     ),
@@ -81,32 +81,31 @@ TEXTS: dict[str, tuple[Outcomes, Required, str]] = {
             {"ops": suite(add="passed")}, {"ops": base(suite(add="passed")), "te": base(suite())}, vanished=("te",)
         ),
         NOTHING,
-        f"{HEADING}\n\n- `te`: **no results**, and it was tested at the base.\n- `ops`: nothing differs from {link()}.",
+        f"{HEADING}\n\n- `te`: **no results**, although the base has some.\n- `ops`: no difference from {link()}.",
     ),
     "some results have not come": (
         ops(suite(add="passed", complete=False), suite(add="passed", mul="passed")),
         NOTHING,
-        f"{HEADING}\n\n- `ops`: not all of its results have come, or could be read.\n"
-        f"- `ops`: nothing differs from {link()}.",
+        f"{HEADING}\n\n- `ops`: some results are missing or unreadable.\n- `ops`: no difference from {link()}.",
     ),
     "required tests that ran": (
         ops(suite(add="passed"), suite(add="passed")),
         Required({"ops": (id_of("add"),)}),
-        f"**Skipped tests:** nothing differs from {link()} at {OF_HEAD} ({WHEN}).",
+        f"**Skipped tests:** no difference from {link()} at {OF_HEAD} ({WHEN}).",
     ),
     "required tests that did not run": (
         ops(suite(add="skipped"), suite(add="skipped")),
         Required({"ops": (id_of("add"), id_of("mul")), "te": (id_of("add"),)}),
-        f"{HEADING}\n\n- **3 required tests did not run**: those that `{PATH}` on `main` lists have to.\n"
-        f"- `ops`: nothing differs from {link()}.\n\n"
-        f"Required, and did not run:\n- `ops`: `{id_of('add')}`: skipped\n- `ops`: `{id_of('mul')}`: not there\n"
+        f"{HEADING}\n\n- **3 required tests did not run** of those that `{PATH}` on `main` lists.\n"
+        f"- `ops`: no difference from {link()}.\n\n"
+        f"Required, but did not run:\n- `ops`: `{id_of('add')}`: skipped\n- `ops`: `{id_of('mul')}`: missing\n"
         "- `te`: no results of the whole suite",
     ),
     "TVM #13368: the file of required tests is not there": (
         ops(suite(add="passed"), suite(add="passed")),
-        Required(problem="it is not there"),
-        f"{HEADING}\n\n- Which tests are required is not known: `{PATH}` on `main`: `it is not there`.\n"
-        f"- `ops`: nothing differs from {link()}.",
+        Required(problem="it does not exist"),
+        f"{HEADING}\n\n- We could not read which tests are required: `{PATH}` on `main`: `it does not exist`.\n"
+        f"- `ops`: no difference from {link()}.",
     ),
 }
 
@@ -164,7 +163,7 @@ def test_very_many_suites_are_cut() -> None:
 
 def test_a_base_without_a_page_is_named_without_a_link() -> None:
     found = outcomes({"ops": suite(add="passed")}, {"ops": Base(OLDER, "", suite(add="passed"))})
-    assert said(found).startswith("**Skipped tests:** nothing differs from `ccccccc` at ")
+    assert said(found).startswith("**Skipped tests:** no difference from `ccccccc` at ")
 
 
 @pytest.mark.parametrize("feature", [skipped_tests, runtime])

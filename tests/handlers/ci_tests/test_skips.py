@@ -153,10 +153,10 @@ def test_the_file_of_required_tests_is_one_object_of_lists() -> None:
 @pytest.mark.parametrize(
     ("raw", "complaint"),
     [
-        (b"", "it is no JSON"),
-        (b"{", "it is no JSON"),
-        (b"\xff", "it is no JSON"),
-        (b"[" * 100_000, "it is no JSON"),
+        (b"", "it is not JSON"),
+        (b"{", "it is not JSON"),
+        (b"\xff", "it is not JSON"),
+        (b"[" * 100_000, "it is not JSON"),
         (b"[]", "one object of lists"),
         (b'{"ops": "test_add"}', "one object of lists"),
         (b'{"ops": [1]}', "one object of lists"),
@@ -177,4 +177,4 @@ def test_a_search_for_renamed_tests_that_gives_up_is_told(monkeypatch: pytest.Mo
     monkeypatch.setattr("bot.results.compare.renames.MAX_STEPS", 10)
     assert skips(here, base) == Skips(gone=12, unsearched=True)
     tested = Outcomes("a" * 40, 0.0, {"ops": here}, {"ops": Base("b" * 40, "", base)})
-    assert "`ops`: renamed tests were not searched for, as " in describe_skips(tested, Required(), "", "main")
+    assert "`ops`: the search for renamed tests was skipped because " in describe_skips(tested, Required(), "", "main")

@@ -75,7 +75,7 @@ def test_other_methods_than_deflate_are_refused_before_anything_is_inflated(meth
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", method) as archive:
         archive.writestr("a.xml", "<a/>")
-    with pytest.raises(Refused, match=r"a\.xml is compressed by another method"):
+    with pytest.raises(Refused, match=r"a\.xml is not compressed by deflate"):
         read(content.getvalue())
 
 
@@ -100,7 +100,7 @@ def test_all_files_together_have_one_limit() -> None:
     archive = zipped({f"{number}.xml": bytes(range(250)) * 2 for number in range(10)})
     assert len(list(read_zip(io.BytesIO(archive), lambda name: True, count, limit=5_000))) == 10
     taken = 0
-    with pytest.raises(TooMuch, match="more than 4,999 bytes together"):
+    with pytest.raises(TooMuch, match="together have more than 4,999 bytes"):
         list(read_zip(io.BytesIO(archive), lambda name: True, count, limit=4_999))
     assert taken <= 4_999
 

@@ -111,9 +111,9 @@ def test_a_check_that_was_asked_for_again_is_written_again() -> None:
 @pytest.mark.parametrize(
     ("known", "may", "key", "notice"),
     [
-        (found(TILE), False, KEY, "That takes write permission in this repository: somebody who has it can press"),
-        (found(), True, KEY, "`hubot` asked to ignore new failures, and there are none here"),
-        (found(TILE), True, None, "`hubot` asked to ignore new failures, and there are none here"),
+        (found(TILE), False, KEY, "which needs write access. Ask a maintainer to press"),
+        (found(), True, KEY, "`hubot` asked to ignore new failures, but there are none to ignore"),
+        (found(TILE), True, None, "`hubot` asked to ignore new failures, but there are none to ignore"),
         (found(*(f"a::{n}" for n in range(MOST_IGNORED + 1))), True, KEY, "asked to ignore more than 2,000 failures"),
     ],
 )

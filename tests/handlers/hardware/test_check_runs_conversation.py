@@ -151,9 +151,7 @@ async def test_the_check_of_a_target_that_app_yaml_has_no_more_is_left_as_it_is(
     labs.world.pipeline = replace(labs.world.pipeline, config=configured(kept))
     await labs.due(sha)
     assert labs.world.repository.check_runs(sha, CHECK) == []
-    assert labs.why == (
-        "app.yaml has no target hexagon-v73 of the lab example-lab any more, so its check is left as it is"
-    )
+    assert labs.why == ("app.yaml no longer has target hexagon-v73 of lab example-lab; its check run stays as it is")
 
 
 async def test_whoever_may_write_can_ignore_what_fails_for_a_pull_request(labs: Labs) -> None:

@@ -36,16 +36,16 @@ def found(*contacts: str) -> Findings:
 def test_a_message_says_what_where_and_since_when_and_whom_to_ask() -> None:
     began = (some("tests/a.py::test_x", "tests/a.py::test_y"), some("r.py::test_z", suite="relax"))
     news = news_of(found("@example-lab-ci"), Changes(began=began), began)
-    assert news.title == f"3 tests began to fail on example-lab/hexagon-v73 at night {SHA[:7]}"
+    assert news.title == f"3 tests began to fail on example-lab/hexagon-v73 at nightly commit {SHA[:7]}"
     assert news.url == f"{REPOSITORY}/commit/{SHA}/checks"
     assert news.items == (
-        NewsItem("tests/a.py::test_x", "operators, since bbbbbbb; it ended well at aaaaaaa", RANGE),
-        NewsItem("tests/a.py::test_y", "operators, since bbbbbbb; it ended well at aaaaaaa", RANGE),
-        NewsItem("r.py::test_z", "relax, since bbbbbbb; it ended well at aaaaaaa", RANGE),
+        NewsItem("tests/a.py::test_x", "operators, since bbbbbbb; it passed at aaaaaaa", RANGE),
+        NewsItem("tests/a.py::test_y", "operators, since bbbbbbb; it passed at aaaaaaa", RANGE),
+        NewsItem("r.py::test_z", "relax, since bbbbbbb; it passed at aaaaaaa", RANGE),
     )
     assert (news.more, news.good) == (0, False)
     assert news.notes == (
-        "What began to fail is confirmed: it failed in two runs in a row, after one in which it ended well.",
+        "New failures are confirmed: they failed in two runs in a row, after a run in which they passed.",
         "Questions about this lab: @example-lab-ci (not notified).",
     )
 
@@ -53,8 +53,8 @@ def test_a_message_says_what_where_and_since_when_and_whom_to_ask() -> None:
 def test_a_mass_is_one_line_and_nothing_of_it_is_called_confirmed() -> None:
     mass = (many(120, mass=True),)
     news = news_of(found(), Changes(began=mass), mass)
-    assert news.title == f"120 tests fail at once on example-lab/hexagon-v73 at night {SHA[:7]}"
-    told = "120 tests fail at once, since bbbbbbb: one cause is likelier than many, and none of them is confirmed"
+    assert news.title == f"120 tests fail at once on example-lab/hexagon-v73 at nightly commit {SHA[:7]}"
+    told = "120 tests fail at once, since bbbbbbb; probably one cause, so none of them is confirmed"
     assert news.items == (NewsItem("operators", told, RANGE),)
     assert (news.more, news.notes) == (0, ())
 
@@ -62,14 +62,14 @@ def test_a_mass_is_one_line_and_nothing_of_it_is_called_confirmed() -> None:
 def test_what_ended_is_told_with_what_is_left() -> None:
     changes = Changes(well=(some("a.py::a"), many(30)), gone=(some("a.py::c"),))
     news = news_of(found(), changes, (some("a.py::b"),))
-    where = f"on example-lab/hexagon-v73 at night {SHA[:7]}"
-    assert news.title == f"31 tests are well again, 1 failing test is gone {where}"
+    where = f"on example-lab/hexagon-v73 at nightly commit {SHA[:7]}"
+    assert news.title == f"31 tests recovered, 1 failing test was removed {where}"
     assert news.items == (
-        NewsItem("a.py::a", "operators, ends well again"),
-        NewsItem("operators", "30 tests are well again"),
-        NewsItem("a.py::c", "operators, is not there any more, and never ended well"),
+        NewsItem("a.py::a", "operators, recovered"),
+        NewsItem("operators", "30 tests recovered"),
+        NewsItem("a.py::c", "operators, removed without a pass"),
     )
-    assert (news.notes, news.good) == (("Of what was told before, 1 test fails still.",), False)
+    assert (news.notes, news.good) == (("1 test fails still, as reported before.",), False)
 
 
 def test_it_is_good_news_when_nothing_is_left() -> None:
@@ -92,18 +92,18 @@ def test_the_issue_lists_what_fails_since_when() -> None:
     failing = (some("a.py::test_x", "a.py::test_y"), many(120, mass=True))
     assert issue_title(found()) == "Regressions on example-lab/hexagon-v73"
     assert issue_body(found("@example-lab-ci"), failing) == (
-        "On the target `hexagon-v73` of the lab `example-lab`, these tests began to fail on the branch that labs test, "
-        "and have not ended well since.\n\n"
+        "On target `hexagon-v73` of lab `example-lab`, these tests began to fail on the nightly branch and "
+        "have not passed since.\n\n"
         f"- `operators`: 2 tests, since `bbbbbbb` ([what changed]({RANGE}))\n"
         "  - `a.py::test_x`\n"
         "  - `a.py::test_y`\n"
-        f"- `operators`: 120 tests, since `bbbbbbb` ([what changed]({RANGE})); so many at once that one cause is "
-        "likelier than many\n"
+        f"- `operators`: 120 tests, since `bbbbbbb` ([what changed]({RANGE})); so many at once that they "
+        "probably have one cause\n"
         "  - `tests/test_many.py::test_0`\n"
         "  - `tests/test_many.py::test_1`\n"
         "  - `tests/test_many.py::test_2`\n"
         "  - and 117 more\n\n"
-        "I comment here when more begin to fail and when some end well again, and close this issue when all do.\n\n"
+        "I'll comment here when more tests fail or some recover, and close this issue when all have recovered.\n\n"
         "Questions about this lab: `@example-lab-ci` (not notified)."
     )
 

@@ -22,18 +22,8 @@ from bot.results.deliveries import CHECK_DUE, CheckDue
 from bot.results.model import Detail, Seen, Status
 from handlers.hardware import regressions
 from handlers.hardware.regression_state import Known, Regression
-from handlers.hardware.regressions import (
-    LATER,
-    NAME,
-    NO_NEWS,
-    NOT_A_NIGHT,
-    NOT_OVER,
-    NOTHING_FAILS,
-    OLD,
-    OLDER,
-    REGRESSIONS,
-    decide,
-)
+from handlers.hardware.regressions import NAME, OLD, REGRESSIONS, decide
+from handlers.hardware.texts import ALREADY_REPORTED, NIGHTLY_TOO_OLD, NO_NEWS, NOT_NIGHTLY, NOT_OVER, NOTHING_FAILS
 from tests.handlers.driver import FULL_NAME
 from tests.handlers.labs import TILE, Labs, a_lab
 from tests.results.reported import ABOUT, AT, BASE, SHA, a_suite, compared, findings
@@ -86,7 +76,7 @@ async def test_what_is_confirmed_is_told_by_one_request_whatever_came_before(lab
     labs.world.github.requests.clear()
     plan = await planned(labs, sha)
     assert [effect.effect["kind"] for effect in plan.effects] == ["StoreRecord", "EnsureIssue"]
-    assert plan.why == f"1 test began to fail on example-lab/hexagon-v73 at night {sha[:7]}"
+    assert plan.why == f"1 test began to fail on example-lab/hexagon-v73 at nightly commit {sha[:7]}"
     assert asked(labs) == [COMMITS]
 
 
@@ -109,7 +99,7 @@ async def test_where_nothing_fails_and_nothing_failed_nobody_is_asked(labs: Labs
     [
         (0.0, {"over": False}, NOT_OVER),
         (0.0, {"over": False, "again": True}, NOT_OVER),
-        (OLD + 60, {}, OLDER),
+        (OLD + 60, {}, NIGHTLY_TOO_OLD),
     ],
 )
 async def test_a_night_that_is_not_whole_or_long_ago_is_not_judged(
@@ -125,7 +115,7 @@ async def test_a_pull_request_is_no_night_and_costs_nothing(labs: Labs) -> None:
     labs.upload(head, TILE, pull=1)
     labs.world.github.requests.clear()
     plan = await planned(labs, head)
-    assert (plan.effects, plan.why) == ((), NOT_A_NIGHT)
+    assert (plan.effects, plan.why) == ((), NOT_NIGHTLY)
     assert asked(labs) == []
 
 
@@ -137,7 +127,7 @@ async def test_a_target_that_app_yaml_has_no_more_is_not_judged(labs: Labs) -> N
 @pytest.mark.parametrize(
     ("known", "kept", "why"),
     [
-        (Known(SHA, AT, told=True, failing=BROKEN), (), LATER),
+        (Known(SHA, AT, told=True, failing=BROKEN), (), ALREADY_REPORTED),
         (Known(SHA, AT, failing=BROKEN), (), NO_NEWS),
         (Known("0" * 40, AT, failing=BROKEN), (StoreRecord,), NO_NEWS),
     ],

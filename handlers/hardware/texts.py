@@ -1,0 +1,76 @@
+"""Every sentence about results of hardware labs, except those of the check run: `bot.results.report.texts` has them."""
+
+from __future__ import annotations
+
+# Answers to the buttons of a check run
+IGNORE_NEEDS_WRITE = (
+    "> {login} asked to ignore these failures for {pull}, which needs write access. Ask a maintainer to press the "
+    "button."
+)
+IGNORE_CHANGED = (
+    "> {login} asked to ignore new failures, but the results have changed since. Press the button again to ignore the "
+    "failures shown here."
+)
+NOTHING_TO_IGNORE = "> {login} asked to ignore new failures, but there are none to ignore."
+TOO_MANY_TO_IGNORE = "> {login} asked to ignore more than {most:,} failures. So many probably have one cause: fix that."
+
+# Why a check run is or is not written
+TARGET_REMOVED = "app.yaml no longer has target {target} of lab {lab}; its check run stays as it is"
+ALL_REQUESTED = "somebody requested all checks of the commit; {count} of them come from labs"
+NO_RESULTS_OF_TARGET = "there are no results of {target} for {sha}"
+RESULTS_OFF = "app.yaml no longer has results for {repository}"
+NOT_A_RUN_KEY = "{key} is not the key of a run below {prefix}"
+WATCH_FAILED = "results: a scan failed"
+
+# News of regressions
+NEWS_TITLE = "{changes} on {where} at nightly commit {sha}"
+BEGAN = "{suite}, since {since}; it passed at {good}"
+BEGAN_AT_ONCE = "{tests} at once, since {since}; probably one cause, so none of them is confirmed"
+RECOVERED = "{suite}, recovered"
+REMOVED = "{suite}, removed without a pass"
+BEGAN_COUNT = ("test began to fail", "tests began to fail")
+BEGAN_AT_ONCE_COUNT = ("test fails at once", "tests fail at once")
+RECOVERED_COUNT = ("test recovered", "tests recovered")
+REMOVED_COUNT = ("failing test was removed", "failing tests were removed")
+RECOVERED_MANY, REMOVED_MANY = "tests recovered", "tests were removed"
+CONFIRMED = "New failures are confirmed: they failed in two runs in a row, after a run in which they passed."
+STILL = "{tests} still, as reported before."
+
+# The issue of a target
+ISSUE_TITLE = "Regressions on {where}"
+ISSUE = """\
+On target {target} of lab {lab}, these tests began to fail on the nightly branch and have not passed since.
+
+{failing}
+
+I'll comment here when more tests fail or some recover, and close this issue when all have recovered."""
+FAILING = "- {suite}: {tests}, since {since}{changed}{mass}"
+CHANGED = " ([what changed]({url}))"
+AT_ONCE = "; so many at once that they probably have one cause"
+TEST, MORE_TESTS, MORE = "  - {test}", "  - and {count:,} more", "- and {count:,} more"
+
+# Why there is no news
+NOT_OVER = "more results of this commit are expected"
+NOT_NIGHTLY = "the commit is not on the nightly branch"
+NIGHTLY_TOO_OLD = "the nightly commit is older than the last reported one, or than a week"
+NOTHING_FAILS = "nothing fails, and nothing failed before"
+NO_NEWS = "nothing new to report"
+ALREADY_REPORTED = "this nightly commit was reported already; later results are reported with the next one"
+
+# The API
+NO_RESULTS = "This bot accepts no results of hardware labs for this repository."
+BAD_REPOSITORY = "This is not OWNER/NAME of a repository."
+UNKNOWN_PARAMETER = "Unknown parameter {name}. Available: {known}."
+BAD_LIMIT = "limit must be a whole number from 1 to {most}."
+BAD_STATE = "state must be one of {states}."
+BAD_NAME = "{name} must be a name as in the bucket's keys."
+BAD_SHA = "sha must be the full SHA of a commit: 40 hexadecimal digits in lower case."
+BAD_BEFORE = "before must be the `next` of an earlier page."
+UNAVAILABLE = "The results cannot be read now. Try again later."
+DATABASE_AWAY = "the database does not answer"
+
+# `nightjar results ingest` and `rebuild`
+NOT_OURS = "app.yaml has no results for {repository}"
+NOT_A_RUN = "this is not the layout of a run: OWNER/NAME/LAB/TARGET/SHA/RUN/manifest.json"
+GITHUB_ERROR = "we could not ask GitHub: {error}"
+STAYS_STORED = "the stored results stay, because the run cannot be read again: {reason}"
