@@ -116,7 +116,7 @@ async def test_a_test_that_ran_at_the_merge_base_and_is_skipped_here_is_told(her
     )
     assert f"Newly skipped:\n- `{ADD}`" in said
     assert f"`tests-cpu`: `{ADD}`: skipped" in said
-    assert "**1 required test did not run**: those that `ci/required.json` on `main` lists have to." in said
+    assert "**1 required test did not run** of those that `ci/required.json` on `main` lists." in said
 
 
 async def test_where_nothing_differs_that_is_said_in_a_line(here: Town) -> None:
@@ -139,7 +139,7 @@ async def test_a_push_outdates_the_section_until_ci_has_ended_again(here: Town) 
     assert section(pull).startswith(f"> **Out of date:** this is of `{old}`; the head is `{pull.head_sha[:7]}` now.\n")
     ran(here, pull.head_sha, ALL_PASS)
     await here.quiet()
-    assert section(pull).startswith("**Skipped tests:** nothing differs")
+    assert section(pull).startswith("**Skipped tests:** no difference")
 
 
 async def test_the_base_is_the_nearest_ancestor_on_which_the_workflow_ended_well(here: Town) -> None:
@@ -162,7 +162,7 @@ async def test_without_a_good_run_of_the_base_that_is_said(here: Town) -> None:
     ran(here, pull.head_sha, ALL_PASS)
     await here.quiet()
     assert (
-        f"There is nothing to compare with: no run of `CI` on `main` ended well at the merge base `{base[:7]}`, nor at "
+        f"No results to compare with: no run of `CI` on `main` was green at the merge base `{base[:7]}` or at "
         "an earlier commit among its newest 100." in section(pull)
     )
     assert "`tests-cpu`: no earlier results on the base branch to compare with." in section(pull)
@@ -174,7 +174,7 @@ async def test_a_base_whose_artifacts_have_expired_is_said(here: Town) -> None:
     pull = await opened(here)
     ran(here, pull.head_sha, ALL_PASS)
     await here.quiet()
-    assert f"at `{base[:7]}` has no artifact left that matches and can be read." in section(pull)
+    assert f"at `{base[:7]}` has no matching artifact that can be read." in section(pull)
 
 
 async def test_a_run_that_uploaded_nothing_is_said(here: Town) -> None:
@@ -209,8 +209,8 @@ async def test_required_tests_are_read_on_the_base_branch(here: Town) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (None, "it is not there"),
-        ("{", "it is no JSON: "),
+        (None, "it does not exist"),
+        ("{", "it is not JSON: "),
         ("{}", "it lists no test"),
         ("[]", "it has to be one object"),
     ],
@@ -231,7 +231,7 @@ async def test_a_folder_in_the_place_of_the_list_is_said(here: Town) -> None:
     pull = await opened(here)
     ran(here, pull.head_sha, ALL_PASS)
     await here.quiet()
-    assert "on `main`: `it is no file`." in section(pull)
+    assert "on `main`: `it is not a file`." in section(pull)
 
 
 async def test_a_forks_pull_request_is_found_by_its_head(here: Town) -> None:
@@ -250,7 +250,7 @@ async def test_a_run_of_a_pull_request_from_a_branch_called_main_is_no_base(here
     ran(here, here.repo.branch("main"), ALL_PASS)  # an event of a pull request, on the very merge base
     ran(here, pull.head_sha, ADD_SKIPPED)
     await here.quiet()
-    assert "There is nothing to compare with" in section(pull)
+    assert "No results to compare with" in section(pull)
 
 
 async def test_the_section_of_an_older_head_is_not_written_over_the_newer(here: Town) -> None:
@@ -278,11 +278,11 @@ async def test_what_cannot_be_found_out_is_said_and_taken_back_by_the_next_run(h
     ran(here, pull.head_sha, ALL_PASS)
     await here.quiet()
     assert section(pull).startswith(
-        f"**Skipped tests:** what is skipped at `{pull.head_sha[:7]}` could not be found out: I can't see all CI"
+        f"**Skipped tests:** we could not compare the tests at `{pull.head_sha[:7]}`: I can't see all CI"
     )
     ran(here, pull.head_sha, ALL_PASS)
     await here.quiet()
-    assert section(pull).startswith("**Skipped tests:** nothing differs")
+    assert section(pull).startswith("**Skipped tests:** no difference")
 
 
 async def test_each_section_says_for_itself_what_could_not_be_found_out(both: Town) -> None:
@@ -290,7 +290,7 @@ async def test_each_section_says_for_itself_what_could_not_be_found_out(both: To
     both.github.faults.add("GET", LIST.removeprefix("GET "), status=403, message="Not accessible", times=2)
     ran(both, pull.head_sha, ALL_PASS)
     await both.quiet()
-    assert all(" could not be found out: GitHub " in text for text in sections(pull).values())
+    assert all(": GitHub " in text for text in sections(pull).values())
     assert sections(pull).keys() == {"skipped-tests", "runtime"}
 
 
@@ -301,7 +301,7 @@ async def test_one_section_that_fails_keeps_no_other_from_being_told(both: Town)
     both.github.faults.add("GET", FILE.removeprefix("GET "), status=403, message="Not accessible", times=1)
     ran(both, pull.head_sha, {"tests-cpu": junit(add="passed 1", mul="passed 2000")})
     await both.quiet()
-    assert sections(pull)["skipped-tests"].startswith("**Skipped tests:** what is skipped at")
+    assert sections(pull)["skipped-tests"].startswith("**Skipped tests:** we could not compare the tests at")
     assert "`tests-cpu`: 686 times as long" in sections(pull)["runtime"]
 
 
@@ -373,7 +373,7 @@ async def test_an_artifact_that_costs_too_much_is_told_with_the_limit(here: Town
     pool.limits = replace(pool.limits, artifact=replace(pool.limits.artifact, wall=1e-6))
     ran(here, pull.head_sha, ADD_SKIPPED)
     await here.quiet()
-    told = "could not be read: `reading one artifact may take 1e-06 seconds, and this took longer`."
+    told = "cannot be read: `reading one artifact may take 1e-06 seconds, and this took longer`."
     assert told in section(pull)
     assert await here.failures() == []
 
@@ -386,6 +386,6 @@ async def test_a_comparison_that_costs_too_much_is_told_with_the_limit(both: Tow
     pool.limits = replace(pool.limits, tests=replace(pool.limits.tests, wall=1e-6))
     ran(both, pull.head_sha, ADD_SKIPPED)
     await both.quiet()
-    limit = " could not be found out: comparing the tests of one commit may take 1e-06 seconds, and this took longer"
+    limit = ": comparing the tests of one commit may take 1e-06 seconds, and this took longer"
     assert sections(pull).keys() == {"skipped-tests", "runtime"}
     assert all(limit in said for said in sections(pull).values()), sections(pull)

@@ -109,7 +109,7 @@ async def test_a_suite_that_is_missing_is_told_when_nothing_more_is_expected(pla
     assert "`te`: **no results**, although the base has some." in sections(pull)["skipped-tests"]
     uploaded(place, pull.head_sha, pull, suite="te", add="passed")
     await place.settle()
-    assert sections(pull)["skipped-tests"].startswith("**Skipped tests:** nothing differs from ")
+    assert sections(pull)["skipped-tests"].startswith("**Skipped tests:** no difference from ")
 
 
 async def test_other_targets_and_commits_of_no_pull_request_lead_to_no_section(place: LabTown) -> None:

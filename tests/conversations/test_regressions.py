@@ -104,12 +104,12 @@ async def test_a_regression_is_told_when_it_is_confirmed_and_when_it_ends(nights
     await nights.night("test_a", "test_b", relax=["test_a"])
     assert len(nights.told) == 1
     fifth = await nights.night("test_b", relax=[])
-    assert nights.told[1:] == [f"❌ 2 tests are well again on {WHERE} at nightly commit {fifth[:7]} (details)"]
+    assert nights.told[1:] == [f"❌ 2 tests recovered on {WHERE} at nightly commit {fifth[:7]} (details)"]
     assert "1 test fails still, as reported before." in nights.channels.discord.said[1]
     assert (issue.state, len(issue.comments)) == ("open", 1)
     assert "test_a" not in (issue.body or "")
     sixth = await nights.night(relax=[])
-    assert nights.told[2:] == [f"✅ 1 test is well again on {WHERE} at nightly commit {sixth[:7]} (details)"]
+    assert nights.told[2:] == [f"✅ 1 test recovered on {WHERE} at nightly commit {sixth[:7]} (details)"]
     assert (issue.state, len(issue.comments)) == ("closed", 2)
     assert await nights.place.town.failures() == []
 
@@ -122,7 +122,7 @@ async def test_many_failures_at_once_are_told_as_one(nights: Nights) -> None:
     (said,) = nights.channels.discord.said
     assert said.splitlines() == [
         f"❌ 30 tests fail at once on {WHERE} at nightly commit {second[:7]} (details)",
-        f"- operators: 30 tests fail at once, since {second[:7]}: one cause is likelier than many, and none of them is "
+        f"- operators: 30 tests fail at once, since {second[:7]}; probably one cause, so none of them is "
         "confirmed (details)",
         "Questions about this lab: @example-lab-ci (not notified).",
     ]
