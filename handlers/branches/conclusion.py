@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from bot.effects.issues import ISSUE, EnsureIssue
 from bot.effects.refs import MoveBranch
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bot.plan.handler import Context
     from bot.plan.outcome import Outcomes
     from handlers.branches.decide import Step
+    from handlers.branches.record import TrackingState, TrackingStep
 
 TITLE = "The branch {branch} cannot be moved"
 NOT_MOVED = "the move of {branch} failed, and the next run of the timer tries again"
@@ -86,7 +87,7 @@ def aim_after(aim: Mapping[str, Any], step: Step, **more: Any) -> Mapping[str, A
 
 def record_after(
     record: Mapping[str, Any], step: Step, ended: Ended, aim: Mapping[str, Any], **more: Any
-) -> dict[str, Any]:
+) -> TrackingState:
     """Return what is stored of the branch from now on, and `more`: for the API and the next scan."""
     moved = {member: record.get(member) for member in ("sha", "previous_sha", "moved_at", "commits")}
     if ended.head != moved["sha"] or record.get("branch") != step.branch:
@@ -100,12 +101,16 @@ def record_after(
         }
     looked = {"looked_at": step.at, "why": step.why, "trouble": ended.trouble}
     listed = [dict(one) for one in step.why_not_newer]
-    return {"branch": step.branch, **moved, **looked, "why_not_newer": listed, **more}
+    return cast("TrackingState", {"branch": step.branch, **moved, **looked, "why_not_newer": listed, **more})
 
 
 def stored_aim(name: str, repository_id: int, before: Mapping[str, Any], aim: Mapping[str, Any]) -> list[Effect]:
     """Return the effect that stores what a step was to come to, if that is new."""
-    return [StoreRecord.of(TRACKING_STEP.of(name, repository_id), dict(aim))] if aim != before else []
+    return (
+        [StoreRecord.of(TRACKING_STEP.of(name, repository_id), cast("TrackingStep", dict(aim)))]
+        if aim != before
+        else []
+    )
 
 
 def issue_about(name: str, step: Step, ended: Ended, body: str, *, has_issue: bool) -> list[Effect]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
+
+from typing_extensions import TypedDict
 
 from bot.core.utc import iso_utc
 from bot.github.refs import BEHIND, IDENTICAL, Commit
@@ -49,6 +51,25 @@ class Rules(Protocol):
         ...
 
 
+class StoredBlocker(TypedDict):
+    """What kept a commit from being chosen, as it is stored."""
+
+    name: str
+    state: str
+
+
+class CommitVerdict(TypedDict):
+    """`Looked`, as it is stored and as the API shows it."""
+
+    sha: str
+    title: str
+    committed_at: str | None
+    looked_at: str
+    verdict: str
+    blockers: list[StoredBlocker]
+    more: int
+
+
 @dataclass(frozen=True, slots=True)
 class Looked:
     """A commit, and what kept it from being fit when it was looked at (in ISO 8601): nothing, if it is fit.
@@ -61,7 +82,7 @@ class Looked:
     looked_at: str
     more: int = 0
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> CommitVerdict:
         """Return the verdict as it is kept and as the API tells it."""
         return {
             "sha": self.commit.sha,
@@ -74,7 +95,7 @@ class Looked:
         }
 
     @classmethod
-    def read(cls, kept: Mapping[str, Any]) -> Looked:
+    def read(cls, kept: CommitVerdict) -> Looked:
         """Read a verdict back."""
         blockers = tuple(Signal(one["name"], State(one["state"])) for one in kept["blockers"])
         commit = Commit(kept["sha"], kept["title"], kept["committed_at"] or "")
@@ -133,7 +154,7 @@ class Step:
     fine: bool
     at: str
     why: str
-    why_not_newer: tuple[Mapping[str, Any], ...]
+    why_not_newer: tuple[CommitVerdict, ...]
 
 
 def step_of(look: TrackingScan, rules: Rules, at: float) -> Step:

@@ -104,7 +104,7 @@ async def move_last_good(context: Context) -> Plan:
     rules = context.config.last_good
     assert rules is not None, "the handler is asked where the feature is on"
     at = moment_of(context.delivery.payload)
-    record = await context.records.get(TRACKING.of(LAST_GOOD, context.repository.id)) or {}
+    record: Mapping[str, Any] = await context.records.get(TRACKING.of(LAST_GOOD, context.repository.id)) or {}
     name, known = context.repository.full_name, known_of(record, rules.require)
     ours = Ours.of(context.me, context.config)
     with ranked(Rank.SWEEP):

@@ -73,7 +73,7 @@ def decide_nightly_conclusion(
     if aim and ended.head == aim["sha"] and not aim.get("marked"):
         effects.append(MarkNightly(aim["sha"], DESCRIPTION.format(branch=step.branch, day=aim["day"])))
     if labs:
-        effects.append(PublishNightly({member: record[member] for member in FOR_LABS}))
+        effects.append(PublishNightly({member: dict(record)[member] for member in FOR_LABS}))
     return Plan(tuple(effects), why_concluded(step, ended))
 
 

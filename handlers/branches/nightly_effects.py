@@ -41,8 +41,8 @@ class MarkNightly:
         """Set it unless it is there, and only then note it."""
         applied = await ensure_status(context, self.sha, STATUS, "success", self.description)
         key = TRACKING_STEP.of(NIGHTLY, context.repository.id)
-        aim = await context.records.get(key) or {}
-        if aim.get("sha") == self.sha:
+        aim = await context.records.get(key)
+        if aim is not None and aim["sha"] == self.sha:
             await context.records.put(key, {**aim, "marked": True})
         return applied
 

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired
+
+from typing_extensions import TypedDict
 
 from bot.engine.records import Record
 from bot.github.pull_heads import repository_id_of
 from bot.github.required import State
-from handlers.branches.decide import Looked
+from handlers.branches.decide import CommitVerdict, Looked
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -46,19 +48,19 @@ class TrackingRecord:
         self._records = records
         self._name = name
 
-    async def of(self, repository: str) -> dict[str, Any]:
+    async def of(self, repository: str) -> TrackingState:
         """Return the record of `owner/name`; raises LookupError where no branch is moved or was looked at."""
         record = await self._record(repository)
         if record is None:
             raise LookupError(repository)
         return record
 
-    async def all(self) -> list[tuple[str, dict[str, Any]]]:
+    async def all(self) -> list[tuple[str, TrackingState]]:
         """Return each repository's name with its record, where there is one."""
         found = [(repository, await self._record(repository)) for repository in self._config.repositories]
         return [(repository, record) for repository, record in found if record is not None]
 
-    async def _record(self, repository: str) -> dict[str, Any] | None:
+    async def _record(self, repository: str) -> TrackingState | None:
         config = self._config.repository(repository)
         if config is None or self._name not in config.timers:
             return None
@@ -66,8 +68,48 @@ class TrackingRecord:
         return await self._records.get(TRACKING.of(self._name, repository_id)) if repository_id is not None else None
 
 
-TRACKING = Record("tracking-branch", 1, dict[str, Any], "where the branch is that a timer moves, and why", days=None)
-TRACKING_STEP = Record("tracking-step", 1, dict[str, Any], "the last step of that branch, taken or not", days=None)
+class StoredLag(TypedDict):
+    """How far a branch is behind, as it is stored; see `Lag`."""
+
+    commits: int
+    since: str
+
+
+class TrackingState(TypedDict):
+    """Where a tracking branch is, what its last move was, and why it is not at a newer commit.
+
+    Moments are in ISO 8601. What is not known is None. `lag` and `require` are those of the last good branch.
+    """
+
+    branch: str
+    sha: str | None
+    previous_sha: str | None
+    moved_at: str | None
+    commits: int | None
+    looked_at: str
+    why: str
+    trouble: str
+    why_not_newer: list[CommitVerdict]
+    lag: NotRequired[StoredLag | None]
+    require: NotRequired[list[str]]
+
+
+class TrackingStep(TypedDict):
+    """The last step of a tracking branch: where it was to be, and where it was before, empty for nowhere.
+
+    `day` and `marked` (the commit has its status) are those of the nightly branch.
+    """
+
+    sha: str
+    before: str
+    commits: int | None
+    at: str
+    day: NotRequired[str]
+    marked: NotRequired[bool]
+
+
+TRACKING = Record("tracking-branch", 1, TrackingState, "where the branch is that a timer moves, and why", days=None)
+TRACKING_STEP = Record("tracking-step", 1, TrackingStep, "the last step of that branch, taken or not", days=None)
 RECORDS = (TRACKING, TRACKING_STEP)
 
 

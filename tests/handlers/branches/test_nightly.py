@@ -33,7 +33,7 @@ def test_a_night_on_which_nothing_is_fit_moves_nothing_and_is_kept() -> None:
     assert plan.conclude_with is not None
 
 
-def stored_in(plan: Plan, record: Record[dict[str, Any]]) -> dict[str, Any]:
+def stored_in(plan: Plan, record: Record[Any]) -> dict[str, Any]:
     """What the plan stores in a record of the branch; nothing where it stores none."""
     key = record.of(NIGHTLY, 1).name
     found = [one.stored for one in plan.effects if isinstance(one, StoreRecord) and one.key == key]
