@@ -61,9 +61,9 @@ def paths() -> Work:
 def moves() -> Work:
     renames = moved("bot.results.identity", "bot.results.compare.renames").renames
 
-    gone = [f"old/test_a.py::test_{index}" for index in range(20_000)]
+    removed = [f"old/test_a.py::test_{index}" for index in range(20_000)]
     new = [f"new/{index // 10}/test_a.py::test_{index}" for index in range(20_000)]
-    return lambda: renames(gone, new)
+    return lambda: renames(removed, new)
 
 
 def deep() -> Work:

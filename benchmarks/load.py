@@ -166,12 +166,12 @@ class _Run:
     async def _at_a_rate(self, connection: _Connection) -> None:
         assert self._load.rate is not None
         for turn in self._turns:
-            due = self._began + turn / self._load.rate
-            if due > self._began + self._load.warm_up + self._load.seconds or not self._wanted(turn):
+            scheduled = self._began + turn / self._load.rate
+            if scheduled > self._began + self._load.warm_up + self._load.seconds or not self._wanted(turn):
                 return
-            if (early := due - time.perf_counter()) > 0:
+            if (early := scheduled - time.perf_counter()) > 0:
                 await asyncio.sleep(early)
-            await self._exchange(connection, due)
+            await self._exchange(connection, scheduled)
 
     def _wanted(self, turn: int) -> bool:
         return self._load.count is None or turn < self._load.count

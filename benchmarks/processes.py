@@ -21,4 +21,4 @@ def resident_bytes(pid: int | str) -> int:
     for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * KIB
-    raise LookupError(f"the kernel tells nothing of the memory of process {pid}")
+    raise LookupError(f"the kernel does not show the memory of process {pid}")

@@ -1,4 +1,4 @@
-"""How the measurements are asked for and told: a table for people, or JSON lines."""
+"""Options and output of the measurements: a table for people, or JSON lines."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ Measurement = Callable[[Options], Awaitable[list[Row]]]
 
 
 def command(measure: Measurement, title: str, usual_rounds: int = ROUNDS) -> click.Command:
-    """Make the command of one measurement, which is run some times: what is told are medians."""
+    """Make the command of one measurement, which runs several times and reports medians."""
 
     @click.command(help=title)
     @click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
     @click.option("--quick", is_flag=True, help="Once and briefly, to see that it runs.")
     @click.option("--database", type=click.Choice(DATABASES), default=SQLITE, show_default=True)
-    @click.option("--rounds", default=usual_rounds, show_default=True, help="Of which the medians are told.")
+    @click.option("--rounds", default=usual_rounds, show_default=True, help="Rounds; the medians are reported.")
     def run(as_json: bool, quick: bool, database: str, rounds: int) -> None:
         rows = asyncio.run(_repeated(measure, Options(quick, database), 1 if quick else rounds))
         if as_json:

@@ -85,7 +85,7 @@ async def measure(options: Options) -> list[Row]:
 async def _start(on: Stage) -> Row:
     await on.quiet()
     cold = list(on.github.requests.records)
-    return _row("a start: who am I, what was missed", cold, cold)
+    return _row("a start: own identity, missing deliveries", cold, cold)
 
 
 async def _restarted(on: Stage) -> None:

@@ -1,6 +1,6 @@
 """Six million results: what they cost on disk, and how soon the store answers.
 
-30 nights of 10 targets with 20,000 tests, of which 60 begin or cease to fail each night; durations are lognormal, and
+30 nightly runs of 10 targets with 20,000 tests; 60 begin or cease to fail in each. Durations are lognormal, and
 those of one test vary by five percent; one in a hundred tests fails, with a text, and a quarter is skipped.
 """
 
@@ -27,8 +27,8 @@ from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store.store import ResultsStore
 from tests.postgres import running_server
 
-TITLE = "Six million results of 30 nights"
-NIGHTS, TARGETS, TESTS, FLIPS = 30, 10, 20_000, 60
+TITLE = "Six million results of 30 nightly runs"
+RUNS, TARGETS, TESTS, FLIPS = 30, 10, 20_000, 60
 SEED = 20_261_120
 JITTER = 0.05
 WARM = 20
@@ -45,15 +45,15 @@ async def measure(options: Options) -> list[Row]:
         store.open()
         empty = size()
         began = Clock()
-        slowest = max(_store_nights(store, tests), key=lambda took: took.seconds)
+        slowest = max(_store_runs(store, tests), key=lambda took: took.seconds)
         loaded = began.took()
         store.close()
-        count = NIGHTS * TARGETS * tests
+        count = RUNS * TARGETS * tests
         rows: list[Row] = [
             {"what": "bytes for each result", "measured": round((size() - empty) / count, 2), "CPU": ""},
             _row("the slowest run stored, ms", slowest),
             {
-                "what": "all nights made and stored, s",
+                "what": "all nightly runs made and stored, s",
                 "measured": round(loaded.seconds, 1),
                 "CPU": str(round(loaded.cpu, 1)),
             },
@@ -108,7 +108,7 @@ def _server_bytes(url: str) -> int:
 
 
 class _Board:
-    """One target: how its tests end, from night to night."""
+    """One target: how its tests end, run by run."""
 
     def __init__(self, number: int, tests: int) -> None:
         self.chance = random.Random(SEED + number)
@@ -117,13 +117,13 @@ class _Board:
         ends = (Status.FAILED, Status.SKIPPED, Status.PASSED)
         self.ends = [self.chance.choices(ends, (1, 25, 74))[0] for _ in range(tests)]
 
-    def night(self, night: int) -> Iterator[Case]:
-        """Change some tests, and yield the cases of a night."""
-        if night:
+    def cases(self, number: int) -> Iterator[Case]:
+        """Change some tests, and yield the cases of a run."""
+        if number:
             failing = [place for place, status in enumerate(self.ends) if status is Status.FAILED]
-            passing = [place for place, status in enumerate(self.ends) if status is Status.PASSED]
+            passed = [place for place, status in enumerate(self.ends) if status is Status.PASSED]
             fixed = min(FLIPS // 2, len(failing))
-            for places, status in ((failing, Status.PASSED), (passing, Status.FAILED)):
+            for places, status in ((failing, Status.PASSED), (passed, Status.FAILED)):
                 for place in self.chance.sample(places, fixed if places is failing else FLIPS - fixed):
                     self.ends[place] = status
         for place, status in enumerate(self.ends):
@@ -145,22 +145,22 @@ def _resolve(case: Case) -> tuple[str, str]:
     return case.name, case.name.partition("::")[0]
 
 
-def _store_nights(store: ResultsStore, tests: int) -> Iterator[Took]:
+def _store_runs(store: ResultsStore, tests: int) -> Iterator[Took]:
     boards = [_Board(number, tests) for number in range(TARGETS)]
-    for night in range(NIGHTS):
+    for number in range(RUNS):
         for board in boards:
-            columns = collect(board.night(night), _resolve)
-            key = RunKey(REPOSITORY, LAB, board.about.target, sha(night), "1")
-            moment = DAY * night
+            columns = collect(board.cases(number), _resolve)
+            key = RunKey(REPOSITORY, LAB, board.about.target, sha(number), "1")
+            moment = DAY * number
             run = Run(key, "etag", RunState.STORED, "", moment, 0, Claims(SUITE), Admission(moment, mainline=True))
             began = Clock()
             store.put(run, columns)
             yield began.took()
 
 
-def sha(night: int) -> str:
-    """Return the SHA of a night's commit."""
-    return f"{night + 1:040x}"
+def sha(number: int) -> str:
+    """Return the SHA of a run's commit."""
+    return f"{number + 1:040x}"
 
 
 Ask = Callable[[ResultsStore], object]
@@ -171,14 +171,14 @@ def _questions(tests: int) -> dict[str, Ask]:
     places = iter(random.Random(SEED).choices(range(tests), k=10 * WARM))
 
     def two_runs(store: ResultsStore) -> object:
-        # The verdicts of all 40,000 tests with their reasons, and what is told of them.
-        now, before = (store.seen(about, SUITE, sha(night)) for night in (NIGHTS - 1, NIGHTS - 2))
+        # The verdicts of all 40,000 tests with their reasons, and the report.
+        now, before = (store.seen(about, SUITE, sha(number)) for number in (RUNS - 1, RUNS - 2))
         return compare(now, before, exit_status=1)
 
     return {
         "one test's history on all targets": lambda store: store.history(REPOSITORY, SUITE, name_of(next(places))),
         "two runs compared: which tests changed": lambda store: store.changed(
-            about, SUITE, sha(NIGHTS - 2), sha(NIGHTS - 1)
+            about, SUITE, sha(RUNS - 2), sha(RUNS - 1)
         ),
         "two runs compared as for a check run": two_runs,
         "the ten flakiest tests": lambda store: store.flakiest(about, SUITE),

@@ -25,7 +25,7 @@ DATABASES = (SQLITE, POSTGRESQL)
 DURABLE = {"fsync": "on", "full_page_writes": "on"}
 """The tests' server does not wait for the disk; ours does, as one that holds deliveries has to."""
 
-LOOK_EVERY = 0.2
+CHECK_EVERY = 0.2
 DRAINED_WITHIN = 600.0
 SETTLED_AFTER = 0.3
 """Seconds without a request or a delivery after which nothing more is expected."""
@@ -75,7 +75,7 @@ class Stage:
         began = time.perf_counter()
         async with asyncio.timeout(DRAINED_WITHIN):
             while await self.waiting() > 0:  # noqa: ASYNC110  # it is another process that is looked at
-                await asyncio.sleep(LOOK_EVERY)
+                await asyncio.sleep(CHECK_EVERY)
         return time.perf_counter() - began
 
     async def quiet(self) -> None:
@@ -108,13 +108,13 @@ async def stage(database: str = SQLITE, installations: int = 1) -> AsyncIterator
             for repo in repos:
                 app.install(repo)
             bot = _bot(folder, names, app, api_url, url)
-            keeper = asyncio.create_task(_forget_logs(bot))
+            forgetting = asyncio.create_task(_forget_logs(bot))
             try:
                 await bot.start()
                 app.webhook_url = f"{bot.url}/webhook"
                 yield Stage(github, app, repos, bot, http, folder, url)
             finally:
-                keeper.cancel()
+                forgetting.cancel()
                 await bot.stop()
 
 

@@ -11,7 +11,7 @@ from sandbox import Delivery, GitHubSandbox, Repository
 
 REPOSITORY = "octocat/compiler"
 SECRET = "only-the-benchmarks-know-this-secret"
-REMARK = """\
+COMMENT = """\
 Thanks, this looks good to me. Two things that I would change before it goes in:
 
 - the inner loop reads `stride` again in every iteration, although it is known before;
@@ -26,7 +26,7 @@ for width in (1, 3, 4, 7, 8, 31, 32, 33):
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A delivery whose subject's id is to be replaced, so that no two tell of the same thing."""
+    """A delivery whose subject's id is to be replaced, so that no two are about the same thing."""
 
     event: str
     body: str
@@ -52,7 +52,7 @@ def templates(github: GitHubSandbox, repo: Repository, pulls: int) -> dict[str, 
     for number in range(pulls):
         pull = repo.open_pull_request("hubot", f"Make it faster ({number})", "It reads less.")
         repo.set_status("hubot", pull.head_sha, "gpu/pr-head", "pending", "Queued")
-        comment = pull.comment("hubot", REMARK)
+        comment = pull.comment("hubot", COMMENT)
         pull.delete_comment(comment)
     for delivery in sent[first:]:
         if delivery.event in ("status", "issue_comment"):

@@ -54,7 +54,7 @@ DEFAULT_EVENTS = (
     "workflow_job",
     "workflow_run",
 )
-# The permission that GitHub wants for an event, at least to read; for those that are told to every App there is none.
+# The permission that GitHub requires for an event, at least to read; events for every App require none.
 # https://docs.github.com/webhooks/webhook-events-and-payloads
 EVENT_PERMISSIONS = {
     "check_run": "checks",
@@ -100,7 +100,7 @@ class App:
         return node_id("A", self.id)
 
     def hears(self, event: str) -> bool:
-        """Tell whether the App is told of an event: subscribed to, and with the permission that it takes."""
+        """Say whether the App receives an event: it is subscribed and has the permission."""
         needed = EVENT_PERMISSIONS.get(event)
         return event in self.events and (needed is None or needed in self.permissions)
 
@@ -287,7 +287,7 @@ class Tokens:
 
 @cache
 def new_private_key(number: int) -> str:
-    """Return an RSA key as PEM; one per App, kept for the process because making one takes a while."""
+    """Return an RSA key as PEM; one per App, cached in the process because generation is slow."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
 

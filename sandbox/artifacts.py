@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from .workflows import WorkflowRun
 
 STORE = "/artifact-store/{artifact}/{ticket}"
-KEPT = timedelta(days=90)
+RETENTION = timedelta(days=90)
 LINK_LASTS = timedelta(minutes=1)
 
 
 @dataclass(eq=False)
 class Artifact:
-    """A zip archive that a run has uploaded. An expired one is listed still, and gone."""
+    """A zip archive that a run has uploaded. An expired one is still listed, but removed."""
 
     id: int
     run: WorkflowRun
@@ -47,11 +47,11 @@ class Artifact:
     @property
     def expires_at(self) -> datetime:
         """Return when it is removed."""
-        return self.created_at + KEPT
+        return self.created_at + RETENTION
 
     @property
     def digest(self) -> str:
-        """Return what GitHub tells of its content."""
+        """Return what GitHub shows of its content."""
         return f"sha256:{hashlib.sha256(self.content).hexdigest()}"
 
     def link(self) -> str:

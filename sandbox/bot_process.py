@@ -89,7 +89,7 @@ class BotProcess:
         return await self._end(signal.SIGTERM)
 
     async def ended(self) -> int:
-        """Wait until it ends, told to before; returns its exit code."""
+        """Wait until it ends after a signal; return its exit code."""
         return await self._end(None)
 
     async def kill(self) -> None:

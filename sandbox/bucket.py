@@ -2,7 +2,7 @@
 
     with BucketServer() as server:                    # server.environment: the AWS_* variables of whoever uses it
         server.create_bucket("device-results")
-        queue_url = server.create_queue("device-results", "arrivals")        # told of every manifest.json
+        queue_url = server.create_queue("device-results", "arrivals")        # receives every manifest.json
         server.client("s3").put_object(Bucket="device-results", Key="results/…/manifest.json", Body=b"{}")
 
 It is moto (https://docs.getmoto.org/en/latest/docs/server_mode.html), in a process of its own that ends with the one
@@ -82,7 +82,7 @@ class BucketServer:
         return self
 
     def stop(self) -> None:
-        """Stop it; what it held is gone."""
+        """Stop it and drop its content."""
         process, self._process = self._process, None
         for client in self._clients.values():
             client.close()
@@ -118,7 +118,7 @@ class BucketServer:
         self.client("s3").create_bucket(Bucket=name)
 
     def create_queue(self, bucket: str, name: str, *, visibility: int = 30, suffix: str = "manifest.json") -> str:
-        """Create a queue that is told of every object of the bucket whose key ends so; returns its URL.
+        """Create a queue for every object of the bucket whose key has this suffix; return its URL.
 
         `visibility` is in seconds: after that long a message that was received and not deleted comes again.
         """
@@ -126,11 +126,11 @@ class BucketServer:
         attributes: Mapping[str, str] = {"VisibilityTimeout": str(visibility)}
         url = str(sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"])
         arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-        told: dict[str, Any] = {"QueueArn": arn, "Events": ["s3:ObjectCreated:*"]}
+        configuration: dict[str, Any] = {"QueueArn": arn, "Events": ["s3:ObjectCreated:*"]}
         if suffix:
-            told["Filter"] = {"Key": {"FilterRules": [{"Name": "suffix", "Value": suffix}]}}
+            configuration["Filter"] = {"Key": {"FilterRules": [{"Name": "suffix", "Value": suffix}]}}
         self.client("s3").put_bucket_notification_configuration(
-            Bucket=bucket, NotificationConfiguration={"QueueConfigurations": [told]}
+            Bucket=bucket, NotificationConfiguration={"QueueConfigurations": [configuration]}
         )
         return url
 

@@ -1,4 +1,4 @@
-"""A Discord and a Slack on your own machine, behind real HTTP: what is posted to a webhook is checked and kept."""
+"""A Discord and a Slack on your own machine, behind real HTTP: posts to a webhook are checked and recorded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ChannelSandbox:
 
     `messages` are the bodies that were taken, `said` the same as people read them, `refused` what was wrong with the
     others, `requests` every path that was asked for. `faults` have patterns over the path, or `*`, as their routes;
-    their `message` is what is answered. Where the webhook is `gone`, nothing is taken any more.
+    their `message` is what is answered. If the webhook is `removed`, nothing is accepted.
     """
 
     def __init__(self, path: str, rules: Callable[[Any], list[str]], text: Callable[[Mapping[str, Any]], str]) -> None:
@@ -27,7 +27,7 @@ class ChannelSandbox:
         self.messages: list[dict[str, Any]] = []
         self.refused: list[str] = []
         self.requests: list[str] = []
-        self.gone = False
+        self.removed = False
         self.path = f"{path}/{secrets.token_urlsafe(32)}"
         self._origin = "http://127.0.0.1:0"
         self._rules = rules
@@ -56,7 +56,7 @@ class ChannelSandbox:
         return answer
 
     async def _take(self, request: web.Request) -> web.Response:
-        if self.gone or request.path != self.path or request.method != "POST":
+        if self.removed or request.path != self.path or request.method != "POST":
             return self.not_found()
         try:
             body = await request.json()

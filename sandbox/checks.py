@@ -85,7 +85,7 @@ class CheckSuite:
         return next(word for word in WORST_FIRST if word in conclusions)
 
     def rerequest(self, by: str) -> None:
-        """Press *Re-run all checks*: only the suite's App is told, and the runs themselves stay as they were."""
+        """Press *Re-run all checks*: only the suite's App is notified, and the runs do not change."""
         github = self.repository.github
         github.events.check_suite("rerequested", github.user(by), self, only=self.app)
 
@@ -147,7 +147,7 @@ class CheckRun:
         github.changed()
 
     def rerequest(self, by: str) -> None:
-        """Press *Re-run* on the run: only its App is told, and the run itself stays as it was."""
+        """Press *Re-run* on the run: only its App is notified, and the run does not change."""
         github = self.suite.repository.github
         github.events.check_run("rerequested", github.user(by), self, only=self.app)
 

@@ -14,7 +14,7 @@ class Clock:
     def __init__(self) -> None:
         self._ahead = timedelta()
         self._stopped: datetime | None = None
-        self._due: list[tuple[datetime, Callable[[], object]]] = []
+        self._scheduled: list[tuple[datetime, Callable[[], object]]] = []
 
     def now(self) -> datetime:
         """Return the present moment in UTC, in whole seconds as GitHub writes them."""
@@ -36,7 +36,7 @@ class Clock:
 
     def after(self, seconds: float, action: Callable[[], object]) -> None:
         """Have something happen once so many seconds have passed, really or by `advance`."""
-        self._due.append((self._exactly() + timedelta(seconds=seconds), action))
+        self._scheduled.append((self._exactly() + timedelta(seconds=seconds), action))
         asyncio.get_running_loop().call_later(seconds, self._catch_up)
 
     def _exactly(self) -> datetime:
@@ -44,8 +44,8 @@ class Clock:
 
     def _catch_up(self) -> None:
         now = self._exactly()
-        ready = [action for moment, action in self._due if moment <= now]
-        self._due = [(moment, action) for moment, action in self._due if moment > now]
+        ready = [action for moment, action in self._scheduled if moment <= now]
+        self._scheduled = [(moment, action) for moment, action in self._scheduled if moment > now]
         for action in ready:
             action()
 

@@ -22,7 +22,7 @@ class ApiError(Exception):
     """Answer a request with one of GitHub's errors.
 
     `mistake` marks an error that a correct client never causes (a body that breaks the schema, a name GitHub
-    does not know): such requests are also kept in `GitHubSandbox.violations`.
+    does not know): such requests are also recorded in `GitHubSandbox.violations`.
     """
 
     def __init__(

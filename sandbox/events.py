@@ -94,7 +94,7 @@ class Events:
     def check_run(
         self, action: str, by: User, run: CheckRun, more: Json | None = None, only: App | None = None
     ) -> None:
-        """Tell about a check run; what a person asks of a run is told to its App alone."""
+        """Send an event about a check run; a person's request goes to its App only."""
         body = {"check_run": checks.check_run(run, webhook=True), **(more or {})}
         self.send(run.suite.repository, "check_run", action, by, body, only)
 

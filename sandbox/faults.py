@@ -35,7 +35,7 @@ class Fault:
     abandoned: bool = False
 
     def matches(self, method: str, route: str, path: str) -> bool:
-        """Tell whether the fault is due for a request."""
+        """Say whether the fault applies to a request."""
         if self.method not in {"*", method} or (self.times is not None and self.hits >= self.times):
             return False
         if isinstance(self.route, str):

@@ -141,16 +141,16 @@ def with_renames(found: Iterable[Change]) -> list[Change]:
     GitHub goes further: a file that is renamed and changed by less than half is one too.
     """
     changed = list(found)
-    gone = {change.sha: change for change in changed if change.status == "removed"}
-    told: list[Change] = []
+    removed = {change.sha: change for change in changed if change.status == "removed"}
+    changes: list[Change] = []
     for change in changed:
-        old = gone.pop(change.sha, None) if change.status == "added" else None
+        old = removed.pop(change.sha, None) if change.status == "added" else None
         if old is not None:
-            told.append(replace(change, status="renamed", additions=0, deletions=0, patch="", previous=old.path))
+            changes.append(replace(change, status="renamed", additions=0, deletions=0, patch="", previous=old.path))
         else:
-            told.append(change)
-    renamed = {change.previous for change in told}
-    return [change for change in told if change.status != "removed" or change.path not in renamed]
+            changes.append(change)
+    renamed = {change.previous for change in changes}
+    return [change for change in changes if change.status != "removed" or change.path not in renamed]
 
 
 def _change(path: str, status: str, old: str, new: str) -> Change:

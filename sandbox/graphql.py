@@ -74,8 +74,8 @@ def _react(github: GitHubSandbox, token: Token, mutation: str, values: Json) -> 
     if mutation == "addReaction":
         add_reaction(user, CONTENTS[content], on, issue)
     else:
-        kept = [r for r in reactions_of(on) if not (r.user is user and r.content == CONTENTS[content])]
-        reactions_of(on)[:] = kept
+        others = [r for r in reactions_of(on) if not (r.user is user and r.content == CONTENTS[content])]
+        reactions_of(on)[:] = others
         github.changed()
     body = {"reaction": {"content": content, "user": {"login": user.login}}, "subject": {"id": on.node_id}}
     return Answer({"data": {mutation: body}})

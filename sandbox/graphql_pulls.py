@@ -35,7 +35,7 @@ NOT_ACCESSIBLE = "Resource not accessible by integration"
 def page_of_pulls(repository: Repository, token: Token, query: str, variables: Json) -> Answer:
     """Answer one page of the open pull requests, the one first that was updated longest ago.
 
-    A team that was asked for a review is told to those alone who may see teams; its place is null for others.
+    A requested team is shown to those who may see teams; others get null.
     """
     sizes = {name: int(size) for name, size in _SIZES.findall(query)}
     kinds = {kind.replace("_", "").lower() for kind in re.findall(r"\w+", _KINDS.findall(query)[0])}

@@ -47,7 +47,7 @@ class Build:
         self.result = result
 
     def as_json(self) -> dict[str, Any]:
-        """Return what Jenkins tells of a build, as much as is ever asked for here."""
+        """Return Jenkins' answer about a build, as far as the bot reads it."""
         return {"building": self.result is None, "result": self.result}
 
 
@@ -101,7 +101,7 @@ class JenkinsJob:
             self.pull.repository.set_status("jenkins", self.pull.head_sha, self.context, state, said, build.url)
 
     def as_json(self) -> dict[str, Any]:
-        """Return what Jenkins tells of a job, as much as is ever asked for here."""
+        """Return Jenkins' answer about a job, as far as the bot reads it."""
         last = self.builds[-1] if self.builds else None
         return {
             "inQueue": self.in_queue,

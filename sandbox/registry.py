@@ -72,9 +72,9 @@ class RegistrySandbox:
         size, page = (int(request.query.get(name, usual)) for name, usual in (("page_size", 10), ("page", 1)))
         newest = sorted(tags.items(), key=lambda tag: tag[1] or "", reverse=True)
         shown = newest[(page - 1) * size : page * size]
-        following = f"{self.url}{request.path}?page={page + 1}" if page * size < len(newest) else None
+        after = f"{self.url}{request.path}?page={page + 1}" if page * size < len(newest) else None
         listed = [_tag(name, at) for name, at in shown]
-        return {"count": len(newest), "next": following, "previous": None, "results": listed}
+        return {"count": len(newest), "next": after, "previous": None, "results": listed}
 
 
 def _tag(name: str, at: str | None) -> Json:

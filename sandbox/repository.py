@@ -91,7 +91,7 @@ class Repository:
         self.github.events.send(self, "repository", "renamed", self.github.user(by), changes)
 
     def transfer(self, by: By, to: str) -> None:
-        """Give it to another account; an App sees it there if it is installed there. Only those there are told.
+        """Give it to another account; an App sees it there if it is installed there. Only Apps there are notified.
 
         https://docs.github.com/webhooks/webhook-events-and-payloads?actionType=transferred#repository
         """
@@ -381,7 +381,7 @@ class Repository:
         return begin_run(self, head_sha, name, conclusion, jobs or {}, event, by, branch)
 
     def _begin_suites(self, by: User, sha: str, branch: str) -> None:
-        """Give every App that writes checks a suite for the push, as GitHub does unless told not to."""
+        """Give every App that writes checks a suite for the push, as GitHub does by default."""
         for app in self.github.apps.values():
             if app.covers(self) and app.permissions.get("checks") == "write":
                 self.github.events.check_suite("requested", by, self.check_suite(app, sha, branch), only=app)

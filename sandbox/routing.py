@@ -57,7 +57,7 @@ class Route:
 
     @property
     def aiohttp_path(self) -> str:
-        """Return the template in aiohttp's spelling, where names that may hold slashes say so."""
+        """Return the template for aiohttp, which marks names that may have slashes."""
         several = multi_segment(self.template)
         return re.sub(r"\{(\w+)\}", lambda m: f"{{{m[1]}:.+}}" if m[1] in several else m[0], self.template)
 

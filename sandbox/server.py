@@ -88,7 +88,7 @@ class Server:
     async def _exchange(
         self, request: web.Request, template: str, answer: Callable[[bytes], Answer]
     ) -> web.StreamResponse:
-        """Carry out one request, with whatever fault is due, and note it in the journal."""
+        """Carry out one request, with the fault that applies, and note it in the journal."""
         github = self._github
         record = Request(request.method, template, request.path, self._token_kind(request), github.clock.now())
         record.id = uuid.uuid4().hex.upper()
@@ -121,8 +121,8 @@ class Server:
             given = answer()
         except ApiError as error:
             if error.mistake:
-                told = f"{error.status} {error.message} {error.errors or ''}"
-                self._violation("request", f"{request.method} {request.path}", told)
+                text = f"{error.status} {error.message} {error.errors or ''}"
+                self._violation("request", f"{request.method} {request.path}", text)
             return Answer(error.body(), error.status, error.headers)
         except Exception as error:
             logger.exception("the sandbox failed at %s %s", request.method, request.path)

@@ -47,7 +47,7 @@ class Hook:
 
 @dataclass(eq=False)
 class Delivery:
-    """One attempt at telling one receiver one thing. A redelivery is a new one with the same GUID."""
+    """One attempt to deliver one event to one receiver. A redelivery is a new one with the same GUID."""
 
     id: int
     guid: str
@@ -77,7 +77,7 @@ class Delivery:
 
 
 class Courier:
-    """Sends deliveries one after the other in the order of the changes, unless told otherwise.
+    """Sends deliveries one after the other in the order of the changes, by default.
 
     GitHub promises no order and never repeats a delivery by itself; tests ask for both with `hold`, `release`, `lose`,
     `duplicate` and `send_under_new_guid`.

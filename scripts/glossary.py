@@ -54,7 +54,7 @@ RULES = (
         "tracking branch (adjective: next, these; of a topic: subscriber)",
         r"\b(following|followers?)\b",
         r"\bfollowers?\b|\bfollowing\b",
-        but=r"\bfollow(?:ing|ers) url\b|['\"]follow(?:ing|ers)['\"]|\bthe following\b(?! branch)",
+        but=r"\bfollow(?:ing|ers) url\b|['\"/]follow(?:ing|ers)\b|\bthe following\b(?! branch)",
     ),
     Rule(
         "stored, retained; a stored record",
@@ -79,7 +79,7 @@ RULES = (
     Rule(
         "run in a thread (elsewhere: apart from, except)",
         r"\baside\b",
-        but=r"</?aside\b|\naside [^\n{]*\{|\naside\{",
+        but=r"</?aside\b|[\n,] ?aside(?: [a-z.][\w.:-]*)? ?\{|\} aside [a-z.]+ \{",
     ),
     Rule(
         "redelivery, missing delivery",

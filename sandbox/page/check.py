@@ -41,15 +41,15 @@ def marks(repository: Repository, sha: str) -> str:
         (address(run), f"{run.name}: {run.title or _state(run)}", _state(run))
         for run in sorted(repository.check_runs(sha), key=lambda run: run.name)
     ]
-    return "".join(f'<a href="{link}" title="{escape(told)}">{icon(state)}</a>' for link, told, state in found)
+    return "".join(f'<a href="{link}" title="{escape(label)}">{icon(state)}</a>' for link, label, state in found)
 
 
 def check_run(run: CheckRun) -> str:
     """Return one check run among others: a line that opens to its summary and annotations."""
-    told = escape(run.title or _state(run).replace("_", " "))
+    label = escape(run.title or _state(run).replace("_", " "))
     line = (
         f'{icon(_state(run))} <img class="avatar small" alt="" src="/avatars/{run.app.bot.id}">'
-        f"<p><b>{escape(run.name)}</b> — {told}</p>"
+        f"<p><b>{escape(run.name)}</b> — {label}</p>"
     )
     details = f'<a href="{address(run)}">Details</a>'
     if not run.summary and not run.annotations:

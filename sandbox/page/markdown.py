@@ -13,7 +13,7 @@ from markdown_it.token import Token
 
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 # Tags that GitHub keeps and that bots use, without attributes; all others are shown as text.
-_KEPT = re.compile(r"(</?(?:details|summary|sub|sup|br|kbd|b|i|strong|em|p|ul|ol|li|code|pre)\s*/?>)")
+_ALLOWED = re.compile(r"(</?(?:details|summary|sub|sup|br|kbd|b|i|strong|em|p|ul|ol|li|code|pre)\s*/?>)")
 
 
 def rendered(text: str) -> str:
@@ -30,9 +30,9 @@ class _Renderer(RendererHTML):
 
 
 def _tamed(html: str) -> str:
-    """Escape everything but the tags that are kept, and leave HTML comments out."""
-    parts = _KEPT.split(_COMMENT.sub("", html))
-    return "".join(part if _KEPT.fullmatch(part) else escape(part) for part in parts)
+    """Escape everything except allowed tags, and drop HTML comments."""
+    parts = _ALLOWED.split(_COMMENT.sub("", html))
+    return "".join(part if _ALLOWED.fullmatch(part) else escape(part) for part in parts)
 
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": True, "breaks": True}, renderer_cls=_Renderer)

@@ -69,8 +69,8 @@ def _entries(issue: Issue) -> Iterator[Entry]:
         return
     for review in issue.reviews:
         yield review.submitted_at, review.id, _review(review)
-    for remark in issue.review_comments:
-        yield remark.created_at, remark.id, _remark(remark)
+    for inline in issue.review_comments:
+        yield inline.created_at, inline.id, _review_comment(inline)
     for push in issue.pushes:
         yield push.at, push.id, _push(issue, push)
     if issue.merged_at and issue.merged_by:
@@ -111,10 +111,10 @@ def _review(review: Review) -> str:
     return _box(review.user, review.submitted_at, review.body, review.reactions, verb=verb, anchor=anchor)
 
 
-def _remark(remark: ReviewComment) -> str:
-    verb = f"commented on <code>{escape(remark.path)}:{remark.line}</code>"
-    anchor = f"discussion_r{remark.id}"
-    return _box(remark.user, remark.created_at, remark.body, remark.reactions, verb=verb, anchor=anchor)
+def _review_comment(comment: ReviewComment) -> str:
+    verb = f"commented on <code>{escape(comment.path)}:{comment.line}</code>"
+    anchor = f"discussion_r{comment.id}"
+    return _box(comment.user, comment.created_at, comment.body, comment.reactions, verb=verb, anchor=anchor)
 
 
 def _merge_box(pull: PullRequest) -> str:

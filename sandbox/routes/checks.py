@@ -57,8 +57,8 @@ def _values(call: Call) -> dict[str, Any]:
         raise invalid("actions", f"more than {ACTIONS_LIMIT} actions")
     for annotation in annotations:
         _check_annotation(annotation)
-    kept = ("name", "status", "conclusion", "external_id", "details_url", "actions")
-    values = {name: body[name] for name in kept if name in body}
+    own = ("name", "status", "conclusion", "external_id", "details_url", "actions")
+    values = {name: body[name] for name in own if name in body}
     for name in ("started_at", "completed_at"):
         if name in body:
             values[name] = datetime.fromisoformat(body[name])

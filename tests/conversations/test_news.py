@@ -58,7 +58,7 @@ async def test_a_webhook_that_is_gone_fails_alone_and_is_told_again_when_there_i
             f"sqlite:///{tmp_path}/nightjar.db", aws_world, features=features, environment=chats.environment
         ) as place,
     ):
-        chats.discord.gone = True
+        chats.discord.removed = True
         for verdict in ("passed", FAILS, FAILS):
             await night(place, verdict)
         (failure,) = await place.town.failures()
@@ -66,7 +66,7 @@ async def test_a_webhook_that_is_gone_fails_alone_and_is_told_again_when_there_i
             "Discord no longer accepts messages at the webhook of DISCORD_WEBHOOK_URL (404, code 10015)"
         )
         assert len(chats.slack.said) == 1
-        chats.discord.gone = False
+        chats.discord.removed = False
         (failed,) = await place.town.bot.engine.journal.recent(limit=500, failed=True)
         await place.town.bot.engine.replay(failed.guid)
         assert chats.discord.said == chats.slack.said

@@ -195,7 +195,7 @@ async def test_a_webhook_that_is_gone_is_told_by_its_variable(teller: Teller, st
 
 
 async def test_a_webhook_that_was_removed_answers_as_it_does(teller: Teller) -> None:
-    teller.channel.gone = True
+    teller.channel.removed = True
     assert "(404, " in str(await teller.fails(UserError))
 
 

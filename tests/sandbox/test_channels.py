@@ -82,7 +82,7 @@ async def test_a_channel_answers_as_the_real_one_does(
                 return answer.status, await answer.text()
 
         given = [await post(url, good), await post(url, {}), await post(f"{url}x", good)]
-        channel.gone = True
+        channel.removed = True
         given.append(await post(url, good))
     assert [status for status, _ in given] == [status for status, _ in answers]
     assert all(word in said for (_, said), (_, word) in zip(given, answers, strict=True)), given
