@@ -13,14 +13,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import structlog
-from gidgethub import GitHubException
 
-from bot.core.errors import TryAgain, UserError
+from bot.core.errors import UserError
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.engine.internal import InternalEvent, announce
-from bot.engine.journal import FAILED, DeliveryRecord
+from bot.engine.journal import DeliveryRecord
 from bot.engine.records import Key, Record
+from bot.engine.sweeps import LastRun, hours_between, last_run, only_logged
 from bot.github.pull_heads import find_repository_id
 from bot.github.repositories import Repositories, away_by_name
 from bot.timers.texts import NO_TIMER_IN_REPOSITORY, NO_TIMERS, TIMER_FAILED, UNKNOWN_TIMER
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 MINUTELY = "* * * * *"
 """When timers are checked."""
-ONCE_MORE = 3600.0
-"""Seconds between two attempts at a run that failed for good, until the next run is scheduled."""
 
 STOPPED = "stopped"
 """The outcome of a timer whose repository is archived or removed."""
@@ -150,11 +148,10 @@ class Timers:
             if repository.lower() in away:
                 # Begins anew when the repository is back: what was missed meanwhile concerns nobody.
                 continue
-            try:
-                now[key] = await self._announce_if_scheduled(repository, name, schedule, known.get(key))
-            except (TryAgain, UserError, GitHubException) as error:
-                log.warning(TIMER_FAILED, repository=repository, timer=name, reason=str(error))
+            if key in known:
                 now[key] = known[key]
+            with only_logged(TIMER_FAILED, repository=repository, timer=name):
+                now[key] = await self._announce_if_scheduled(repository, name, schedule, known.get(key))
         # What is switched off, or left alone, is forgotten here: switched on again, it is new.
         if now != known:
             await self._records.put(ANNOUNCED.of(), AnnouncedTimers(now))
@@ -175,19 +172,17 @@ class Timers:
         if due > known.moment:
             guid = await self.announce(repository, name, _iso(due))
             return AnnouncedTimer(known.schedule, due, guid)
-        hours = int((now - known.moment) // ONCE_MORE)
+        hours = hours_between(known.moment, now)
         if not known.guid or hours <= known.hours:
             return known
         return replace(known, guid=await self._once_more(repository, name, known, hours), hours=hours)
 
     async def _once_more(self, repository: str, name: str, known: AnnouncedTimer, hours: int) -> str:
         """Announce a run again that has failed for good, GitHub having been away; return what to look at next."""
-        record = await self._journal.delivery(known.guid)
-        if record is None or (record.settled and record.state != FAILED):
-            return ""
-        if not record.settled:
-            return known.guid
-        return await self.announce(repository, name, f"{_iso(known.moment)}:{hours}")
+        last = await last_run(self._journal, known.guid)
+        if last is LastRun.FAILED:
+            return await self.announce(repository, name, f"{_iso(known.moment)}:{hours}")
+        return known.guid if last is LastRun.OPEN else ""
 
     async def _away(self) -> Mapping[str, str]:
         return away_by_name(await Repositories(self._config, self._records).all())

@@ -15,15 +15,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import structlog
-from gidgethub import GitHubException
 
 from bot.aws.bucket import Arrival, Bucket, Place, Source, pause_after
 from bot.config.types import seconds
-from bot.core.errors import TryAgain, UserError
 from bot.core.events import Repository
 from bot.core.parts import PartKey
 from bot.engine.internal import announce
 from bot.engine.records import Record
+from bot.engine.sweeps import HOUR, LastRun, hours_between, last_run, only_logged
 from bot.github.pull_heads import find_repository_id
 from bot.results.deliveries import CHECK_DUE, RUN_ARRIVED, CheckDue, RunArrived, due_of
 from bot.results.ingest.manifest import MANIFEST, run_key
@@ -44,8 +43,6 @@ TICK = "* * * * * */15"
 """When it is looked what there is to do; the last field counts seconds."""
 FIRST_LOOK = 30.0
 """Seconds after which a run whose files are missing is looked at again, then after twice as long, and so on."""
-ONCE_MORE = 3600.0
-"""Seconds between two attempts at a run, or a check run, of which every try has failed, or two looks for folders."""
 
 NOBODYS = 0
 """Stands for the number of a repository that is not in app.yaml, and so is not asked for."""
@@ -170,10 +167,8 @@ class Watch:
         announced = 0
         for repository, results in self._watched.items():
             for work in (self._list, self._look_again, self._look_at_failed_checks, self._announce_checks):
-                try:
+                with only_logged(texts.WATCH_FAILED, repository=repository, bucket=results.bucket):
                     announced += await work(repository, results)
-                except (TryAgain, UserError, GitHubException) as error:
-                    log.warning(texts.WATCH_FAILED, repository=repository, bucket=results.bucket, reason=str(error))
         return f"announced {announced}"
 
     async def _list(self, repository: str, results: Results) -> int:
@@ -184,7 +179,7 @@ class Watch:
         pages = announced = 0
         source = self.source_for(results.bucket)
         folders, searched = [f"{results.prefix}{repository}/"], before.searched
-        if self._now() >= searched + ONCE_MORE:
+        if self._now() >= searched + HOUR:
             folders += await _misspelled(source, results.prefix, repository)
             searched = self._now()
         for folder in folders:
@@ -209,9 +204,9 @@ class Watch:
         repository_id = await self.repository_id(key.repository)
         if not await self._announce(arrival, key, repository_id):
             # It was announced before. Where all that came of that has failed, it gets a new chance now and then.
-            record = await self._journal.delivery(RunArrived(key.lab, key.target, arrival).guid)
-            if record is not None and record.settled:
-                await self._announce(arrival, key, repository_id, time=f"{self._now() // ONCE_MORE:.0f}")
+            last = await last_run(self._journal, RunArrived(key.lab, key.target, arrival).guid)
+            if last in (LastRun.FAILED, LastRun.DONE):
+                await self._announce(arrival, key, repository_id, time=str(hours_between(0.0, self._now())))
 
     async def _announce(self, arrival: Arrival, key: RunKey, repository_id: int, time: str = "") -> bool:
         about = Repository(repository_id, key.repository, None)
@@ -242,7 +237,7 @@ class Watch:
             if delivery.event == CHECK_DUE.name and delivery.repository == repository and delivery.job.job_id > seen:
                 newest = max(newest, delivery.job.job_id)
                 await self._touch(delivery.guid)
-        await self._records.put(record, FailedChecks(self._now() + ONCE_MORE, newest))
+        await self._records.put(record, FailedChecks(self._now() + HOUR, newest))
         return 0
 
     async def _touch(self, guid: str) -> None:
@@ -292,7 +287,7 @@ def _look(since: float, now: float, deadline: float) -> str:
     """
     waited = now - since
     if waited >= deadline:
-        return f"deadline-{now // ONCE_MORE:.0f}"
+        return f"deadline-{hours_between(0.0, now)}"
     return f"look-{math.floor(math.log2(waited / FIRST_LOOK))}" if waited >= FIRST_LOOK else ""
 
 

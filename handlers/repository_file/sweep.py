@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import structlog
-from gidgethub import GitHubException
 
 from bot.config.shared import PATH
-from bot.core.errors import TryAgain, UserError
 from bot.core.events import Repository
 from bot.core.payload import Json, Payload
 from bot.engine.internal import InternalEvent, announce
 from bot.engine.records import Record
+from bot.engine.sweeps import only_logged
 from bot.github.contents import found_at
 from bot.github.in_force import StoredFile, kept_of, name_of, read_found
 from bot.github.ranks import Rank, ranked
@@ -110,12 +109,8 @@ class RepositoryFileSweep:
             # What makes faults may be app.yaml, or this version: either may have changed with a start.
             if looked[repository.lower()] > now - PAUSE and not kept.faults:
                 continue
-            try:
-                with ranked(Rank.SWEEP):
-                    announced += await self._look(repository, kept)
-            except (TryAgain, UserError, GitHubException) as error:
-                log.warning(NOT_LOOKED, repository=repository, reason=str(error))
-            else:
+            with only_logged(NOT_LOOKED, repository=repository), ranked(Rank.SWEEP):
+                announced += await self._look(repository, kept)
                 looked[repository.lower()] = now
         if looked != known:
             await self._records.put(LOOKED.of(), Looked(looked))

@@ -9,7 +9,7 @@ from typing import Any
 from bot.app.serve import Bot, running
 from bot.config import parse_config
 from bot.core.schedule import Daily
-from bot.timers.timers import ONCE_MORE
+from bot.engine.sweeps import HOUR
 from tests.bucket import World
 from tests.conversations.branches import BranchTown
 from tests.conversations.lab import Moments
@@ -42,7 +42,7 @@ class NightTown(BranchTown):
 
     async def hour(self) -> None:
         """Let an hour pass, and wait until the bot has done what comes of it."""
-        self.time.ahead += ONCE_MORE
+        self.time.ahead += HOUR
         await self.town.bot.timers.tick()
         await self.town.quiet()
 

@@ -1,0 +1,58 @@
+"""What work by the clock has in common: one repository's failure stops no other, and failed runs are tried hourly."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+import structlog
+from gidgethub import GitHubException
+
+from bot.core.errors import TryAgain, UserError
+from bot.engine.journal import FAILED
+
+if TYPE_CHECKING:
+    from bot.engine.journal import Journal
+
+HOUR = 3600.0
+"""Seconds between two attempts at what has failed for good."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class LastRun(Enum):
+    """What became of a delivery that was announced before."""
+
+    REMOVED = auto()
+    """It is older than jobs are stored."""
+    OPEN = auto()
+    """It waits, or runs."""
+    FAILED = auto()
+    """All its attempts have failed, so that it is worth another run an hour later."""
+    DONE = auto()
+
+
+async def last_run(journal: Journal, guid: str) -> LastRun:
+    """Return what became of the delivery of a GUID."""
+    record = await journal.delivery(guid)
+    if record is None:
+        return LastRun.REMOVED
+    if not record.settled:
+        return LastRun.OPEN
+    return LastRun.FAILED if record.state == FAILED else LastRun.DONE
+
+
+def hours_between(moment: float, now: float) -> int:
+    """Return the whole hours between two moments, in seconds since 1970: the number of the attempt."""
+    return int((now - moment) // HOUR)
+
+
+@contextlib.contextmanager
+def only_logged(message: str, **about: str) -> Generator[None]:
+    """Log what keeps one repository's work from being done, so that the others have their turn."""
+    try:
+        yield
+    except (TryAgain, UserError, GitHubException) as error:
+        log.warning(message, **about, reason=str(error))
