@@ -30,8 +30,8 @@ KEY = "docs"
 SUCCESS = "success"
 
 BUILT = "**Docs:** [built for commit {sha}]({url}), {at}."
-TROUBLE = "**Docs:** they were built for commit {sha}, and I cannot link them: {why}"
-NO_BUILD = "the target URL names no build of a pull request, as …/PR-12/3/… does"
+TROUBLE = "**Docs:** built for commit {sha}, but I can't link them: {why}"
+NO_BUILD = "the target URL contains no /PR-NUMBER/BUILD/, such as …/PR-12/3/…"
 NO_HEAD = "{sha} is not the head of #{number}"
 
 _PLACEHOLDER = Pattern(r"\{(\w+)\}")

@@ -41,22 +41,22 @@ MOST_SHOWN = 50
 LONGEST_SHOWN = 60
 """Characters of a tag."""
 
-WELL, ONE_FAULT, FAULTS = "Nothing to mend", "1 thing to mend", "{count} things to mend"
-WARNED = "; people are named"
-ALL_IS_WELL = "Title and description are as they should be."
-ADVICE = "This is advice, and keeps nothing from being merged. It is looked at again when title or description change."
-NO_TITLE = "- **The title is empty.** Say in a few words what this does."
-PERIOD = "- **The title ends in a period.** Take it off."
-UNKNOWN_TAGS = "- **The title has tags that are not known here: {tags}.** Known are {known}."
-NO_TEXT = "- **The description is empty.** Say what changes, and why. What stands between `<!--` and `-->` is not seen."
+WELL, ONE_FAULT, FAULTS = "No problems", "1 problem", "{count} problems"
+WARNED = "; people are mentioned"
+ALL_IS_WELL = "The title and the description are fine."
+ADVICE = "This is advice and never blocks a merge. It is checked again when the title or the description changes."
+NO_TITLE = "- **The title is empty.** Summarize the change in a few words."
+PERIOD = "- **The title ends in a period.** Remove it."
+UNKNOWN_TAGS = "- **The title has unknown tags: {tags}.** Known tags: {known}."
+NO_TEXT = "- **The description is empty.** Say what changes and why. Text between `<!--` and `-->` doesn't count."
 PEOPLE = (
-    "- *Only a warning:* GitHub tells {names} of this, and may tell them again of each commit whose message says so. "
-    "Of people, write `cc` before their names, and no more is said here; what is part of code, put between backticks."
+    "- *Warning:* GitHub notifies {names} about this pull request, and again about each commit whose message "
+    "mentions them. To ask for a review, write `cc` before a name. Put names that are code between backticks."
 )
-MOVED = "somebody has pushed since; that push is looked at by itself"
+MOVED = "a newer push has its own check run"
 
-NO_TITLE_IN_GROUP = "A group of the merge queue has no title"
-CHECKED_ON_PULLS = "Titles and descriptions are looked at on the pull requests themselves."
+NO_TITLE_IN_GROUP = "A merge group has no title"
+CHECKED_ON_PULLS = "Titles and descriptions are checked on the pull requests."
 
 router = Router()
 

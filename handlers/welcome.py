@@ -33,7 +33,7 @@ query($owner: String!, $name: String!, $number: Int!) {
 NOT_FIRST = "its author has contributed before"
 
 GREETING = "\N{WAVING HAND SIGN} {text}"
-COMMANDS = "A comment that says {help} lists what I can do for you here."
+COMMANDS = "Comment {help} to see what I can do for you."
 
 router = Router()
 

@@ -17,17 +17,17 @@ from bot.plan.effect import Applied, EffectContext
 REQUESTED = "/repos/{+repo}/pulls/{number}/requested_reviewers"
 
 REFUSED = (
-    "**Reviewers:** GitHub did not let me ask {names}. Only people and teams with access to this repository can be "
-    "asked for a review. Is the name spelled right? I try again when the description is edited."
+    "**Reviewers:** I couldn't request a review from {names}: only people and teams with access to this repository "
+    "can review. Check the name and edit the description; then I try again."
 )
 HIDDEN = (
-    "**Reviewers:** GitHub did not let me ask {names}: the App lacks the permission *Members: read* of the "
-    "organization, so it sees no teams. Whoever owns the App grants it in the App's settings; an owner of the "
-    "organization then accepts it. I try again when the description is edited."
+    "**Reviewers:** I couldn't request a review from {names}: the App needs *Members: read* to see teams. The "
+    "App's owner grants it in the App's settings; then an owner of the organization accepts it. I try again when "
+    "the description is edited."
 )
 UNRESOLVED = "could not resolve to a node"
 """What GitHub says of a team that the App may not see (https://github.com/github/docs/issues/35057)."""
-TROUBLE = "**Reviewers:** nobody could be asked for a review: {why}"
+TROUBLE = "**Reviewers:** I couldn't request reviews. {why}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from bot.engine.records import Records
     from bot.github.client import GitHub
 
-NOT_ASKED = "GitHub could not be asked about the commit"
+NOT_ASKED = "GitHub did not answer about the commit"
 
 log = structlog.get_logger(__name__)
 

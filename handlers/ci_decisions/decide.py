@@ -23,30 +23,30 @@ FALLBACK = "Fallback: {why}, so {what}."
 CI_RUNS, SLOW_TESTS_RUN, IMAGES_ARE_BUILT = "CI runs", "the slow tests run", "the images are built"
 ALL_IS_BUILT = "everything is built"
 
-SLOW_TESTS_NOT_ON = "On: the bot's switch for slow tests is off for this repository, so everything runs."
+SLOW_TESTS_NOT_ON = "On: slow tests cannot be turned off in this repository (slow_tests is off)."
 OTHER_COMMIT = "{asked} is not the head, which is {head}"
-ON_COMMIT = "On: this is a commit of a branch, and only a pull request can switch slow tests off."
+ON_COMMIT = "On: only a pull request can turn slow tests off, and this is a commit of a branch."
 SHOWN_OF_SHA = 7
 
-NOT_ON = "CI runs: app.yaml does not switch skip_ci on for this repository."
-TAGGED = "CI is skipped: the title has [{tag}], which counts from the moment at which CI starts."
-UNTAGGED = "CI runs: the title does not have [{tag}]."
-COMMIT_UNTAGGED = "CI runs: no files are set that skip it, and the message of a commit does not."
-NO_FILES = "CI runs: no file is changed, and that never skips it."
-MATTERS = "CI runs: {name} matters to it."
-DOCS_ONLY = "CI is skipped: {count} changed, documentation alone."
-NOTHING_MATTERS = "CI is skipped: {count} changed, of which none matters to it."
+NOT_ON = "CI runs: skip_ci is off in this repository."
+TAGGED = "CI is skipped: the title had [{tag}] when CI started."
+UNTAGGED = "CI runs: the title has no [{tag}]."
+COMMIT_UNTAGGED = "CI runs: skip_ci names no files, and the title tag does not apply to commits."
+NO_FILES = "CI runs: no file changed."
+MATTERS = "CI runs because {name} changed."
+DOCS_ONLY = "CI is skipped: only documentation changed ({count})."
+NOTHING_MATTERS = "CI is skipped: no file that CI needs changed ({count})."
 
-DOCS_NOT_ON = "Everything is built: app.yaml does not switch skip_ci on for this repository."
-DOCS_TAGGED = "No docs are built either: the title has [{tag}]."
-DOCS_NO_FILES = "Everything is built: no file is changed."
-DOCS_NOT_ALONE = "Everything is built: {name} is no documentation."
-DOCS_UNTOUCHED = "Everything is built: no documentation is changed."
-DOCS_ALONE = "The docs are built and nothing else: {count} changed, documentation alone."
+DOCS_NOT_ON = "Everything is built: skip_ci is off in this repository."
+DOCS_TAGGED = "The docs are not built either: the title has [{tag}]."
+DOCS_NO_FILES = "Everything is built: no file changed."
+DOCS_NOT_ALONE = "Everything is built because {name} changed, which is not documentation."
+DOCS_UNTOUCHED = "Everything is built: no documentation changed."
+DOCS_ALONE = "Only the docs are built: only documentation changed ({count})."
 
-IMAGES_NOT_ON = "The images are built: app.yaml does not switch rebuild_docker on for this repository."
-IN_AN_IMAGE = "The images are built: {name} is changed."
-IN_NO_IMAGE = "The images stay as they are: nothing that they are made of is changed."
+IMAGES_NOT_ON = "The images are built: rebuild_docker is off in this repository."
+IN_AN_IMAGE = "The images are built because {name} changed."
+IN_NO_IMAGE = "The images are not rebuilt: none of their files changed."
 
 LONGEST_NAME = 60
 """Characters of a file's name that are shown; its end tells more than its beginning."""
@@ -149,7 +149,7 @@ def docs_only(config: SkipCi | None, title: str | None, changes: Changes) -> Ver
 
 
 def _counted(changes: Files) -> str:
-    return "1 file is" if changes.count == 1 else f"{changes.count} files are"
+    return "1 file" if changes.count == 1 else f"{changes.count} files"
 
 
 def rebuild_docker(config: RebuildDocker | None, changes: Changes) -> Verdict:

@@ -15,13 +15,13 @@ from bot.core.patterns import Pattern
 from bot.web.openapi import Answer, Operation, Parameter, problem
 from bot.web.problems import Problem
 
-NO_SUCH_COMMIT = "There is no such commit in a repository that this bot works in."
-NO_SUCH_PULL_REQUEST = "There is no such pull request in a repository that this bot works in."
-BAD_REPOSITORY = "This is not an owner and the name of a repository."
+NO_SUCH_COMMIT = "This bot serves no repository with such a commit."
+NO_SUCH_PULL_REQUEST = "This bot serves no repository with such a pull request."
+BAD_REPOSITORY = "Give the owner and the name of a repository."
 BAD_NUMBER = "A pull request's number is a whole number from 1 to 2147483647."
-BAD_SHA = "A commit is named by its whole SHA, 40 or 64 hexadecimal digits in small letters."
-BAD_BRANCH = "This is not the name of a branch alone, as in main: up to 244 characters, without refs/heads/ and blanks."
-GITHUB_UNAVAILABLE = "GitHub could not be asked just now."
+BAD_SHA = "Give the full SHA of a commit: 40 or 64 hexadecimal digits in lower case."
+BAD_BRANCH = "Give the name of a branch, such as main: at most 244 characters, without refs/heads/ and without spaces."
+GITHUB_UNAVAILABLE = "GitHub isn't answering right now. Try again in a minute."
 
 LARGEST_NUMBER = 2**31 - 1
 _NAME = r"[A-Za-z0-9._-]{1,100}"

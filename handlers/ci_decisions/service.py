@@ -54,9 +54,9 @@ FILES_SECONDS = 600.0
 PATIENCE = 5.0
 """Seconds for which GitHub is waited for, twice at most; what it answers later is there for whoever asks next."""
 
-UNREADABLE = "On: whether somebody switched slow tests off could not be read, so everything runs."
-NO_SETTINGS = "what is set for the repository could not be read"
-NOT_ASKED = "GitHub could not be asked about the pull request"
+UNREADABLE = "On: the choice for this pull request could not be read, so everything runs."
+NO_SETTINGS = "the repository's settings could not be read"
+NOT_ASKED = "GitHub did not answer about the pull request"
 BEHIND = "GitHub does not show the newest push yet"
 SLOW = "GitHub did not answer in time"
 

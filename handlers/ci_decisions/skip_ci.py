@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 NAME = "skip-ci"
 SUCCESS = "success"  # never anything else: the status informs and must not block a merge
 
-RUN_AGAIN = " Run CI again if it has begun."
-MOVED = "somebody has pushed since; that push is shown by itself"
-NOT_LISTED = "GitHub does not tell what is changed"
+RUN_AGAIN = " Restart CI if it has started."
+MOVED = "a newer push has its own status"
+NOT_LISTED = "GitHub does not list the changed files"
 
-NOT_SKIPPED_IN_GROUP = "CI runs: the merge queue tests what it is about to merge"
+NOT_SKIPPED_IN_GROUP = "CI runs: the merge queue tests each merge group"
 
 router = Router()
 

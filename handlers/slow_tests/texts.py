@@ -10,7 +10,7 @@ SKIP_SUMMARY = "Stop running the slow tests for this pull request."
 
 OFF_PREFIX = "Off:"
 """How a status begins where slow tests are off: CI may read it (`handlers.ci_decisions.ask_github`)."""
-OFF_IN_GROUP = "Off: a group of the merge queue runs them only where `slow_tests: branches` names its branch"
+OFF_IN_GROUP = "Off: a merge group runs them only if `slow_tests: branches` matches its branch"
 ON_BRANCH = "On: the branch {branch} always runs slow tests."
 ON_REQUESTED = "On: requested by {login}. To turn off, comment: {mention} skip slow tests"
 OFF_SKIPPED = f"{OFF_PREFIX} turned off by {{login}}. To turn on, comment: {{mention}} run slow tests"

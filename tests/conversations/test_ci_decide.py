@@ -123,7 +123,7 @@ async def test_a_step_of_a_workflow_gets_outputs(here: Town, tmp_path: Path) -> 
 async def test_a_name_that_would_be_a_command_is_none(here: Town, tmp_path: Path) -> None:
     pull = here.repo.open_pull_request("reader", "$(touch broken)", fork=True, files={"$(touch broken);`x`": "x"})
     decided = await asked_of_bot(here, tmp_path, pull)
-    assert "# skip_ci=false: CI runs: _(touch broken)__x_ matters to it." in decided.err.splitlines()
+    assert "# skip_ci=false: CI runs because _(touch broken)__x_ changed." in decided.err.splitlines()
 
 
 async def test_where_the_bot_is_away_or_knows_nothing_everything_runs_and_it_is_said(
@@ -172,11 +172,11 @@ async def test_without_the_bot_github_is_asked_for_five_things(here: Town, tmp_p
         "skip_ci": {"value": True, "reason": DOCS},
         "docs_only": {
             "value": True,
-            "reason": "The docs are built and nothing else: 1 file is changed, documentation alone.",
+            "reason": "Only the docs are built: only documentation changed (1 file).",
         },
         "rebuild_docker": {
             "value": False,
-            "reason": "The images stay as they are: nothing that they are made of is changed.",
+            "reason": "The images are not rebuilt: none of their files changed.",
         },
     }
     assert requests(here) == [SETTINGS, PULL, FILES, PULL, STATUSES]
@@ -184,7 +184,7 @@ async def test_without_the_bot_github_is_asked_for_five_things(here: Town, tmp_p
     docs.comment("hubot", "@ci run slow tests")
     await here.quiet()
     answer = await asked_of_github(here, tmp_path, docs)
-    assert answer["skip_ci"] == {"value": False, "reason": "CI runs: docker/Dockerfile matters to it."}
+    assert answer["skip_ci"] == {"value": False, "reason": "CI runs because docker/Dockerfile changed."}
     assert answer["rebuild_docker"]["value"] is True
     assert answer["run_slow_tests"]["value"] is True
 
@@ -198,7 +198,7 @@ async def test_what_a_pull_request_says_in_its_own_checkout_counts_for_nothing(h
         (tmp_path / name).write_text(text)
     answer = await asked_of_github(here, tmp_path, pull)
     assert answer["skip_ci"]["value"] is False
-    assert "does not switch skip_ci on" in answer["skip_ci"]["reason"]
+    assert "skip_ci is off in" in answer["skip_ci"]["reason"]
     assert answer["rebuild_docker"]["value"] is True
 
 

@@ -18,8 +18,8 @@ from tests.running import Finished, run
 COMMIT = f"GET {REPO}/git/commits/{{commit_sha}}"
 ACTIVITY = f"GET {REPO}/activity"
 COMPARE = f"GET {REPO}/compare/{{basehead}}"
-ON = {"value": True, "reason": "On: this is a commit of a branch, and only a pull request can switch slow tests off."}
-NO_IMAGE = "The images stay as they are: nothing that they are made of is changed."
+ON = {"value": True, "reason": "On: only a pull request can turn slow tests off, and this is a commit of a branch."}
+NO_IMAGE = "The images are not rebuilt: none of their files changed."
 
 
 @pytest.fixture
@@ -61,11 +61,17 @@ async def test_a_commit_is_compared_with_its_parent(here: Town) -> None:
         "sha": code.sha,
         "run_slow_tests": ON,
         "skip_ci": {"value": False, "reason": CODE},
-        "docs_only": {"value": False, "reason": "Everything is built: src/codegen.cc is no documentation."},
+        "docs_only": {
+            "value": False,
+            "reason": "Everything is built because src/codegen.cc changed, which is not documentation.",
+        },
         "rebuild_docker": {"value": False, "reason": NO_IMAGE},
     }
     answer = await told(here, image.sha)
-    assert answer["rebuild_docker"] == {"value": True, "reason": "The images are built: docker/Dockerfile is changed."}
+    assert answer["rebuild_docker"] == {
+        "value": True,
+        "reason": "The images are built because docker/Dockerfile changed.",
+    }
     answer = await told(here, docs.sha, branch="")
     assert answer["skip_ci"] == {"value": True, "reason": DOCS}
     assert (answer["docs_only"]["value"], answer["rebuild_docker"]["value"]) == (True, False)
@@ -133,7 +139,7 @@ async def test_a_file_that_is_moved_out_of_where_it_mattered_still_matters(here:
     here.repo.push("main", {"docker/Dockerfile": "FROM x\n"}, by="octocat")
     moved = here.repo.push("main", {"docker/Dockerfile": None, "docs/Dockerfile": "FROM x\n"}, by="octocat")
     answer = await told(here, moved.sha)
-    assert answer["rebuild_docker"]["reason"] == "The images are built: docker/Dockerfile is changed."
+    assert answer["rebuild_docker"]["reason"] == "The images are built because docker/Dockerfile changed."
     assert answer["skip_ci"]["value"] is False
 
 
@@ -151,7 +157,7 @@ async def test_that_there_is_no_such_commit_is_said_and_remembered(here: Town) -
     for _ in range(10):
         status, kind, problem = await here.ask(f"/api/v1/repos/octocat/compiler/commits/{'d' * 40}/decision")
         assert (status, kind) == (404, "application/problem+json")
-        assert problem["detail"] == "There is no such commit in a repository that this bot works in."
+        assert problem["detail"] == "This bot serves no repository with such a commit."
     assert requests(here) == [COMMIT]
 
 
@@ -160,7 +166,7 @@ async def test_where_github_is_away_everything_runs_and_the_reason_says_so(here:
     pushed = here.repo.push("main", {"docs/a.rst": "x"}, by="octocat")
     await here.quiet()
     here.github.faults.add("GET", fails.removeprefix("GET "), status=502, times=None)
-    runs_everything(await told(here, pushed.sha), "GitHub could not be asked about the commit")
+    runs_everything(await told(here, pushed.sha), "GitHub did not answer about the commit")
 
 
 async def test_strangers_spend_a_small_share_of_the_quota_and_then_everything_runs(tmp_path: Path) -> None:
@@ -173,7 +179,7 @@ async def test_strangers_spend_a_small_share_of_the_quota_and_then_everything_ru
         answers = [await here.ask(path) for path in paths]
         assert [status for status, _, _ in answers] == [404] * 9 + [200] * 11
         assert requests(here) == [COMMIT] * 9
-        runs_everything(answers[-1][2], "GitHub could not be asked about the commit")
+        runs_everything(answers[-1][2], "GitHub did not answer about the commit")
 
 
 async def decide(folder: Path, sha: str, *more: str, **env: str) -> Finished:
@@ -194,7 +200,7 @@ async def test_a_step_of_ci_asks_the_bot_about_a_commit(here: Town, tmp_path: Pa
     assert answer == await told(here, pushed.sha)
     unknown = await decide(tmp_path, "d" * 40, NIGHTJAR_URL=here.url)
     assert unknown.out == EVERYTHING
-    assert "Fallback: the bot answered 404: There is no such commit" in unknown.err
+    assert "Fallback: the bot answered 404: This bot serves no repository" in unknown.err
 
 
 async def test_one_line_serves_builds_of_pull_requests_and_of_branches(here: Town, tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ async def test_where_the_head_cannot_be_found_out_the_section_says_why_until_the
     built(here, pull)
     await here.quiet()
     shown = f"`{pull.head_sha[:7]}`"
-    assert section(pull).startswith(f"**Docs:** they were built for commit {shown}, and I cannot link them: GitHub ")
+    assert section(pull).startswith(f"**Docs:** built for commit {shown}, but I can't link them: GitHub ")
     here.github.clock.advance(seconds=5)
     built(here, pull, 4)
     await here.quiet()

@@ -58,22 +58,22 @@ async def test_a_pull_request_that_is_as_it_should_be(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "[Hexagon][skip ci][tests] Faster", "Saves a pass.\n\ncc @octocat")
     assert await cost(here) == {LOOK: 1, WRITE: 1}
     run = check(here, pull)
-    assert (run.conclusion, run.title) == ("success", "Nothing to mend")
+    assert (run.conclusion, run.title) == ("success", "No problems")
 
 
 async def test_what_could_be_better_is_told_and_how_to_mend_it_and_nothing_fails(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "[frob] Faster.", None, draft=True)
     await here.quiet()
     run = check(here, pull)
-    assert (run.conclusion, run.title) == ("neutral", "3 things to mend")
+    assert (run.conclusion, run.title) == ("neutral", "3 problems")
     assert run.summary is not None
-    assert "tags that are not known here: `frob`.** Known are `hexagon`, `skip ci`, `tests`." in run.summary
+    assert "unknown tags: `frob`.** Known tags: `hexagon`, `skip ci`, `tests`." in run.summary
     here.github.clock.advance(seconds=5)
     here.github.requests.clear()
     pull.edit("hubot", title="[tests] Faster", body="Saves a pass.")
     assert await cost(here) == {LOOK: 1, CHANGE: 1}
     assert check(here, pull) is run
-    assert (run.conclusion, run.title) == ("success", "Nothing to mend")
+    assert (run.conclusion, run.title) == ("success", "No problems")
 
 
 async def test_a_push_is_looked_at_and_an_edit_that_changes_nothing_writes_nothing(here: Town) -> None:
@@ -99,9 +99,9 @@ async def test_a_list_of_topics_that_github_refuses_to_show_keeps_no_pull_reques
     here.github.faults.add("GET", ISSUE.removeprefix("GET "), status=403, times=None)
     pull = here.repo.open_pull_request("hubot", "[hexagon][tests] Faster", "Saves a pass.")
     await here.quiet()
-    assert check(here, pull).title == "Nothing to mend"
+    assert check(here, pull).title == "No problems"
     told = [job.text for record in await here.bot.engine.journal.recent(limit=50) for job in record.jobs]
-    assert "Nothing to mend; GitHub refuses to show issue 1 (403), so what it listed last counts" in told
+    assert "No problems; GitHub refuses to show issue 1 (403), so what it listed last counts" in told
     assert await here.failures() == []
 
 
@@ -111,9 +111,9 @@ async def test_names_outside_of_code_only_warn_and_nobody_is_mentioned_by_it(her
     pull = here.repo.open_pull_request("hubot", "Faster", body)
     await here.quiet()
     run = check(here, pull)
-    assert (run.conclusion, run.title) == ("success", "Nothing to mend; people are named")
+    assert (run.conclusion, run.title) == ("success", "No problems; people are mentioned")
     assert run.summary is not None
-    assert "GitHub tells `monalisa` of this" in run.summary
+    assert "GitHub notifies `monalisa` about this" in run.summary
     assert "@" not in run.summary
 
 
@@ -126,7 +126,7 @@ async def test_it_is_looked_at_again_where_somebody_asks(here: Town) -> None:
     assert await cost(here) == {PULL: 1, LOOK: 1, WRITE: 1}
     second = check(here, pull)
     assert second is not first
-    assert (second.conclusion, second.title) == ("neutral", "1 thing to mend")
+    assert (second.conclusion, second.title) == ("neutral", "1 problem")
 
 
 async def test_of_edits_whose_webhooks_come_in_any_order_the_last_counts(here: Town) -> None:
@@ -138,4 +138,4 @@ async def test_of_edits_whose_webhooks_come_in_any_order_the_last_counts(here: T
     pull.edit("hubot", title="Much faster")
     here.github.webhooks.release(reversed)
     await here.quiet()
-    assert check(here, pull).title == "Nothing to mend"
+    assert check(here, pull).title == "No problems"

@@ -26,7 +26,7 @@ async def queued(here: Town) -> PullRequest:
 @pytest.mark.parametrize(
     ("branches", "slow"),
     [
-        ("main", "Off: a group of the merge queue runs them only where `slow_tests: branches` names its branch"),
+        ("main", "Off: a merge group runs them only if `slow_tests: branches` matches its branch"),
         ('"gh-readonly-queue/*"', "On: the branch gh-readonly-queue/main/pr-1-"),
     ],
 )
@@ -35,11 +35,11 @@ async def test_what_a_queue_may_require_is_reported_on_its_groups(tmp_path: Path
         sha = (await queued(here)).test_in_queue()
         await here.quiet()
         said = {one.context: (one.state, one.description) for one in here.repo.statuses(sha)}
-        assert said["ci/skip"] == ("success", "CI runs: the merge queue tests what it is about to merge")
+        assert said["ci/skip"] == ("success", "CI runs: the merge queue tests each merge group")
         assert said["ci/slow-tests"][0] == "success"
         assert (said["ci/slow-tests"][1] or "").startswith(slow)
         (run,) = here.repo.check_runs(sha, "nightjar/lint")
-        assert (run.conclusion, run.title) == ("success", "A group of the merge queue has no title")
+        assert (run.conclusion, run.title) == ("success", "A merge group has no title")
 
 
 async def test_what_is_switched_off_is_not_reported(tmp_path: Path) -> None:

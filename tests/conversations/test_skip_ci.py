@@ -15,10 +15,10 @@ from tests.conversations.town import CONFIG, Town, town
 SKIP = f"""{CONFIG}    skip_ci: {{globs: ["*.md", ".github/*"]}}
     rebuild_docker: {{ignore: ["*.md", "docker/bash.sh"]}}
 """
-RUN_AGAIN = " Run CI again if it has begun."
-TAGGED = "CI is skipped: the title has [skip ci], which counts from the moment at which CI starts."
-CODE = "CI runs: src/codegen.cc matters to it."
-DOCS = "CI is skipped: 1 file is changed, documentation alone."
+RUN_AGAIN = " Restart CI if it has started."
+TAGGED = "CI is skipped: the title had [skip ci] when CI started."
+CODE = "CI runs because src/codegen.cc changed."
+DOCS = "CI is skipped: only documentation changed (1 file)."
 FILES = f"GET {REPO}/pulls/{{pull_number}}/files"
 
 
@@ -81,7 +81,7 @@ async def test_a_pull_request_from_a_fork_is_decided_about_likewise(here: Town) 
 async def test_images_are_built_where_what_they_are_made_of_is_changed(here: Town) -> None:
     image = here.repo.open_pull_request("hubot", "Newer", files={"docker/Dockerfile.ci_gpu": "x"})
     script = here.repo.open_pull_request("hubot", "Nicer", files={"docker/bash.sh": "x", "tests/docker/x.py": "x"})
-    because = {"value": True, "reason": "The images are built: docker/Dockerfile.ci_gpu is changed."}
+    because = {"value": True, "reason": "The images are built because docker/Dockerfile.ci_gpu changed."}
     assert (await told(here, image))["rebuild_docker"] == because
     assert (await told(here, script))["rebuild_docker"]["value"] is False
 
@@ -125,9 +125,9 @@ async def test_where_the_files_cannot_be_listed_the_status_says_that_ci_runs(her
     here.github.faults.add("GET", FILES.removeprefix("GET "), status=403, message="Forbidden", times=None)
     pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
     await here.quiet()
-    assert shown(here, pull) == "Fallback: GitHub does not tell what is changed, so CI runs."
+    assert shown(here, pull) == "Fallback: GitHub does not list the changed files, so CI runs."
     answer = await told(here, pull)
-    assert answer["skip_ci"]["reason"] == "Fallback: GitHub could not be asked about the pull request, so CI runs."
+    assert answer["skip_ci"]["reason"] == "Fallback: GitHub did not answer about the pull request, so CI runs."
 
 
 def closed_and_opened(pull: PullRequest) -> None:

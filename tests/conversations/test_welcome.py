@@ -23,7 +23,7 @@ repositories:
 REPO = "/repos/{owner}/{repo}"
 QUERY = "POST /graphql"
 COMMENTS, COMMENT = f"GET {REPO}/issues/{{issue_number}}/comments", f"POST {REPO}/issues/{{issue_number}}/comments"
-GREETING = "\N{WAVING HAND SIGN} Hello and welcome. A comment that says `@ci help` lists what I can do for you here."
+GREETING = "\N{WAVING HAND SIGN} Hello and welcome. Comment `@ci help` to see what I can do for you."
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def test_what_is_to_be_mended(title: str, body: str, faults: tuple[str, ...]) ->
 def test_tags_are_known_by_their_names_in_any_case(title: str, unknown: str) -> None:
     """The predecessor had such a check, and never switched it on."""
     faults = decide(title, TEXT, KNOWN).faults
-    assert [fault.split("known here: ")[1].split(".** Known are ") for fault in faults] == (
+    assert [fault.split("unknown tags: ")[1].split(".** Known tags: ") for fault in faults] == (
         [[unknown, "`hexagon`, `skip ci`, `tests`."]] if unknown else []
     )
 
@@ -89,24 +89,24 @@ def test_code_addresses_and_who_is_asked_for_a_review_bring_no_warning(title: st
 def test_names_outside_of_code_only_warn(title: str, body: str, names: str) -> None:
     found = decide(title, body, ANY)
     assert found.faults == ()
-    assert f"GitHub tells {names} of this" in found.people
+    assert f"GitHub notifies {names} about this" in found.people
     assert report(found).conclusion == "success"
 
 
 @pytest.mark.parametrize(
     ("found", "conclusion", "title"),
     [
-        (Found(), "success", "Nothing to mend"),
-        (Found((), "names"), "success", "Nothing to mend; people are named"),
-        (Found((PERIOD,)), "neutral", "1 thing to mend"),
-        (Found((PERIOD, NO_TEXT), "names"), "neutral", "2 things to mend; people are named"),
+        (Found(), "success", "No problems"),
+        (Found((), "names"), "success", "No problems; people are mentioned"),
+        (Found((PERIOD,)), "neutral", "1 problem"),
+        (Found((PERIOD, NO_TEXT), "names"), "neutral", "2 problems; people are mentioned"),
     ],
 )
 def test_it_is_advice_and_says_each_thing(found: Found, conclusion: str, title: str) -> None:
     content = report(found)
     assert (content.conclusion, content.title) == (conclusion, title)
     assert all(fault in content.summary for fault in (*found.faults, found.people))
-    assert "keeps nothing from being merged" in content.summary
+    assert "never blocks a merge" in content.summary
 
 
 @given(st.text(), st.text())

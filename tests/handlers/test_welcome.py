@@ -8,7 +8,7 @@ from tests.gfm import rendered
 
 def test_it_greets_and_says_where_the_commands_are() -> None:
     said = greeting("Welcome.", "@ci", None, with_help=True)
-    assert said == "\N{WAVING HAND SIGN} Welcome. A comment that says `@ci help` lists what I can do for you here."
+    assert said == "\N{WAVING HAND SIGN} Welcome. Comment `@ci help` to see what I can do for you."
     linked = rendered(greeting("Welcome!", "@ci", "https://ci.example.org/help", with_help=True))
     assert '<a href="https://ci.example.org/help"><code>@ci help</code></a>' in linked
 

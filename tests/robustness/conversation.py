@@ -20,7 +20,7 @@ from tests.robustness.place import BOT, PATIENCE, Place, plain
 
 SLOW_TESTS = "ci/slow-tests"
 BRANCH = "nightly"
-STICKY = "GitHub did not let me ask"
+STICKY = "I couldn't request a review from"
 
 
 class Conversation:

@@ -45,7 +45,7 @@ async def test_a_forced_push_to_a_commit_that_was_asked_about_is_noticed_after_t
     decide = decisions(world, lambda: clock[0])
     old = world.repository.push("main", {"docs/a.rst": "x"}, by="octocat")
     told = await decide(FULL_NAME, old.sha, "main")
-    assert told["skip_ci"] == {"value": True, "reason": "CI is skipped: 1 file is changed, documentation alone."}
+    assert told["skip_ci"] == {"value": True, "reason": "CI is skipped: only documentation changed (1 file)."}
     newer = world.repository.push("main", {"docs/b.rst": "x"}, by="octocat")
     world.repository.move("refs/heads/main", old.sha, "octocat")
     clock[0] = 9.5

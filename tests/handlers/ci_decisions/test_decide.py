@@ -116,14 +116,14 @@ def test_documentation_alone_skips_ci(names: list[str], expected: bool) -> None:
     """TVM #9221: without changed files everything runs. `docs/` is a folder at the top and no part of a name."""
     verdict = skip_ci(BY_DOCS, "Fix it", files(*names))
     assert verdict.value is expected
-    assert expected == verdict.reason.endswith("documentation alone.")
+    assert expected == verdict.reason.startswith("CI is skipped: only documentation")
 
 
 def test_files_that_do_not_matter_and_documentation_may_come_together() -> None:
     verdict = skip_ci(EVERYTHING, "Fix it", files("README.md", "docs/index.rst"))
     assert (verdict.value, verdict.reason) == (
         True,
-        "CI is skipped: 2 files are changed, of which none matters to it.",
+        "CI is skipped: no file that CI needs changed (2 files).",
     )
 
 
@@ -160,10 +160,10 @@ def test_a_double_star_is_no_other_star() -> None:
 
 def test_a_renamed_file_counts_by_both_of_its_names() -> None:
     moved = Files(("docs/codegen.md", "src/codegen.cc"), 1)
-    assert skip_ci(EVERYTHING, "Move it", moved).reason == "CI runs: src/codegen.cc matters to it."
+    assert skip_ci(EVERYTHING, "Move it", moved).reason == "CI runs because src/codegen.cc changed."
     assert rebuild_docker(RebuildDocker(), Files(("tools/x.sh", "docker/x.sh"), 1)).value
     renamed = Files(("docs/new.rst", "docs/old.rst"), 1)
-    assert skip_ci(EVERYTHING, "Move it", renamed).reason == "CI is skipped: 1 file is changed, documentation alone."
+    assert skip_ci(EVERYTHING, "Move it", renamed).reason == "CI is skipped: only documentation changed (1 file)."
 
 
 def test_what_could_not_be_found_out_runs_and_says_that_this_is_a_fallback() -> None:
@@ -186,12 +186,20 @@ def test_what_could_not_be_found_out_runs_and_says_that_this_is_a_fallback() -> 
 @pytest.mark.parametrize(
     ("changed", "value", "reason"),
     [
-        (["docs/index.rst"], True, "The docs are built and nothing else: 1 file is changed, documentation alone."),
-        (["docs/a.rst", "README.md"], True, "The docs are built and nothing else: 2 files are changed, documentation"),
-        (["README.md"], False, "Everything is built: no documentation is changed."),
-        (["docs/a.rst", "src/x.cc"], False, "Everything is built: src/x.cc is no documentation."),
-        (["apps/docs/x.rst"], False, "Everything is built: apps/docs/x.rst is no documentation."),
-        ([], False, "Everything is built: no file is changed."),
+        (["docs/index.rst"], True, "Only the docs are built: only documentation changed (1 file)."),
+        (["docs/a.rst", "README.md"], True, "Only the docs are built: only documentation changed (2 files)."),
+        (["README.md"], False, "Everything is built: no documentation changed."),
+        (
+            ["docs/a.rst", "src/x.cc"],
+            False,
+            "Everything is built because src/x.cc changed, which is not documentation.",
+        ),
+        (
+            ["apps/docs/x.rst"],
+            False,
+            "Everything is built because apps/docs/x.rst changed, which is not documentation.",
+        ),
+        ([], False, "Everything is built: no file changed."),
     ],
 )
 def test_the_docs_alone_are_built_where_only_documentation_is_changed(
@@ -206,7 +214,7 @@ def test_without_knowledge_more_than_the_docs_is_built() -> None:
     assert (unknown.value, unknown.reason) == (False, "Fallback: GitHub could not be asked, so everything is built.")
     assert docs_only(None, "Fix it", files("docs/x.rst")).value is False
     assert docs_only(SkipCi(), "[skip ci] Fix it", files("docs/x.rst")) == Verdict(
-        False, "No docs are built either: the title has [skip ci]."
+        False, "The docs are not built either: the title has [skip ci]."
     )
 
 
@@ -217,7 +225,7 @@ def test_the_title_alone_decides_where_the_files_are_not_known() -> None:
 def test_what_is_not_switched_on_skips_nothing_and_builds_everything() -> None:
     assert skip_ci(None, "[skip ci]", files("docs/x.rst")).value is False
     assert rebuild_docker(None, files("src/x.cc")).value is True
-    assert "app.yaml does not switch skip_ci on" in skip_ci(None, "", files()).reason
+    assert "skip_ci is off in" in skip_ci(None, "", files()).reason
 
 
 @pytest.mark.parametrize(
@@ -243,12 +251,12 @@ def test_names_of_files_can_do_nothing_but_be_read() -> None:
     reason = skip_ci(BY_DOCS, "Fix it", files(name)).reason
     assert len(reason) <= 140
     assert reason.isprintable()
-    assert "x/codegen.cc matters" in reason
+    assert "x/codegen.cc changed" in reason
 
 
 def test_the_message_of_a_commit_is_no_title() -> None:
     told = skip_ci(SkipCi(globs=(), docs=()), None, files("docs/x.rst"))
-    assert told == Verdict(False, "CI runs: no files are set that skip it, and the message of a commit does not.")
+    assert told == Verdict(False, "CI runs: skip_ci names no files, and the title tag does not apply to commits.")
     assert skip_ci(BY_DOCS, None, files("docs/x.rst")).value
 
 

@@ -18,14 +18,14 @@ from handlers.ci_decisions.service import Decisions, NoSuchPullRequest
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 NOT_ON = {
-    "skip_ci": {"value": False, "reason": "CI runs: app.yaml does not switch skip_ci on for this repository."},
+    "skip_ci": {"value": False, "reason": "CI runs: skip_ci is off in this repository."},
     "docs_only": {
         "value": False,
-        "reason": "Everything is built: app.yaml does not switch skip_ci on for this repository.",
+        "reason": "Everything is built: skip_ci is off in this repository.",
     },
     "rebuild_docker": {
         "value": True,
-        "reason": "The images are built: app.yaml does not switch rebuild_docker on for this repository.",
+        "reason": "The images are built: rebuild_docker is off in this repository.",
     },
 }
 OFF = {"value": False, "reason": "Off: nobody requested them. To turn on, comment: @ci run slow tests"}
@@ -139,7 +139,7 @@ async def test_a_database_that_is_away_runs_everything(world: World, tmp_path: P
     assert told["sha"] == pull.head_sha
     assert told["run_slow_tests"] == {
         "value": True,
-        "reason": "Fallback: what is set for the repository could not be read, so the slow tests run.",
+        "reason": "Fallback: the repository's settings could not be read, so the slow tests run.",
     }
 
 
@@ -150,5 +150,5 @@ async def test_where_the_feature_is_off_everything_runs(tmp_path: Path) -> None:
         told = await decisions(world)(FULL_NAME, pull.number)
         assert told["run_slow_tests"] == {
             "value": True,
-            "reason": "On: the bot's switch for slow tests is off for this repository, so everything runs.",
+            "reason": "On: slow tests cannot be turned off in this repository (slow_tests is off).",
         }

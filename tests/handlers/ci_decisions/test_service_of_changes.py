@@ -17,7 +17,7 @@ from tests.handlers.driver import FULL_NAME, World, a_world
 PULL = "/repos/{owner}/{repo}/pulls/{pull_number}"
 FILES = f"{PULL}/files"
 FEATURES = {"skip_ci": {"globs": ["*.md"]}, "rebuild_docker": {}}
-NOT_ASKED = "Fallback: GitHub could not be asked about the pull request, so {}."
+NOT_ASKED = "Fallback: GitHub did not answer about the pull request, so {}."
 ELSEWHERE = "d" * 40
 
 
@@ -64,14 +64,14 @@ async def test_title_and_files_decide(asker: Asker) -> None:
     image = world.open("", title="Revert it [skip ci]", files={"docker/Dockerfile": "x"})
     text = world.open(files={"docker/README.md": "x", "tests/docker/x.py": "x"})
     await world.happen()
-    nothing = "The images stay as they are: nothing that they are made of is changed."
-    assert await asker.skips(docs.number) == (True, "CI is skipped: 2 files are changed, of which none matters to it.")
+    nothing = "The images are not rebuilt: none of their files changed."
+    assert await asker.skips(docs.number) == (True, "CI is skipped: no file that CI needs changed (2 files).")
     assert await asker.builds(docs.number) == (False, nothing)
-    assert await asker.skips(code.number) == (False, "CI runs: src/codegen.cc matters to it.")
-    told = "CI is skipped: the title has [skip ci], which counts from the moment at which CI starts."
+    assert await asker.skips(code.number) == (False, "CI runs because src/codegen.cc changed.")
+    told = "CI is skipped: the title had [skip ci] when CI started."
     assert await asker.skips(image.number) == (True, told)
-    assert await asker.builds(image.number) == (True, "The images are built: docker/Dockerfile is changed.")
-    assert await asker.skips(text.number) == (False, "CI runs: tests/docker/x.py matters to it.")
+    assert await asker.builds(image.number) == (True, "The images are built because docker/Dockerfile changed.")
+    assert await asker.skips(text.number) == (False, "CI runs because tests/docker/x.py changed.")
     assert await asker.builds(text.number) == (False, nothing)
 
 
@@ -79,7 +79,7 @@ async def test_without_a_changed_file_ci_runs(asker: Asker) -> None:
     """TVM #9221: its script skipped CI then."""
     pull = asker.world.open(files={})
     await asker.world.happen()
-    assert await asker.skips(pull.number) == (False, "CI runs: no file is changed, and that never skips it.")
+    assert await asker.skips(pull.number) == (False, "CI runs: no file changed.")
 
 
 async def test_what_main_has_changed_meanwhile_is_no_change_of_the_pull_request(asker: Asker) -> None:
@@ -106,8 +106,8 @@ async def test_a_file_that_is_moved_out_of_where_it_mattered_still_matters(asker
     moved = world.open(files={"src/codegen.cc": None, "docs/codegen.cc": "int x;\n"})
     image = world.open(files={"docker/Dockerfile": None, "old/Dockerfile": "FROM x\n"})
     await world.happen()
-    assert await asker.skips(moved.number) == (False, "CI runs: src/codegen.cc matters to it.")
-    assert await asker.builds(image.number) == (True, "The images are built: docker/Dockerfile is changed.")
+    assert await asker.skips(moved.number) == (False, "CI runs because src/codegen.cc changed.")
+    assert await asker.builds(image.number) == (True, "The images are built because docker/Dockerfile changed.")
 
 
 async def test_thirty_steps_of_a_build_ask_github_for_three_things_together(asker: Asker) -> None:
@@ -133,7 +133,7 @@ async def test_each_hundred_files_are_one_more_request(asker: Asker) -> None:
     pull = asker.world.open(files={f"docs/{n}.rst": "x" for n in range(250)})
     await asker.world.happen()
     asker.requests()
-    assert await asker.skips(pull.number) == (True, "CI is skipped: 250 files are changed, documentation alone.")
+    assert await asker.skips(pull.number) == (True, "CI is skipped: only documentation changed (250 files).")
     assert asker.requests() == [f"GET {PULL}", *[f"GET {FILES}"] * 3, f"GET {PULL}"]
 
 
@@ -220,7 +220,7 @@ async def test_a_push_that_no_webhook_has_told_of_yet_is_found_by_the_commit_tha
         await asker.ask(pull.number)
     pull.push({"src/x.cc": "x"})
     told = await asker.ask(pull.number, pull.head_sha)
-    assert (told["sha"], told["skip_ci"]["reason"]) == (pull.head_sha, "CI runs: src/x.cc matters to it.")
+    assert (told["sha"], told["skip_ci"]["reason"]) == (pull.head_sha, "CI runs because src/x.cc changed.")
 
 
 async def test_a_github_that_lags_behind_its_own_webhooks_skips_nothing(asker: Asker) -> None:
@@ -238,7 +238,7 @@ async def test_a_github_that_lags_behind_its_own_webhooks_skips_nothing(asker: A
     behind = "Fallback: GitHub does not show the newest push yet, so CI runs."
     assert told["skip_ci"] == {"value": False, "reason": behind}
     pull.head_sha = newest
-    assert await asker.skips(pull.number, newest) == (True, "CI is skipped: 1 file is changed, documentation alone.")
+    assert await asker.skips(pull.number, newest) == (True, "CI is skipped: only documentation changed (1 file).")
 
 
 async def test_a_push_while_the_files_are_listed_skips_nothing(asker: Asker) -> None:

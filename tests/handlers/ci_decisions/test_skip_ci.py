@@ -18,8 +18,8 @@ from sandbox import PullRequest
 from tests.handlers.driver import World, a_world
 
 CONFIG = RepositoryConfig(skip_ci=SkipCi())
-CODE = "CI runs: src/codegen.cc matters to it."
-TAGGED = "CI is skipped: the title has [skip ci], which counts from the moment at which CI starts."
+CODE = "CI runs because src/codegen.cc changed."
+TAGGED = "CI is skipped: the title had [skip ci] when CI started."
 RUNS, SKIPPED = Verdict(False, CODE), Verdict(True, TAGGED)
 
 
@@ -119,5 +119,5 @@ async def test_a_push_that_has_been_overtaken_shows_nothing_on_its_commit(world:
     pulls = [told for told in world.github.webhooks.held if told.event == "pull_request"]
     world.github.webhooks.held[:] = pulls[::-1]
     await world.happen()
-    assert shown(world, pull) == ["CI is skipped: 1 file is changed, documentation alone."]
+    assert shown(world, pull) == ["CI is skipped: only documentation changed (1 file)."]
     assert world.repository.status(first.sha, "ci/skip") is None
