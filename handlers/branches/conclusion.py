@@ -12,6 +12,7 @@ from bot.effects.remember import StoreRecord
 from bot.engine.processor import EffectState
 from bot.github.refs import branch_head
 from handlers.branches.record import TRACKING, TRACKING_STEP
+from handlers.branches.texts import BRANCH_AT, CANNOT_MOVE, ISSUE_TITLE, NO_BRANCH
 
 if TYPE_CHECKING:
     from bot.plan.effect import Effect
@@ -19,12 +20,6 @@ if TYPE_CHECKING:
     from bot.plan.outcome import Outcomes
     from handlers.branches.decide import Step
     from handlers.branches.record import TrackingState, TrackingStep
-
-TITLE = "The branch {branch} cannot be moved"
-NOT_MOVED = "the move of {branch} failed, and the next run of the timer tries again"
-CANNOT_MOVE = "{branch} cannot be moved"
-AT = "{branch} is at {sha}"
-NOWHERE = "there is no branch {branch}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +115,7 @@ def issue_about(name: str, step: Step, ended: Ended, body: str, *, has_issue: bo
     """
     key, names = _issue_of(name, step), {"branch": step.branch, "source": step.source, "trouble": ended.trouble}
     if ended.trouble:
-        return [EnsureIssue(key, TITLE.format(**names), body.format(**names))]
+        return [EnsureIssue(key, ISSUE_TITLE.format(**names), body.format(**names))]
     return [EnsureIssue(key)] if step.fine and has_issue else []
 
 
@@ -128,7 +123,7 @@ def why_concluded(step: Step, ended: Ended) -> str:
     """Say where the branch is, or that it cannot be moved."""
     if ended.trouble:
         return CANNOT_MOVE.format(branch=step.branch)
-    return (AT if ended.head else NOWHERE).format(branch=step.branch, sha=(ended.head or "")[:7])
+    return (BRANCH_AT if ended.head else NO_BRANCH).format(branch=step.branch, sha=(ended.head or "")[:7])
 
 
 def _issue_of(name: str, step: Step) -> str:

@@ -11,17 +11,21 @@ from typing_extensions import TypedDict
 from bot.core.utc import iso_utc
 from bot.github.refs import BEHIND, IDENTICAL, Commit
 from bot.github.required import Signal, State
+from handlers.branches.texts import (
+    AT_HEAD,
+    BLOCKED,
+    COMMITS,
+    CREATED,
+    IS_AHEAD,
+    MOVED,
+    NO_MATCH,
+    NONE_GREEN,
+    NOT_NEWEST,
+    ONE_COMMIT,
+    ONE_NOT_GREEN,
+    SOME_COMMITS,
+)
 
-MAKE = "{branch} is made at {sha}"
-MOVE = "{branch} moves to {sha}, {commits}"
-ONE_COMMIT, COMMITS, SOME_COMMITS = "one commit on", "{count} commits on", "some commits on"
-NOT_NEWEST = "; what is newer is not fit: {newest}"
-NOTHING_NEW = "nothing new: {branch} is at the head of {source}"
-IS_AHEAD = "nothing new: {branch} is ahead of {source}"
-NONE_FIT = "none of the {count} newest commits of {source} that were looked at is fit: {newest}"
-ONE_NOT_FIT = "the one new commit of {source} is not fit: {newest}"
-UNMATCHED = "; on none of them is there anything that matches {patterns}: are the names in `require` still right?"
-BLOCKED = "{sha}: {blockers}"
 MOST_NAMED = 3
 """Blockers, or patterns, that a sentence names."""
 MOST_KEPT = 5
@@ -191,16 +195,16 @@ def _why(look: TrackingScan, rules: Rules) -> str:
     names = {"branch": rules.branch, "source": rules.source, "count": len(look.looked)}
     newest = _blocked(look.looked[0]) if look.looked and look.looked[0].blockers else ""
     if look.chosen is not None:
-        moves = MAKE if look.before is None else MOVE
+        moves = CREATED if look.before is None else MOVED
         told = moves.format(**names, sha=look.chosen.sha[:7], commits=_count(look.commits))
         return told + (NOT_NEWEST.format(newest=newest) if newest else "")
     if not look.looked:
-        return (NOTHING_NEW if look.relation == IDENTICAL else IS_AHEAD).format(**names)
+        return (AT_HEAD if look.relation == IDENTICAL else IS_AHEAD).format(**names)
     if len(look.looked) == 1:
-        return ONE_NOT_FIT.format(**names, newest=newest)
+        return ONE_NOT_GREEN.format(**names, newest=newest)
     patterns = _unmatched(look.looked)
-    told = UNMATCHED.format(patterns=_listed(patterns, len(patterns))) if patterns else ""
-    return NONE_FIT.format(**names, newest=newest) + told
+    told = NO_MATCH.format(patterns=_listed(patterns, len(patterns))) if patterns else ""
+    return NONE_GREEN.format(**names, newest=newest) + told
 
 
 def _unmatched(looked: Iterable[Looked]) -> list[str]:

@@ -14,7 +14,6 @@ from bot.github.refs import first_between
 from bot.plan.handler import ConcludeStage, Context, Plan, Router
 from bot.timers.timers import TIMER_DUE, moment_of
 from handlers.branches.conclusion import (
-    NOT_MOVED,
     Ended,
     StoredState,
     aim_after,
@@ -28,6 +27,7 @@ from handlers.branches.conclusion import (
 from handlers.branches.decide import Lag, Step, TrackingScan, step_of
 from handlers.branches.record import LAST_GOOD, TRACKING, TrackingRecord, behind_of, known_of
 from handlers.branches.scan import Looking
+from handlers.branches.texts import LAST_GOOD_ISSUE, MOVE_FAILED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,10 +40,6 @@ if TYPE_CHECKING:
 
 HOUR = 3600.0
 
-BODY = """\
-`{branch}` is to be at the newest commit of `{source}` on which everything that is required is green. But {trouble}.
-
-I try again each time that I look for a newer one, and close this issue when it works."""
 
 router = Router()
 
@@ -83,12 +79,12 @@ def decide_last_good_conclusion(
     aim = aim_after(stored.aim, step)
     effects = stored_aim(LAST_GOOD, repository_id, stored.aim, aim)
     if ended is None:
-        return Plan(tuple(effects), NOT_MOVED.format(branch=step.branch))
+        return Plan(tuple(effects), MOVE_FAILED.format(branch=step.branch))
     lag = taken.lag_at(ended.head)
     more = {"lag": asdict(lag) if lag else None, "require": list(taken.require)}
     record = record_after(stored.record, step, ended, aim, **more)
     effects.append(StoreRecord.of(TRACKING.of(LAST_GOOD, repository_id), record))
-    effects += issue_about(LAST_GOOD, step, ended, BODY, has_issue=stored.has_issue)
+    effects += issue_about(LAST_GOOD, step, ended, LAST_GOOD_ISSUE, has_issue=stored.has_issue)
     return Plan(tuple(effects), why_concluded(step, ended))
 
 

@@ -13,7 +13,6 @@ from bot.github.ours import Ours
 from bot.plan.handler import ConcludeStage, Context, Plan, Router
 from bot.timers.timers import TIMER_DUE, moment_of
 from handlers.branches.conclusion import (
-    NOT_MOVED,
     Ended,
     StoredState,
     aim_after,
@@ -28,16 +27,12 @@ from handlers.branches.decide import Step, TrackingScan, step_of
 from handlers.branches.nightly_effects import FOR_LABS, MarkNightly, PublishNightly
 from handlers.branches.record import NIGHTLY, TRACKING
 from handlers.branches.scan import Looking
+from handlers.branches.texts import MOVE_FAILED, NIGHTLY_ISSUE, STATUS_DESCRIPTION
 
 if TYPE_CHECKING:
     from bot.config.nightly import Nightly
     from bot.plan.outcome import Outcomes
 
-DESCRIPTION = "the branch {branch} moved here on {day}, for labs to test"
-BODY = """\
-Labs test the commit at the head of `{branch}`, which I move every day to a newer commit of `{source}`. But {trouble}.
-
-I try again every hour and every day, and close this issue when it works."""
 
 router = Router()
 
@@ -66,12 +61,12 @@ def decide_nightly_conclusion(
     aim = aim_after(stored.aim, step, day=taken.day)
     effects = stored_aim(NIGHTLY, repository_id, stored.aim, aim)
     if ended is None:
-        return Plan(tuple(effects), NOT_MOVED.format(branch=step.branch))
+        return Plan(tuple(effects), MOVE_FAILED.format(branch=step.branch))
     record = record_after(stored.record, step, ended, aim)
     effects.append(StoreRecord.of(TRACKING.of(NIGHTLY, repository_id), record))
-    effects += issue_about(NIGHTLY, step, ended, BODY, has_issue=stored.has_issue)
+    effects += issue_about(NIGHTLY, step, ended, NIGHTLY_ISSUE, has_issue=stored.has_issue)
     if aim and ended.head == aim["sha"] and not aim.get("marked"):
-        effects.append(MarkNightly(aim["sha"], DESCRIPTION.format(branch=step.branch, day=aim["day"])))
+        effects.append(MarkNightly(aim["sha"], STATUS_DESCRIPTION.format(branch=step.branch, day=aim["day"])))
     if labs:
         effects.append(PublishNightly({member: dict(record)[member] for member in FOR_LABS}))
     return Plan(tuple(effects), why_concluded(step, ended))

@@ -12,11 +12,11 @@ from bot.github.access import NO_PERMISSIONS, STATUSES, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 from bot.results.service import RESULTS
 from handlers.branches.record import NIGHTLY, TRACKING_STEP
+from handlers.branches.texts import NO_LABS
 
 FILE = "nightly.json"
 FOR_LABS = ("branch", "sha", "previous_sha", "moved_at", "commits")
 """What labs read of the record. It changes when the branch does, so that whoever watches the file is told of that."""
-NO_LABS = "app.yaml has no results for this repository any more"
 PUBLISHED, SAYS_SO = f"{FILE} says now where the branch is", f"{FILE} says so already"
 
 

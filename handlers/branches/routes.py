@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.web.openapi import Answer, Operation, problem
 from bot.web.repositories import PARAMETERS, answer, answer_about
-
-NONE_MOVED = "This bot moves no {name} branch of such a repository, or has not looked at it yet."
+from handlers.branches.texts import NO_TRACKING_BRANCH
 
 ReadBranch = Callable[[str], Awaitable[Mapping[str, Any]]]
 """Of `owner/name` → the members of the answer; raises LookupError where there is nothing to tell."""
@@ -63,7 +62,7 @@ def operation(name: str, summary: str, model: type[FollowingBranch], read: ReadB
     """Return the route `GET /api/v1/repos/{owner}/{repo}/{name}`."""
 
     async def handler(request: web.Request) -> web.Response:
-        members = await answer_about(request, read, NONE_MOVED.format(name=name))
+        members = await answer_about(request, read, NO_TRACKING_BRANCH.format(name=name))
         return answer(model.model_validate(members))
 
     return Operation(

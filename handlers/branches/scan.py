@@ -12,12 +12,11 @@ from bot.github.refs import AHEAD, BEHIND, IDENTICAL, Commit, branch_head, compa
 from bot.github.required import Signal, blockers
 from bot.github.signals import signals_of
 from handlers.branches.decide import UP_TO_DATE, Lag, Looked, Rules, TrackingScan, due
+from handlers.branches.texts import NO_SOURCE_BRANCH
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
     from bot.github.ours import Ours
-
-NO_SOURCE = "there is no branch {source}; name the one that the commits come from in app.yaml, as `from` of {branch}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Looking:
             return await first_parents(self.github, self.repository, self.rules.source)
         except Exception as error:
             if is_not_found(error):
-                raise UserError(NO_SOURCE.format(source=self.rules.source, branch=self.rules.branch)) from error
+                raise UserError(NO_SOURCE_BRANCH.format(source=self.rules.source, branch=self.rules.branch)) from error
             raise
 
     async def _behind(self, before: str | None, chain: Sequence[Commit]) -> tuple[str, Sequence[Commit], Lag | None]:

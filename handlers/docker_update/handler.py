@@ -27,6 +27,18 @@ from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_DUE, moment_of
 from handlers.docker_update.docker_hub import Registry
 from handlers.docker_update.images import Update, places, staged, updated
+from handlers.docker_update.texts import (
+    BODY,
+    NEWER_TAGS,
+    NO_BASE,
+    NO_IMAGES,
+    NO_IMAGES_FILE,
+    NO_NEWER_TAGS,
+    NOT_TEXT,
+    NOT_UPDATED,
+    ROW,
+    TITLE,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,26 +50,6 @@ NAME = "docker-update"
 LARGEST_FILE = 64 * 1024
 """Bytes."""
 
-TITLE = "[ci][docker] Update images to their newest tags"
-BODY = """\
-The registry has newer images than `{file}` names.
-
-| image | from | to |
-|---|---|---|
-{rows}
-{notes}
-I look every day, and keep this to one commit with the newest tags. Push to the branch, and I leave it to you; close
-this pull request, and I wait for newer ones."""
-ROW = "| {key} | {before} | {after} |"
-NOT_FOUND_OUT = "\nNot looked after: {notes}.\n"
-
-NO_BRANCH = (
-    "there is no branch {branch}; name the one that the images are updated on below docker_update.base in app.yaml"
-)
-NO_FILE = "there is no file {path} on {branch}; name the one that CI reads below docker_update.file in app.yaml"
-NOT_TEXT = f"{{path}} is no text of up to {LARGEST_FILE // 1024} KiB, so no images are looked for in it"
-NO_IMAGES = "{path} names no image of {namespace} or {staging}"
-NEWER, NOTHING_NEW = "newer tags for {count} of {all} images", "no newer tags for any of {all} images"
 
 router = Router()
 
@@ -70,7 +62,7 @@ async def update_images(context: Context) -> Plan:
     with ranked(Rank.SWEEP):
         base_sha = await branch_head(context.github, context.repository.full_name, config.base)
         if base_sha is None:
-            raise UserError(NO_BRANCH.format(branch=code(config.base)))
+            raise UserError(NO_BASE.format(branch=code(config.base)))
         text = await _text(context, config, base_sha)
     found = places(text, (config.namespace, config.staging))
     registry = Registry(context.part(READER), config.registry)
@@ -85,13 +77,13 @@ def decide(update: Update, found: Sequence[Place], config: DockerUpdate, base_sh
         return Plan(why=NO_IMAGES.format(path=config.file, namespace=config.namespace, staging=config.staging))
     notes = "".join(f"; {note}" for note in update.notes)
     if not update.changes:
-        return Plan((EnsurePull(config.branch, config.base, at),), why=NOTHING_NEW.format(all=len(found)) + notes)
+        return Plan((EnsurePull(config.branch, config.base, at),), why=NO_NEWER_TAGS.format(all=len(found)) + notes)
     names = "\n".join(f"{change.key}={change.after}" for change in update.changes)
     rows = [
         ROW.format(key=code(change.key), before=code(change.before), after=code(change.after))
         for change in update.changes
     ]
-    told = NOT_FOUND_OUT.format(notes="; ".join(update.notes)) if update.notes else ""
+    told = NOT_UPDATED.format(notes="; ".join(update.notes)) if update.notes else ""
     keep = EnsurePull(
         branch=config.branch,
         base=config.base,
@@ -104,19 +96,19 @@ def decide(update: Update, found: Sequence[Place], config: DockerUpdate, base_sh
         body=BODY.format(file=config.file, rows="\n".join(rows), notes=told),
         message=f"{TITLE}\n\n{names}",
     )
-    return Plan((keep,), why=NEWER.format(count=len(update.changes), all=len(found)) + notes)
+    return Plan((keep,), why=NEWER_TAGS.format(count=len(update.changes), all=len(found)) + notes)
 
 
 async def _text(context: Context, config: DockerUpdate, base_sha: str) -> str:
     found = await found_at(context.github, context.repository.full_name, config.file, base_sha)
     if found is None or found.kind != FILE:
-        raise UserError(NO_FILE.format(path=code(config.file), branch=code(config.base)))
+        raise UserError(NO_IMAGES_FILE.format(path=code(config.file), branch=code(config.base)))
     try:
         text = found.raw.decode()
     except UnicodeDecodeError:
         text = ""
     if not text or found.size > LARGEST_FILE:
-        raise UserError(NOT_TEXT.format(path=code(config.file)))
+        raise UserError(NOT_TEXT.format(path=code(config.file), most=LARGEST_FILE // 1024))
     return text
 
 

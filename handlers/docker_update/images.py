@@ -21,6 +21,16 @@ from typing import Self
 from bot.core.errors import UserError
 from bot.core.patterns import SPACE, Pattern
 from bot.github.markdown import code
+from handlers.docker_update.texts import (
+    LINE_TOO_LONG,
+    LONE_PERCENT,
+    MALFORMED_FILE,
+    NO_COMMON_TAG,
+    NO_SECTION,
+    NO_TAGS,
+    NOT_IN_PLACE,
+    TOO_MANY_IMAGES,
+)
 
 SECTION = "jenkins"
 MOST_IMAGES = 100
@@ -43,15 +53,6 @@ _LINE = Pattern(
 )
 _REFERENCE = Pattern(r"\((?P<name>[^)]+)\)s")
 _HEADER = Pattern(r"\[(?P<name>[^\]]+)\]")
-
-MALFORMED = "the file of images cannot be read: {problem}"
-NO_SECTION = f"the file of images has no section [{SECTION}]"
-TOO_LONG = f"the file of images has a line of more than {LONGEST_LINE} characters, the most that is read"
-TOO_MANY = f"the file of images names {{count}} images; up to {MOST_IMAGES} are looked after"
-NOT_KEPT = "the tags of {names} cannot be changed in place: write each image as NAMESPACE/NAME:TAG in a line of its own"
-
-NO_TAGS = "{image} has no tag such as 20221013-060115-61c9742ea at the registry"
-NONE_IN_COMMON = "{images} share the tag {variable}, and the registry has no tag that all of them have"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ def read_images(text: str) -> dict[str, str]:
         return dict(parser.items(SECTION)) if parser.has_section(SECTION) else _none()
     except configparser.Error as error:
         problem = " ".join(str(error).split())
-    raise UserError(MALFORMED.format(problem=problem))
+    raise UserError(MALFORMED_FILE.format(problem=problem))
 
 
 class _References(configparser.Interpolation):
@@ -134,7 +135,7 @@ class _References(configparser.Interpolation):
                 parts.append("%")
                 pending.append(rest[1:])
             elif percent and reference is None:
-                raise configparser.InterpolationSyntaxError(option, section, f"a lone % in {value!r}; write %% for one")
+                raise configparser.InterpolationSyntaxError(option, section, LONE_PERCENT.format(value=value))
             elif reference is not None and percent:
                 name, followed = parser.optionxform(reference["name"]), followed + 1
                 if name not in defaults:
@@ -154,14 +155,14 @@ class _Parser(configparser.ConfigParser):
     def of(cls, text: str) -> Self:
         """Return the file, read. Raises `UserError` and configparser's errors."""
         if any(len(line) > LONGEST_LINE for line in text.splitlines()):
-            raise UserError(TOO_LONG)
+            raise UserError(LINE_TOO_LONG.format(most=LONGEST_LINE))
         parser = cls(interpolation=_References())
         parser.read_string(text)
         return parser
 
 
 def _none() -> dict[str, str]:
-    raise UserError(NO_SECTION)
+    raise UserError(NO_SECTION.format(section=SECTION))
 
 
 def places(text: str, namespaces: Sequence[str]) -> list[Place]:
@@ -177,7 +178,7 @@ def places(text: str, namespaces: Sequence[str]) -> list[Place]:
         variable = sharing["variable"].lower() if sharing else ""
         found.append(Place(key, whole["namespace"], whole["name"], whole["tag"], variable))
     if len(found) > MOST_IMAGES:
-        raise UserError(TOO_MANY.format(count=len(found)))
+        raise UserError(TOO_MANY_IMAGES.format(count=len(found), most=MOST_IMAGES))
     return found
 
 
@@ -208,7 +209,7 @@ def updated(text: str, found: Sequence[Place], tags: Mapping[str, Mapping[str, f
     edited = _edited(text, edits.values)
     expected = {**read_images(text), **edits.values, **{change.key: change.after for change in edits.changes}}
     if read_images(edited) != expected:
-        raise UserError(NOT_KEPT.format(names=", ".join(change.key for change in edits.changes)))
+        raise UserError(NOT_IN_PLACE.format(names=", ".join(change.key for change in edits.changes)))
     return Update(edited, tuple(edits.changes), tuple(edits.notes))
 
 
@@ -221,7 +222,7 @@ def _choose(edits: _Edits, members: Sequence[Place], tags: Mapping[str, Mapping[
     variable = members[0].variable
     if not common:
         images = ", ".join(code(place.key) for place in members)
-        edits.notes.append(NONE_IN_COMMON.format(images=images, variable=code(variable)))
+        edits.notes.append(NO_COMMON_TAG.format(images=images, variable=code(variable)))
         return
     # Of images that share a tag: since when all of them have it.
     newest = max(common, key=lambda tag: (min(tags[place.key][tag] for place in members), tag))

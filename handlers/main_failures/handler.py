@@ -26,7 +26,7 @@ from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_DUE, moment_of
 from handlers.main_failures.decide import BranchScan, Change, Known, decide, has_failed
 from handlers.main_failures.effects import NEXT_SCAN, SCAN_DUE, RequestScan, is_scan_pending
-from handlers.main_failures.text import NO_NEWS, news_of, standing_of
+from handlers.main_failures.texts import NO_NEWS, news_of, standing_of
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig

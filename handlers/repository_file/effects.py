@@ -10,13 +10,15 @@ import structlog
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.github.in_force import REPOSITORY_FILE, Good, StoredFile, kept_of
 from bot.plan.effect import Applied, EffectContext
-
-NEWER = "a later push has told already what is on the default branch"
-SAME = "known already"
-IN_FORCE = "the file of {commit} is in force"
-GONE = "there is no file: app.yaml alone is in force"
-FAULTY = "the file of {commit} has {faults} fault(s); {kept} stays in force"
-KEPT_FILE, KEPT_NOTHING = "that of {commit}", "app.yaml alone"
+from handlers.repository_file.texts import (
+    ALREADY_IN_FORCE,
+    APP_YAML_IN_FORCE,
+    FILE_INVALID,
+    IN_FORCE,
+    NEWER_STORED,
+    NO_FILE,
+    THE_FILE_OF,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -48,15 +50,15 @@ class StoreRepositoryFile:
         repository = context.repository.full_name
         known = await kept_of(context.records, repository)
         if known.is_newer_than(self.pushed_at, self.commit):
-            return Applied(NEWER, changed=False)
+            return Applied(NEWER_STORED, changed=False)
         good = known.good if self.faults else Good(self.sha, self.commit, self.text) if self.sha else Good()
         now = StoredFile(self.sha, self.commit, self.before, self.pushed_at, self.faults, good)
         if now == known:
-            return Applied(SAME, changed=False)
+            return Applied(ALREADY_IN_FORCE, changed=False)
         await context.records.put(REPOSITORY_FILE.of(repository.lower()), now)
         if not self.faults:
-            return Applied(IN_FORCE.format(commit=self.commit[:7]) if self.sha else GONE)
-        kept = KEPT_FILE.format(commit=good.commit[:7]) if good.sha else KEPT_NOTHING
-        told = FAULTY.format(commit=self.commit[:7], faults=self.faults, kept=kept)
-        log.warning("a repository's own settings have faults", repository=repository, reason=told)
-        return Applied(told)
+            return Applied(IN_FORCE.format(commit=self.commit[:7]) if self.sha else NO_FILE)
+        in_force = THE_FILE_OF.format(commit=good.commit[:7]) if good.sha else APP_YAML_IN_FORCE
+        reason = FILE_INVALID.format(commit=self.commit[:7], faults=self.faults, in_force=in_force)
+        log.warning("the settings of a repository have errors", repository=repository, reason=reason)
+        return Applied(reason)

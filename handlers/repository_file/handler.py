@@ -20,8 +20,9 @@ from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.repository_file.effects import StoreRepositoryFile
 from handlers.repository_file.report import NAME as CHECK
-from handlers.repository_file.report import Subject, report
+from handlers.repository_file.report import CheckedFile, report
 from handlers.repository_file.sweep import FILE_FOUND
+from handlers.repository_file.texts import ERRORS, NOT_TOUCHED, NOT_VISIBLE_YET, SAME_AS_DEFAULT
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -36,11 +37,7 @@ MOST_NAMES = 3_000
 """Names of files that a push lists of one commit, at most
 (https://docs.github.com/en/webhooks/webhook-events-and-payloads#push)."""
 
-NOT_YET = "GitHub's API does not show yet the commit that its webhook told of"
-HAS_FAULTS = "the file has faults: {count}"
 HAS_NONE, REMOVED = "the file has no faults", "there is no file"
-UNTOUCHED = "it does not touch the file"
-LIKE_BEFORE = "it has the file that is on the default branch"
 
 router = Router()
 
@@ -70,9 +67,9 @@ async def take_over(context: Context) -> Plan:
     )
     if not faults:
         return Plan((keep,), why=HAS_NONE if found else REMOVED)
-    about = Subject(faults, context.config, context.config, kept.good.commit, branch)
+    about = CheckedFile(faults, context.config, context.config, kept.good.commit, branch)
     check = PutCheckRun(CHECK, sha, keep.sha, report(about), as_of)
-    return Plan((keep, check), why=HAS_FAULTS.format(count=len(faults)))
+    return Plan((keep, check), why=ERRORS.format(count=len(faults)))
 
 
 def _may_edit(delivery: Delivery, config: RepositoryConfig) -> bool:
@@ -92,11 +89,11 @@ async def check(context: Context) -> Plan:
     kept = await kept_of(context.records, repository)
     found = await _found(context, head, kept)
     if name_of(found) == kept.seen:
-        return Plan(why=LIKE_BEFORE)
+        return Plan(why=SAME_AS_DEFAULT)
     # Or it is behind the default branch: what counts is what it has changed itself.
     start = await merge_base(context.github, repository, pull.string("base", "sha"), head)
     if start is not None and found == await found_at(context.github, repository, PATH, start):
-        return Plan(why=UNTOUCHED)
+        return Plan(why=NOT_TOUCHED)
     return await _checked(context, head, found, kept, as_of)
 
 
@@ -143,7 +140,7 @@ async def _found(context: Context, sha: str, kept: StoredFile) -> Found | None:
     repository = context.repository.full_name
     found = await found_at(context.github, repository, PATH, sha)
     if found is None and kept.seen and not await knows_commit(context.github, repository, sha):
-        raise TryAgain(NOT_YET)
+        raise TryAgain(NOT_VISIBLE_YET)
     return found
 
 
@@ -152,7 +149,7 @@ async def _checked(
 ) -> Plan:
     given = _given(context)
     text, faults = await read_found(found, given)
-    about = Subject(
+    about = CheckedFile(
         faults=faults,
         now=context.config,
         then=await with_file(given, text),

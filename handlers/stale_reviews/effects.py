@@ -12,6 +12,7 @@ from bot.effects.comments import delete_comment
 from bot.engine.records import Record
 from bot.github.access import ISSUES, WritePermissions
 from bot.plan.effect import Applied, EffectContext
+from handlers.stale_reviews.texts import NO_REVIEW_PENDING, RECENT_ACTIVITY
 
 PULL = "/repos/{+repo}/pulls/{number}"
 COMMENTS = "/repos/{+repo}/issues/{number}/comments"
@@ -19,8 +20,6 @@ COMMENTS_SINCE = COMMENTS + "{?since}"
 MARKER = "<!-- nightjar:stale-review -->"
 
 REMINDED, ALREADY = "reminded people of #{number}", "people were reminded of #{number} already"
-OVER = "#{number} waits for no review any more"
-ACTIVE = "somebody has written on #{number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class Remind:
         where = {"repo": context.repository.full_name, "number": str(self.number)}
         pull = PullRequest.of(Payload(await context.github.getitem(PULL, url_vars=where)))
         if pull.draft or not pull.is_open:
-            return self._left(OVER)
+            return self._left(NO_REVIEW_PENDING)
         written = [comment async for comment in self._written(context)]
         mine = [comment for comment in written if _is_reminder(comment, context.me.user_id)]
         if mine:
@@ -69,7 +68,7 @@ class Remind:
                 await delete_comment(context, twin)
             return self._left(ALREADY)
         if any(comment.text("user", "type") == "User" for comment in written):
-            return self._left(ACTIVE)
+            return self._left(RECENT_ACTIVITY)
         made = await context.github.post(COMMENTS, url_vars=where, data={"body": f"{MARKER}\n{self.text}"})
         await context.records.put(key, Reminded(Payload(made, "comment").string("created_at")))
         return Applied(REMINDED.format(number=self.number))

@@ -24,6 +24,7 @@ from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_DUE, moment_of
 from handlers.stale_reviews.effects import REMINDED_AT, Remind
 from handlers.stale_reviews.open_pulls import OpenPull, moment, open_pulls
+from handlers.stale_reviews.texts import NONE_STALE, REMINDER, STALE, TO_AUTHOR
 
 if TYPE_CHECKING:
     from bot.config.stale_reviews import StaleReviews
@@ -36,12 +37,6 @@ DRAFTS = (
     "https://docs.github.com/en/pull-requests/collaborating-with-pull-requests/proposing-changes-to-your-work-with-"
     "pull-requests/changing-the-stage-of-a-pull-request#converting-a-pull-request-to-a-draft"
 )
-TEXT = "Nobody has written or pushed anything here for {waited}. {names}: please review it, or say what is missing."
-TO_AUTHOR = (
-    " {author}: if you are still at work on it, please [make it a draft]({drafts}); nobody is reminded of a draft."
-)
-NOBODY = "nobody is to be reminded of any of {count} open pull requests"
-FOUND = "{due} of {count} open pull requests are due, and {told} of them are told of now"
 
 _LOGIN = Pattern(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _TEAM = Pattern(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}/[A-Za-z0-9_.-]{1,100}")
@@ -51,7 +46,7 @@ router = Router()
 
 
 @dataclass(frozen=True, slots=True)
-class Quiet:
+class StalePull:
     """A pull request on which no person does anything, since when, and when people were last reminded of it.
 
     Moments are in seconds since 1970; `reminded_at` 0: never.
@@ -74,28 +69,30 @@ async def remind(context: Context) -> Plan:
     return decide(quiet, config, at, len(pulls))
 
 
-async def _known(context: Context, pull: OpenPull) -> Quiet:
+async def _known(context: Context, pull: OpenPull) -> StalePull:
     """Add what our own records tell: GitHub says of a push only when its commit was made."""
     head = await head_of(context.records, context.repository.id, pull.number)
     pushed = moment(head.moved_at) if head and head.moved_at and not pull.pushed_by_bot else 0.0
     record = await context.records.get(REMINDED_AT.of(context.repository.id, pull.number))
-    return Quiet(pull, max(pull.active_at, pushed), moment(record.at) if record else 0.0)
+    return StalePull(pull, max(pull.active_at, pushed), moment(record.at) if record else 0.0)
 
 
-def decide(found: Sequence[Quiet], config: StaleReviews, at: float, count: int) -> Plan:
+def decide(found: Sequence[StalePull], config: StaleReviews, at: float, count: int) -> Plan:
     """Return whom to remind at a moment, in seconds since 1970; `count` pull requests are open."""
     after = seconds(config.after)
-    due = [
+    stale = [
         one
         for one in found
         if not (one.pull.is_draft or one.pull.is_locked)
         and at - max(one.since, one.reminded_at) >= after
         and reviewers(one.pull)
     ]
-    due.sort(key=lambda one: (one.since, one.pull.number))
+    stale.sort(key=lambda one: (one.since, one.pull.number))
     since = datetime.fromtimestamp(at - after, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    effects = tuple(Remind(one.pull.number, text(one, at), since) for one in due[: config.limit])
-    why = FOUND.format(due=len(due), count=count, told=len(effects)) if due else NOBODY.format(count=count)
+    effects = tuple(Remind(one.pull.number, text(one, at), since) for one in stale[: config.limit])
+    why = (
+        STALE.format(stale=len(stale), count=count, reminded=len(effects)) if stale else NONE_STALE.format(count=count)
+    )
     return Plan(effects, why=why)
 
 
@@ -108,9 +105,9 @@ def reviewers(pull: OpenPull) -> tuple[str, ...]:
     return tuple(f"@{name}" for name in (named or teams)[:MOST_NAMES])
 
 
-def text(one: Quiet, at: float) -> str:
+def text(one: StalePull, at: float) -> str:
     """Return what people are reminded with."""
-    told = TEXT.format(waited=_waited(at - one.since), names=_listed(reviewers(one.pull)))
+    told = REMINDER.format(waited=_waited(at - one.since), names=_listed(reviewers(one.pull)))
     author = one.pull.author
     if author is None or author.is_bot or not _LOGIN.fullmatch(author.login):
         return told

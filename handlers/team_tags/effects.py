@@ -10,10 +10,8 @@ from bot.effects.comments import change_sections
 from bot.github import sticky
 from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
+from handlers.team_tags.texts import ALL_MENTIONED, LIST_OUTDATED, LIST_STORED, MENTIONED
 from handlers.team_tags.topics import MENTIONED_PEOPLE, TEAM_LIST, TeamList, Told
-
-MENTIONED, NOBODY_NEW = "mentioned {names}", "everybody was mentioned before"
-KEPT, NEWER = "kept the list of issue {issue}", "the list was read again since"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class MentionSubscribers:
         before = await context.records.get(key) or Told()
         after = before.and_then(Told(self.people, self.topics))
         if after == before and not context.writes.may_have_twins:
-            return Applied(NOBODY_NEW, changed=False)
+            return Applied(ALL_MENTIONED, changed=False)
         changed = await change_sections(
             context, self.number, lambda present: sticky.with_section(present, self.section, after.text())
         )
@@ -71,6 +69,6 @@ class StoreTeamList:
         key = TEAM_LIST.of(context.repository.id)
         known = await context.records.get(key)
         if known is not None and known.read_at > self.read_at:
-            return Applied(NEWER, changed=False)
+            return Applied(LIST_OUTDATED, changed=False)
         await context.records.put(key, TeamList(self.issue, self.read_at, self.topics))
-        return Applied(KEPT.format(issue=self.issue))
+        return Applied(LIST_STORED.format(issue=self.issue))

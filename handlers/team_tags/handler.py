@@ -26,6 +26,16 @@ from bot.github.permissions import role_of
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.team_tags.effects import MentionSubscribers, StoreTeamList
+from handlers.team_tags.texts import (
+    ISSUE_AUTHOR_WITHOUT_ROLE,
+    ISSUE_REFUSED,
+    LAST_LIST_COUNTS,
+    NO_ROLE,
+    NO_SUBSCRIBERS,
+    ONLY_APP_YAML,
+    SUBSCRIBED,
+    TOPICS_LISTED,
+)
 from handlers.team_tags.topics import (
     LISTERS,
     MENTIONED_PEOPLE,
@@ -54,12 +64,6 @@ KEY = "teams"
 READ_AGAIN_SECONDS = 24 * 3600.0
 """After which a list is read again although no event has told of a change: webhooks get lost."""
 
-NOBODY = "nobody new follows what it is about"
-FOLLOWED, LISTS = "they follow {topics}", "issue {issue} lists {count} topics"
-NO_LISTER = "the writer has no triage role, so what they write lists nobody"
-NOT_THEIRS = "the text of issue {issue} lists nobody, for who opened it has no triage role"
-REFUSED = "GitHub refuses to show issue {issue} ({status}), so {instead}"
-AS_BEFORE, WITHOUT = "what it listed last counts", "only the topics of app.yaml count"
 
 log = structlog.get_logger(__name__)
 
@@ -104,9 +108,9 @@ async def mention(context: Context) -> Plan:
     found = await run_in_thread(partial(followers, opened, known.topics, owner, not_meant), opened.body)
     before = await context.records.get(MENTIONED_PEOPLE.of(context.repository.id, opened.number)) or Told()
     if before.and_then(found) == before:
-        return Plan(tuple(effects), why=known.noted(NOBODY))
+        return Plan(tuple(effects), why=known.noted(NO_SUBSCRIBERS))
     effects.append(MentionSubscribers(opened.number, NAME, found.people, found.topics))
-    return Plan(tuple(effects), why=known.noted(FOLLOWED.format(topics=", ".join(found.topics))))
+    return Plan(tuple(effects), why=known.noted(SUBSCRIBED.format(topics=", ".join(found.topics))))
 
 
 def tells_of_list(delivery: Delivery, config: RepositoryConfig) -> bool:
@@ -130,13 +134,13 @@ async def read_again(context: Context) -> Plan:
     author = person_or_ghost(written)
     # One request, before a stranger's comment makes us read the whole list.
     if await role_of(context.github, context.repository.full_name, author) not in LISTERS:
-        return Plan(why=NO_LISTER)
+        return Plan(why=NO_ROLE)
     read = await _read(context.github, context.repository.full_name, config.issue)
     effects: list[Effect] = [read.keep] if read.keep else []
     if context.delivery.action != "deleted":
         found = await run_in_thread(partial(read_lines, written.text("body")), written.text("body"))
         effects += _told_unreadable(context.delivery, config.issue, found.unreadable)
-    return Plan(tuple(effects), why=read.noted(LISTS.format(issue=config.issue, count=len(read.topics))))
+    return Plan(tuple(effects), why=read.noted(TOPICS_LISTED.format(issue=config.issue, count=len(read.topics))))
 
 
 def _told_unreadable(delivery: Delivery, number: int, lines: Sequence[str]) -> list[Effect]:
@@ -178,8 +182,8 @@ async def topics_of(context: Context, config: Teams) -> Known:
     except Exception as error:
         if not is_refusal(error):
             raise
-        instead = WITHOUT if last is None else AS_BEFORE
-        note = REFUSED.format(issue=config.issue, status=status_of(error), instead=instead)
+        instead = ONLY_APP_YAML if last is None else LAST_LIST_COUNTS
+        note = ISSUE_REFUSED.format(issue=config.issue, status=status_of(error), instead=instead)
         return Known(joined((*mine.items(), *(last or {}).items())), note=note)
     return replace(read, topics=joined((*mine.items(), *read.topics.items())))
 
@@ -208,6 +212,10 @@ async def _read(github: GitHub, repository: str, number: int) -> Known:
     roles = {known: await role_of(github, repository, person) for known, person in people.items()}
     entries = [found for author, found in read if roles.get(author.id) in LISTERS]
     first = read[0] if read else None
-    note = NOT_THEIRS.format(issue=number) if first and first[1] and roles.get(first[0].id) not in LISTERS else ""
+    note = (
+        ISSUE_AUTHOR_WITHOUT_ROLE.format(issue=number)
+        if first and first[1] and roles.get(first[0].id) not in LISTERS
+        else ""
+    )
     topics = joined(entry for found in entries for entry in found.items())
     return Known(topics, StoreTeamList(number, read_at, topics), note)

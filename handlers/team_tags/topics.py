@@ -18,6 +18,7 @@ from bot.core.titles import folded, tags_of
 from bot.engine.records import Record
 from bot.github.markdown import HOLE, code, truncate, visible_lines
 from bot.github.mentions import login_or_team, mentioned
+from handlers.team_tags.texts import AND, CC, EXAMPLE, INVALID_LINES
 
 if TYPE_CHECKING:
     from bot.config.teams import Teams
@@ -25,18 +26,11 @@ if TYPE_CHECKING:
 LISTERS = frozenset({"triage", "write", "maintain", "admin"})
 """The roles of people who may list others. `author_association` does not tell: it calls members who are not public
 CONTRIBUTOR."""
-UNREADABLE = (
-    "I could not read this, so nobody follows anything by it: {lines}. "
-    "Write a line for each topic, the people behind it: {example}. Remarks go in parentheses."
-)
-EXAMPLE = "- hexagon: @octocat @hubot (phones)"
 MOST_SHOWN, LONGEST_SHOWN = 5, 100
 MOST = 50
 """People and teams that are mentioned in one conversation."""
 LONGEST_TOPIC = 50
 
-FOLLOWED = "**Teams:** cc {names}, for {topics}."
-AND = " and "
 
 _PARENTHESES = Pattern(r"\([^()]*\)")
 _TASK = Pattern(r"^\[[ xX]\] ")
@@ -100,7 +94,7 @@ def unreadable_text(lines: Sequence[str]) -> str:
     """Return the answer to lines that could not be read, in Markdown; it mentions nobody."""
     shown = ", ".join(code(truncate(line, LONGEST_SHOWN)) for line in lines[:MOST_SHOWN])
     more = len(lines) - MOST_SHOWN
-    return UNREADABLE.format(lines=f"{shown} and {more} more" if more > 0 else shown, example=code(EXAMPLE))
+    return INVALID_LINES.format(lines=f"{shown} and {more} more" if more > 0 else shown, example=code(EXAMPLE))
 
 
 def joined(entries: Iterable[tuple[str, Iterable[str]]]) -> dict[str, tuple[str, ...]]:
@@ -149,7 +143,7 @@ class Told:
         """Return what people read, in Markdown: the names are mentions."""
         *most, last = [f"@{name}" for name in self.people]
         names = AND.join([", ".join(most), last] if most else [last])
-        return FOLLOWED.format(names=names, topics=", ".join(map(code, self.topics)))
+        return CC.format(names=names, topics=", ".join(map(code, self.topics)))
 
 
 MENTIONED_PEOPLE = Record("team-tags", 1, Told, "who was mentioned on an issue or a pull request", days=365)

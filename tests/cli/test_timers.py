@@ -66,11 +66,11 @@ async def test_without_a_server_a_timer_is_run_here_and_listed_with_its_outcome(
     sha = desk.repo.branch("main")
     ran = await desk.nightjar("timer", "run", "nightly")
     assert ran.status == 0, ran.err
-    assert f"nightly: planned: nightly is made at {sha[:7]}" in ran.out
+    assert f"nightly: planned: nightly is created at {sha[:7]}" in ran.out
     assert desk.repo.refs[BRANCH] == sha
     listed = await desk.nightjar("timer", "list")
     assert "03:00 UTC" in listed.out
-    assert f"nightly is made at {sha[:7]}" in listed.out
+    assert f"nightly is created at {sha[:7]}" in listed.out
 
 
 async def test_beside_a_server_the_server_does_it(desk: Desk) -> None:

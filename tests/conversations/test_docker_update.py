@@ -153,7 +153,7 @@ async def test_an_image_without_tags_is_told_of(url: str) -> None:
         place.hub.push("tlcpack/ci-lint", "latest")
         await place.night()
         (pull,) = place.pulls
-        assert "Not looked after: `tlcpack/ci-lint` has no tag such as " in (pull.body or "")
+        assert "Not updated: `tlcpack/ci-lint` has no tag such as " in (pull.body or "")
         assert place.file == EACH.replace(f"ci-arm:{OLD}", f"ci-arm:{NEW}") + f"ci_lint: tlcpack/ci-lint:{OLD}\n"
 
 
@@ -178,7 +178,7 @@ async def test_people_who_push_or_close_have_the_last_word(place: ImageTown) -> 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (None, f"there is no file `{FILE}` on `main`; name the one that CI reads below docker_update.file in app.yaml"),
+        (None, f"there is no file `{FILE}` on `main`; set docker_update.file in app.yaml to the file that CI reads"),
         ("[other]\n", "the file of images has no section [jenkins]"),
         ("# " + "x" * 70_000, f"`{FILE}` is no text of up to 64 KiB, so no images are looked for in it"),
     ],

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from handlers.main_failures.handler import MOST_COMMITS
-from handlers.main_failures.text import ISSUE_END
+from handlers.main_failures.texts import ISSUE_END
 from sandbox import Repository
 from tests.conversations.alarms import HOUR, AlarmTown, alarm_town, replica_of
 
@@ -70,17 +70,17 @@ async def test_what_breaks_is_told_once_in_every_place_and_so_is_its_end(place: 
     assert len(await place.looks()) == 1
     place.report(still, gpu="success")
     assert await place.news() == [
-        "❌ 1 check on main: well again\n"
-        f"- gpu/branch: well again at {still[:7]}, 1 commit after {broken[:7]} Break it (details)\n"
+        "❌ 1 check on main: recovered\n"
+        f"- gpu/branch: recovered at {still[:7]}, 1 commit after {broken[:7]} Break it (details)\n"
         "2 checks still failing."
     ]
     assert issue.comments[-1].body.count("gpu/branch") == 1
     well = place.push("Mend it", cpu="success", gpu="success")
     ran(place.town.repo, well, "success")
     assert await place.news() == [
-        "✅ main is well again, after 2 commits\n"
-        f"- cpu/branch: well again at {well[:7]}, 2 commits after {broken[:7]} Break it (details)\n"
-        f"- lint: well again at {well[:7]}, 2 commits after {broken[:7]} Break it (details)"
+        "✅ main has recovered, after 2 commits\n"
+        f"- cpu/branch: recovered at {well[:7]}, 2 commits after {broken[:7]} Break it (details)\n"
+        f"- lint: recovered at {well[:7]}, 2 commits after {broken[:7]} Break it (details)"
     ]
     assert (issue.state, len(issue.comments), len(place.issues)) == ("closed", 2, 1)
     assert len(await place.looks()) == 3
@@ -93,7 +93,7 @@ async def test_a_rerun_that_passes_ends_it_and_one_that_fails_once_more_is_no_ne
     place.report(flaky, cpu="pending")
     place.report(flaky, cpu="success")
     assert await place.news() == [
-        f"✅ main is well again\n- cpu/branch: well again on {flaky[:7]} Flake, which had broken it (details)"
+        f"✅ main has recovered\n- cpu/branch: recovered on {flaky[:7]} Flake, which broke it (details)"
     ]
     place.report(flaky, cpu="failure")
     assert await place.news() == []
@@ -149,7 +149,7 @@ async def test_what_no_event_has_told_of_is_found_within_the_hour(place: AlarmTo
     place.report(broken, cpu="success")
     await place.sweep()
     (told,) = await place.news()
-    assert told.startswith("✅ main is well again, after 2 hours\n")
+    assert told.startswith("✅ main has recovered, after 2 hours\n")
 
 
 async def test_a_check_that_was_removed_is_no_longer_waited_for_after_a_day(place: AlarmTown) -> None:
@@ -166,7 +166,7 @@ async def test_a_check_that_was_removed_is_no_longer_waited_for_after_a_day(plac
         assert place.issues[0].state == "open"
     await place.sweep(hours=1)
     (told,) = await place.news()
-    assert told.startswith("✅ 1 check on main: failed, and not reported any more\n")
+    assert told.startswith("✅ 1 check on main: failed, and no longer reported\n")
     assert place.issues[0].state == "closed"
 
 
@@ -177,7 +177,7 @@ async def test_a_branch_that_was_rewritten_is_taken_as_it_is_now(place: AlarmTow
     place.town.repo.move("refs/heads/main", good, "octocat")
     await place.sweep()
     (told,) = await place.news()
-    assert told.splitlines()[0] == "✅ main is well again, after 1 hour"
+    assert told.splitlines()[0] == "✅ main has recovered, after 1 hour"
 
 
 async def test_a_branch_that_is_not_there_is_named(url: str) -> None:

@@ -101,7 +101,7 @@ async def test_the_newest_commit_that_is_fit_is_taken_and_each_newer_one_has_its
         ("fit", "chosen", []),
     ]
     told = await strict.told()
-    assert told["why"] == (f"nightly is made at {fit[:7]}; what is newer is not fit: {missing[:7]}: lint is missing")
+    assert told["why"] == (f"nightly is created at {fit[:7]}. Skipped newer commits: {missing[:7]}: lint is missing")
 
 
 async def test_a_branch_waits_where_it_is_until_something_newer_is_fit(strict: NightTown) -> None:
@@ -113,7 +113,9 @@ async def test_a_branch_waits_where_it_is_until_something_newer_is_fit(strict: N
     assert strict.head == first
     told = await strict.told()
     assert (told["sha"], told["trouble"]) == (first, "")
-    assert told["why"] == (f"the one new commit of main is not fit: {second[:7]}: */branch is missing, lint is missing")
+    assert told["why"] == (
+        f"the only new commit of main is not green: {second[:7]}: */branch is missing, lint is missing"
+    )
     green(strict, second)
     await strict.night()
     assert strict.head == second
@@ -310,7 +312,7 @@ async def test_a_push_to_main_between_look_and_move_waits_for_the_next_night(pla
 async def test_a_source_that_does_not_exist_is_named(place: NightTown) -> None:
     place.town.repo.move("refs/heads/main", None, "octocat")
     await place.night()
-    assert (await place.town.failures())[0].startswith("there is no branch main; name the one")
+    assert (await place.town.failures())[0].startswith("there is no branch main; set `from`")
 
 
 async def test_a_branch_in_a_folder_is_a_branch_like_any_other(url: str) -> None:
@@ -363,7 +365,7 @@ async def test_the_api_and_the_metrics_tell_of_the_timer(place: NightTown) -> No
     _, _, after = await place.town.ask(f"{API}/timers")
     (timer,) = after["timers"]
     assert (timer["name"], timer["schedule"]) == ("nightly", str(SCHEDULE))
-    assert (timer["outcome"], timer["reason"]) == ("done", f"nightly is made at {sha[:7]}")
+    assert (timer["outcome"], timer["reason"]) == ("done", f"nightly is created at {sha[:7]}")
     assert (await place.town.ask("/api/v1/repos/octocat/other/timers"))[0] == 401
     async with aiohttp.ClientSession() as session, session.get(f"{place.town.url}/metrics") as response:
         measured = await response.text()

@@ -89,7 +89,7 @@ async def test_of_a_file_with_faults_the_last_one_without_stays_in_force_and_the
     assert "You need write access" in await refused(here, pull)
     assert await faults(here) == 3
     (run,) = checks(here, bad)
-    assert (run.conclusion, run.title) == ("failure", "3 faults")
+    assert (run.conclusion, run.title) == ("failure", "3 errors")
     assert f"in force: the file of commit `{good[:7]}`" in (run.summary or "")
     assert places(run) == [
         (FILE, 3, 11, "slow_tests.allow[0]"),
@@ -112,7 +112,7 @@ async def test_a_pull_request_that_edits_it_is_told_each_fault_at_its_line_and_t
     pull = here.repo.open_pull_request("reader", "Looser", files={FILE: BROKEN}, fork=fork)
     await here.quiet()
     (run,) = checks(here, pull.head_sha)
-    assert (run.status, run.conclusion, run.title) == ("completed", "failure", "3 faults")
+    assert (run.status, run.conclusion, run.title) == ("completed", "failure", "3 errors")
     assert [(annotation["start_line"], annotation["message"]) for annotation in run.annotations] == [
         (3, "must be one of author, triage, write, maintain, admin (did you mean triage?)"),
         (4, "can only be set in app.yaml, by the operator of the bot; remove it here"),
@@ -127,7 +127,7 @@ async def test_a_pull_request_that_edits_it_is_told_each_fault_at_its_line_and_t
     pull.push({FILE: "cc_reviewers: false\nslow_tests: {allow: [triage]}\n"})
     await here.quiet()
     (run,) = checks(here, pull.head_sha)
-    assert (run.conclusion, run.title, run.annotations) == ("success", "No faults; 2 settings change", [])
+    assert (run.conclusion, run.title, run.annotations) == ("success", "Valid; 2 settings change", [])
     assert (run.summary or "").splitlines()[2:] == [
         "| key | in force now | with this |",
         "| --- | --- | --- |",
@@ -153,17 +153,17 @@ async def test_who_asks_for_the_check_again_gets_it_by_what_is_in_force_then(her
     pull = here.repo.open_pull_request("hubot", "Quieter", files={FILE: "help: false\n"})
     await here.quiet()
     (run,) = checks(here, pull.head_sha)
-    assert run.title == "No faults; 1 setting changes"
+    assert run.title == "Valid; 1 setting changes"
     push(here, "help: false\n")
     await here.quiet()
     run.rerequest("hubot")
     await here.quiet()
     (again,) = checks(here, pull.head_sha)
-    assert (again is run, again.title) == (False, "No faults; nothing changes")
+    assert (again is run, again.title) == (False, "Valid; no changes")
     again.suite.rerequest("hubot")
     await here.quiet()
     (last,) = checks(here, pull.head_sha)
-    assert (last is again, last.title) == (False, "No faults; nothing changes")
+    assert (last is again, last.title) == (False, "Valid; no changes")
 
 
 @pytest.fixture

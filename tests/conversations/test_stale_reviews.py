@@ -48,16 +48,16 @@ async def test_reviewers_are_reminded_once_in_each_week_in_which_nobody_does_any
     await place.look(days=0.2)
     (first,) = place.reminders(pull)
     assert first.startswith(
-        "Nobody has written or pushed anything here for 7 days. @hubot and @triager: please review it, or say what is "
-        "missing. @octocat: if you are still at work on it, please [make it a draft](https://docs.github.com/"
+        "There has been no activity for 7 days. @hubot and @triager: please review this, or say what is "
+        "missing. @octocat: if you are still working on it, please [convert it to a draft](https://docs.github.com/"
     )
     for days in (0, 3, 3.5):
         await place.look(days)
     assert place.reminders(pull) == [first]
     await place.look(days=1)
     assert [text.partition(".")[0] for text in place.reminders(pull)] == [
-        "Nobody has written or pushed anything here for 7 days",
-        "Nobody has written or pushed anything here for 14 days",
+        "There has been no activity for 7 days",
+        "There has been no activity for 14 days",
     ]
     assert pull.requested_reviewers, "a reminder is no request"
 
@@ -107,7 +107,7 @@ async def test_what_bots_do_is_no_activity(place: StaleTown) -> None:
     await place.town.quiet()
     await place.look()
     said = place.reminders(pull)[-1]
-    assert said.startswith("Nobody has written or pushed anything here for 9 days. @hubot and @triager: ")
+    assert said.startswith("There has been no activity for 9 days. @hubot and @triager: ")
 
 
 async def test_a_commit_that_is_older_than_its_push_is_a_push_all_the_same(place: StaleTown) -> None:
@@ -133,7 +133,7 @@ async def test_nobody_is_reminded_where_there_is_nobody_to_be_reminded(place: St
         own.review(bot(place), "Well done.")
     await place.look()
     assert [place.reminders(pull) for pull in (alone, own, drafted)] == [[], [], []]
-    assert await reason(place) == ("done", "nobody is to be reminded of any of 3 open pull requests")
+    assert await reason(place) == ("done", "none of 3 open pull requests needs a reminder")
 
 
 async def test_deleted_accounts_keep_nobody_from_being_reminded(place: StaleTown) -> None:
@@ -146,7 +146,7 @@ async def test_deleted_accounts_keep_nobody_from_being_reminded(place: StaleTown
     other = place.opened(10, "hubot")
     await place.look()
     assert place.reminders(theirs) == [
-        "Nobody has written or pushed anything here for 8 days. @hubot: please review it, or say what is missing."
+        "There has been no activity for 8 days. @hubot: please review this, or say what is missing."
     ]
     assert len(place.reminders(other)) == 1
 

@@ -234,7 +234,7 @@ async def test_a_line_that_cannot_be_read_is_answered_once_with_how_to_write_it(
     assert reactions == [[], ["confused"], []]
     (answer,) = roll.comments_by(BOT)
     assert answer.body.endswith(
-        "I could not read this, so nobody follows anything by it: `Please add me, @hubot, to hexagon`. "
+        "I could not read this: `Please add me, @hubot, to hexagon`. "
         "Write a line for each topic, the people behind it: `- hexagon: @octocat @hubot (phones)`. "
         "Remarks go in parentheses."
     )
@@ -274,7 +274,7 @@ async def test_the_text_of_an_issue_that_somebody_without_access_opened_lists_no
         pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
         await here.quiet()
         assert said(pull) == "**Teams:** cc @triager, for `hexagon`."
-        told = "the text of issue 1 lists nobody, for who opened it has no triage role"
+        told = "the author of issue 1 has no triage role, so its text does not count"
         assert told in await reasons(here)
 
 

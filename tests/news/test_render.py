@@ -52,10 +52,10 @@ def test_on_github_names_are_code_and_links_lead_where_they_say() -> None:
 
 
 def test_good_news_looks_good() -> None:
-    news = News("main is well again", good=True)
-    assert as_markdown(news) == "✅ **main is well again**"
-    assert as_discord(news)["content"] == "✅ **main is well again**"
-    assert as_slack(news)["text"] == "✅ main is well again"
+    news = News("main has recovered", good=True)
+    assert as_markdown(news) == "✅ **main has recovered**"
+    assert as_discord(news)["content"] == "✅ **main has recovered**"
+    assert as_slack(news)["text"] == "✅ main has recovered"
     with_item = News("well", (NewsItem("gpu"),), good=True)
     assert as_discord(with_item)["embeds"][0]["color"] == GREEN
     assert as_discord(NEWS)["embeds"][0]["color"] == RED

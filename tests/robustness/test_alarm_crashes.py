@@ -35,7 +35,7 @@ class MainBreaks(Conversation):
         """Return the issues, and of each comment whether it tells of the end."""
         return {
             "issues": [
-                (issue.title, issue.state, ["**main is well again" in comment.body for comment in issue.comments])
+                (issue.title, issue.state, ["**main has recovered" in comment.body for comment in issue.comments])
                 for issue in self.repository.issues.values()
             ]
         }

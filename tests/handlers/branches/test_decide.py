@@ -26,26 +26,25 @@ def looked(commit: Commit, *blockers: Signal, at: str = LATER, more: int = 0) ->
 @pytest.mark.parametrize(
     ("look", "moved_to", "fine", "why"),
     [
-        (TrackingScan(None, "ahead", (looked(A),)), A, True, "nightly is made at aaaaaaa"),
+        (TrackingScan(None, "ahead", (looked(A),)), A, True, "nightly is created at aaaaaaa"),
         (TrackingScan("c" * 40, "ahead", (looked(A),), 1), A, True, "nightly moves to aaaaaaa, one commit on"),
         (
             TrackingScan("c" * 40, "ahead", (looked(A, RED[0]), looked(B)), 4),
             B,
             True,
-            "nightly moves to bbbbbbb, 4 commits on; what is newer is not fit: aaaaaaa: cpu is red",
+            "nightly moves to bbbbbbb, 4 commits on. Skipped newer commits: aaaaaaa: cpu is red",
         ),
         (
             TrackingScan("c" * 40, "ahead", (looked(A, *RED), looked(B, RED[0]))),
             None,
             False,
-            "none of the 2 newest commits of main that were looked at is fit: "
-            "aaaaaaa: cpu is red, docs is red, gpu is red, and 1 more",
+            "none of the 2 newest commits of main is green: aaaaaaa: cpu is red, docs is red, gpu is red, and 1 more",
         ),
         (
             TrackingScan("c" * 40, "ahead", (looked(A, RED[0], more=7), looked(B, RED[0]))),
             None,
             False,
-            "none of the 2 newest commits of main that were looked at is fit: aaaaaaa: cpu is red, and 7 more",
+            "none of the 2 newest commits of main is green: aaaaaaa: cpu is red, and 7 more",
         ),
         (TrackingScan("c" * 40, "identical", ()), None, True, "nothing new: nightly is at the head of main"),
         (TrackingScan("c" * 40, "behind", ()), None, True, "nothing new: nightly is ahead of main"),
@@ -64,19 +63,19 @@ def test_the_newest_commit_that_is_fit_is_taken(
 @pytest.mark.parametrize(
     ("verdicts", "told"),
     [
-        ([looked(A, GONE), looked(B, RED[0], GONE)], "matches cortexm/*: are the names in `require` still right?"),
-        ([looked(A, GONE, Signal("m68k", State.MISSING)), looked(B, GONE)], "matches cortexm/*: are"),
+        ([looked(A, GONE), looked(B, RED[0], GONE)], "matches cortexm/*: check the names in `require`"),
+        ([looked(A, GONE, Signal("m68k", State.MISSING)), looked(B, GONE)], "matches cortexm/*: check"),
         ([looked(A, GONE), looked(B, RED[0])], ""),
         ([looked(A, GONE)], ""),
         # What is not listed may be among the others.
-        ([looked(A, GONE), looked(B, *RED, more=3), looked(C, GONE)], "matches cortexm/*: are"),
+        ([looked(A, GONE), looked(B, *RED, more=3), looked(C, GONE)], "matches cortexm/*: check"),
         ([looked(A, GONE), looked(B, *RED, more=3)], ""),
     ],
 )
 def test_a_name_that_exists_no_more_is_told(verdicts: list[Looked], told: str) -> None:
     why = step_of(TrackingScan("d" * 40, "ahead", tuple(verdicts)), Nightly(), AT).why
     assert told in why
-    assert ("still right" in why) is bool(told)
+    assert ("check the names" in why) is bool(told)
 
 
 def asked(known: dict[int, str], count: int = 100) -> list[int]:

@@ -38,7 +38,7 @@ def test_a_proposal_is_named_by_what_it_brings() -> None:
 
 def test_what_could_not_be_found_out_is_told() -> None:
     effect = proposed(CHANGE, notes=("`tlcpack/ci-lint` has no tag", "and so on"))
-    assert "\nNot looked after: `tlcpack/ci-lint` has no tag; and so on.\n" in effect.body
+    assert "\nNot updated: `tlcpack/ci-lint` has no tag; and so on.\n" in effect.body
     plan = decide(Update("old", (), ("`tlcpack/ci-lint` has no tag",)), [CPU], CONFIG, SHA, AT)
     assert plan.why == "no newer tags for any of 1 images; `tlcpack/ci-lint` has no tag"
 
@@ -52,5 +52,5 @@ def test_a_file_without_images_of_ours_is_said_to_have_none() -> None:
     plan = decide(Update("old"), [], CONFIG, SHA, AT)
     assert (plan.effects, plan.why) == (
         (),
-        "ci/jenkins/docker-images.ini names no image of tlcpack or tlcpackstaging",
+        "ci/jenkins/docker-images.ini has no image of tlcpack or tlcpackstaging",
     )

@@ -116,7 +116,7 @@ def test_images_of_other_namespaces_and_registries_are_none_of_ours() -> None:
 
 def test_a_file_of_more_images_than_are_looked_after_is_refused() -> None:
     text = "[jenkins]\n" + "".join(f"ci_{n}: tlcpack/ci-{n}:1\n" for n in range(MOST_IMAGES + 1))
-    with pytest.raises(UserError, match="names 101 images"):
+    with pytest.raises(UserError, match="has 101 images"):
         places(text, NAMESPACES)
 
 
@@ -164,8 +164,8 @@ def test_an_image_without_tags_is_told_of_and_keeps_no_other_from_being_updated(
     found = update(EACH, {**tagged("ci_arm", old=1, new=2), "ci_lint": {}})
     assert [change.key for change in found.changes] == ["ci_arm"]
     assert found.notes == (
-        "`tlcpack/ci-lint` has no tag such as 20221013-060115-61c9742ea at the registry",
-        "`tlcpack/ci-cortexm` has no tag such as 20221013-060115-61c9742ea at the registry",
+        "`tlcpack/ci-lint` has no tag such as 20221013-060115-61c9742ea on Docker Hub",
+        "`tlcpack/ci-cortexm` has no tag such as 20221013-060115-61c9742ea on Docker Hub",
     )
 
 
@@ -185,10 +185,10 @@ def test_images_that_share_a_tag_stay_where_there_is_none_for_all_of_them() -> N
     found = update(text, {"ci_arm": {NEWER: 3.0}, "ci_cpu": {NEW: 2.5}})
     assert (found.text, found.changes) == (text, ())
     assert found.notes == (
-        "`ci_arm`, `ci_cpu` share the tag `ci_tag`, and the registry has no tag that all of them have",
+        "`ci_arm`, `ci_cpu` share the tag `ci_tag`, and Docker Hub has no tag that all of them have",
     )
     found = update(text, {"ci_arm": {NEWER: 3.0}, "ci_cpu": {}})
-    assert found.notes == ("`tlcpack/ci_cpu` has no tag such as 20221013-060115-61c9742ea at the registry",)
+    assert found.notes == ("`tlcpack/ci_cpu` has no tag such as 20221013-060115-61c9742ea on Docker Hub",)
 
 
 def test_a_tag_of_the_default_section_is_changed_there() -> None:
@@ -205,7 +205,7 @@ def test_a_tag_of_the_default_section_is_changed_there() -> None:
     ids=["a tag that others share", "a value that others are made of"],
 )
 def test_what_would_change_more_than_it_should_is_refused(text: str) -> None:
-    with pytest.raises(UserError, match="cannot be changed in place"):
+    with pytest.raises(UserError, match="cannot be replaced"):
         update(text, tagged("ci_arm", "ci_cpu", old=1, new=2))
 
 

@@ -10,7 +10,7 @@ from bot.effects.issues import BODY_LIMIT
 from bot.github.refs import Commit
 from bot.news.message import NewsItem
 from handlers.main_failures.decide import Change, Failure, Known, Recovery
-from handlers.main_failures.text import MOST_LISTED, news_of, standing_of
+from handlers.main_failures.texts import MOST_LISTED, news_of, standing_of
 from tests.gfm import rendered
 
 HOUR, DAY = 3600.0, 86400.0
@@ -53,31 +53,31 @@ def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
         ),
         (
             change(recovered=(recovery("cpu", 3, 2.5 * HOUR), recovery("gpu", 1, HOUR))),
-            "main is well again, after 3 commits and 2 hours",
+            "main has recovered, after 3 commits and 2 hours",
             [
-                NewsItem("cpu", "well again at bcd2345, 3 commits after abc1234 Break it", "https://ci/2"),
-                NewsItem("gpu", "well again at bcd2345, 1 commit after abc1234 Break it", "https://ci/2"),
+                NewsItem("cpu", "recovered at bcd2345, 3 commits after abc1234 Break it", "https://ci/2"),
+                NewsItem("gpu", "recovered at bcd2345, 1 commit after abc1234 Break it", "https://ci/2"),
             ],
             [],
             True,
         ),
         (
             change(recovered=(recovery("cpu", 0, 90.0),)),
-            "main is well again, after 1 minute",
-            [NewsItem("cpu", "well again on abc1234 Break it, which had broken it", "https://ci/2")],
+            "main has recovered, after 1 minute",
+            [NewsItem("cpu", "recovered on abc1234 Break it, which broke it", "https://ci/2")],
             [],
             True,
         ),
         (
             change(recovered=(recovery("cpu", None, 3 * DAY),), still=(failure("gpu"), failure("lint"))),
-            "1 check on main: well again",
-            [NewsItem("cpu", "well again at bcd2345; it was first seen failing at abc1234 Break it", "https://ci/2")],
+            "1 check on main: recovered",
+            [NewsItem("cpu", "recovered at bcd2345; it was first seen failing at abc1234 Break it", "https://ci/2")],
             ["2 checks still failing."],
             False,
         ),
         (
             change(gone=(failure("cpu"),)),
-            "1 check on main: failed, and not reported any more",
+            "1 check on main: failed, and no longer reported",
             [NewsItem("cpu", "not reported on the newest commits; it was first seen failing at abc1234 Break it")],
             [],
             True,
@@ -87,7 +87,7 @@ def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
             "1 check began to fail on main at bcd2345",
             [
                 NewsItem("gpu", "3 tests failed"),
-                NewsItem("cpu", "well again at bcd2345, 1 commit after abc1234 Break it", "https://ci/2"),
+                NewsItem("cpu", "recovered at bcd2345, 1 commit after abc1234 Break it", "https://ci/2"),
                 NewsItem("lint", "not reported on the newest commits; it was first seen failing at abc1234 Break it"),
             ],
             ["bcd2345: Break it"],

@@ -154,7 +154,7 @@ async def test_a_pull_request_that_is_only_behind_touches_nothing_and_costs_thre
     assert checks(world, pull.head_sha) == []
     edits = lambda: pull.push({FILE: "help: true # or not\n"})  # noqa: E731
     assert await cost(world, edits) == {CONTENTS: 2, COMPARE: 1, LOOK: 1, CREATE: 1}
-    assert checks(world, pull.head_sha) == ["No faults; 1 setting changes"]
+    assert checks(world, pull.head_sha) == ["Valid; 1 setting changes"]
 
 
 async def test_a_pull_request_without_changes_is_not_even_looked_at(world: World) -> None:
@@ -192,7 +192,7 @@ async def test_a_file_that_github_does_not_show_yet_is_not_taken_for_removed(wor
     (told,) = [told for told in world.github.webhooks.held if told.event == "push"]
     for route in ("/repos/{owner}/{repo}/contents/{path}", "/repos/{owner}/{repo}/git/commits/{commit_sha}"):
         world.github.faults.add("GET", route, status=404)
-    with pytest.raises(TryAgain, match="does not show yet"):
+    with pytest.raises(TryAgain, match="does not show the pushed commit yet"):
         await world.planned(told, "repository-file")
     assert await in_force(world) == ("help: true\n", sha)
     assert [effect.kind for effect in await world.planned(told, "repository-file")] == ["StoreRepositoryFile"]

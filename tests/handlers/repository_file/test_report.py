@@ -8,29 +8,29 @@ from hypothesis import strategies as st
 from bot.config import ConfigError, Fault, RepositoryConfig
 from bot.config.repository_file import parse_repository_file
 from bot.config.shared import overlaid
-from handlers.repository_file.report import Subject, report
+from handlers.repository_file.report import CheckedFile, report
 from tests.gfm import rendered
 
 GIVEN = RepositoryConfig()
 FAULT = Fault(".github/nightjar.yaml", 3, 7, "slow_tests.allow[0]", "must be one of author, triage")
 
 
-def faulty(*faults: Fault, commit: str = "") -> Subject:
-    return Subject(faults, GIVEN, GIVEN, commit, "main")
+def faulty(*faults: Fault, commit: str = "") -> CheckedFile:
+    return CheckedFile(faults, GIVEN, GIVEN, commit, "main")
 
 
-def with_file(text: str) -> Subject:
-    return Subject((), GIVEN, overlaid(GIVEN, parse_repository_file(text.encode())), "", "main")
+def with_file(text: str) -> CheckedFile:
+    return CheckedFile((), GIVEN, overlaid(GIVEN, parse_repository_file(text.encode())), "", "main")
 
 
 def test_faults_are_listed_and_annotated_and_fail() -> None:
     content = report(faulty(FAULT, commit="0123456789abcdef"))
-    assert (content.conclusion, content.title) == ("failure", "1 fault")
+    assert (content.conclusion, content.title) == ("failure", "1 error")
     assert content.summary.splitlines() == [
-        "`.github/nightjar.yaml` has 1 fault, and is not read as long as that is so. Until a file without faults is on "
-        "`main`, what is in force stays in force: the file of commit `0123456`, over what app.yaml says.",
+        "`.github/nightjar.yaml` has 1 error and is ignored. Until a valid file is on `main`, these settings stay in "
+        "force: the file of commit `0123456`, over app.yaml.",
         "",
-        "On your own machine: `nightjar check-config .github/nightjar.yaml`",
+        "To check it on your own machine: `nightjar check-config .github/nightjar.yaml`",
         "",
         "- line 3, column 7: `slow_tests.allow[0]`: must be one of author, triage",
     ]
@@ -45,30 +45,30 @@ def test_faults_are_listed_and_annotated_and_fail() -> None:
 
 
 def test_where_no_file_was_good_app_yaml_alone_stays_in_force() -> None:
-    assert "stays in force: what app.yaml says, and no file." in report(faulty(FAULT)).summary
+    assert "stay in force: app.yaml only." in report(faulty(FAULT)).summary
 
 
 def test_fifty_faults_are_annotated_and_all_are_counted() -> None:
     faults = [Fault("f", line, 1, f"key{line}", "x") for line in range(1, 1_235)]
     content = report(faulty(*faults))
-    assert (content.title, len(content.annotations)) == ("1,234 faults", 50)
+    assert (content.title, len(content.annotations)) == ("1,234 errors", 50)
     assert content.annotations[-1].line == 50
 
 
 def test_what_github_does_not_take_is_left_out_and_said_to_be() -> None:
     content = report(faulty(*(Fault("f", line, 1, "|" * 200, "`|" * 2_000) for line in range(1, 60))))
-    assert content.summary.endswith("*Left out, for GitHub takes no more text than this: more faults.*")
+    assert content.summary.endswith("*Left out, for GitHub takes no more text than this: more errors.*")
 
 
 def test_a_file_that_changes_nothing_is_said_to() -> None:
     content = report(with_file("slow_tests: {allow: [author, triage]}"))
-    assert (content.conclusion, content.title) == ("success", "No faults; nothing changes")
+    assert (content.conclusion, content.title) == ("success", "Valid; no changes")
     assert "|" not in content.summary
 
 
 def test_each_setting_that_changes_is_shown_before_and_after() -> None:
     content = report(with_file("help: false\nslow_tests: {branches: ['a|b', '`']}\nrerun: {allow: [admin]}"))
-    assert content.title == "No faults; 3 settings change"
+    assert content.title == "Valid; 3 settings change"
     assert rendered(content.summary).count("<tr>") == 4
     off = report(with_file("rerun: false"))
     assert '| `rerun.allow` | `["author", "triage"]` | (off) |' in off.summary

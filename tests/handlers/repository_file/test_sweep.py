@@ -112,7 +112,7 @@ async def test_a_file_with_faults_is_announced_once_and_the_last_good_one_stays(
     assert await desk.in_force() == "help: false\n"
     assert len(desk.guids) == 2
     (run,) = desk.world.repository.check_runs(desk.world.repository.branch("main"), "nightjar/config")
-    assert run.title == "1 fault"
+    assert run.title == "1 error"
 
 
 async def test_what_app_yaml_makes_a_fault_is_none_as_soon_as_that_has_changed(desk: Desk) -> None:

@@ -103,9 +103,9 @@ async def test_what_is_over_since_it_was_planned_is_left_alone(world: World) -> 
     closed.close("octocat")
     busy.comment("hubot", "I am at it.")
     assert [await told(world, reminder(world, pull)) for pull in (drafted, closed, busy)] == [
-        f"#{drafted.number} waits for no review any more",
-        f"#{closed.number} waits for no review any more",
-        f"somebody has written on #{busy.number}",
+        f"no review of #{drafted.number} is pending",
+        f"no review of #{closed.number} is pending",
+        f"#{busy.number} has had activity since",
     ]
     assert [said(pull) for pull in (drafted, closed, busy)] == [[], [], []]
 

@@ -9,7 +9,7 @@ import pytest
 from bot.config.stale_reviews import StaleReviews
 from bot.core.events import Person
 from handlers.stale_reviews.effects import Remind
-from handlers.stale_reviews.handler import DRAFTS, MOST_NAMES, Quiet, decide, reviewers, text
+from handlers.stale_reviews.handler import DRAFTS, MOST_NAMES, StalePull, decide, reviewers, text
 from handlers.stale_reviews.open_pulls import OpenPull
 
 NOW = 1_795_152_000.0
@@ -25,12 +25,12 @@ def pull(number: int = 1, **more: object) -> OpenPull:
     return OpenPull(number=number, **given)  # type: ignore[arg-type]
 
 
-def quiet(days: float, number: int = 1, reminded: float | None = None, **more: object) -> Quiet:
+def quiet(days: float, number: int = 1, reminded: float | None = None, **more: object) -> StalePull:
     """A pull request that has been quiet for so many days, and of which people were reminded so many days ago."""
-    return Quiet(pull(number, **more), NOW - days * DAY, 0.0 if reminded is None else NOW - reminded * DAY)
+    return StalePull(pull(number, **more), NOW - days * DAY, 0.0 if reminded is None else NOW - reminded * DAY)
 
 
-def reminded(found: Sequence[Quiet], config: StaleReviews = CONFIG) -> list[int]:
+def reminded(found: Sequence[StalePull], config: StaleReviews = CONFIG) -> list[int]:
     effects = decide(found, config, NOW, len(found)).effects
     return [effect.number for effect in effects if isinstance(effect, Remind)]
 
@@ -66,7 +66,7 @@ def reminded(found: Sequence[Quiet], config: StaleReviews = CONFIG) -> list[int]
         "a bot's pull request",
     ],
 )
-def test_which_pull_requests_are_due(found: Quiet, due: bool) -> None:
+def test_which_pull_requests_are_due(found: StalePull, due: bool) -> None:
     assert reminded([found]) == ([1] if due else [])
 
 
@@ -119,7 +119,7 @@ def test_who_is_reminded(found: OpenPull, names: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("found", "told"),
     [
-        (quiet(8), "for 8 days. @hubot: please review it"),
+        (quiet(8), "for 8 days. @hubot: please review this"),
         (quiet(1.5), "for 36 hours. @hubot: "),
         (quiet(1 / 24), "for 60 minutes. @hubot: "),
         (quiet(8, reviewed=(TRIAGER,)), "for 8 days. @hubot and @triager: "),
@@ -129,17 +129,17 @@ def test_who_is_reminded(found: OpenPull, names: tuple[str, ...]) -> None:
         ),
     ],
 )
-def test_what_people_read(found: Quiet, told: str) -> None:
+def test_what_people_read(found: StalePull, told: str) -> None:
     said = text(found, NOW)
-    assert said.startswith("Nobody has written or pushed anything here ")
+    assert said.startswith("There has been no activity for ")
     assert told in said
-    assert f"@octocat: if you are still at work on it, please [make it a draft]({DRAFTS});" in said
+    assert f"@octocat: if you are still working on it, please [convert it to a draft]({DRAFTS});" in said
 
 
 @pytest.mark.parametrize("author", [None, BOT], ids=["deleted", "bot"])
 def test_an_author_who_is_no_person_is_not_addressed(author: Person | None) -> None:
     said = text(quiet(8, author=author), NOW)
-    assert said.endswith("@hubot: please review it, or say what is missing.")
+    assert said.endswith("@hubot: please review this, or say what is missing.")
 
 
 def test_a_reminder_looks_back_for_others_over_just_one_period() -> None:
@@ -150,5 +150,5 @@ def test_a_reminder_looks_back_for_others_over_just_one_period() -> None:
 
 def test_the_plan_says_how_many_are_due_though_not_all_are_told_of() -> None:
     found = [quiet(8, number) for number in range(1, 8)]
-    assert decide(found, CONFIG, NOW, 20).why == "7 of 20 open pull requests are due, and 5 of them are told of now"
-    assert decide([], CONFIG, NOW, 20).why == "nobody is to be reminded of any of 20 open pull requests"
+    assert decide(found, CONFIG, NOW, 20).why == "7 of 20 open pull requests are stale; reminding on 5 of them now"
+    assert decide([], CONFIG, NOW, 20).why == "none of 20 open pull requests needs a reminder"

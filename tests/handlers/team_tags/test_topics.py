@@ -95,9 +95,7 @@ def test_lines_that_name_somebody_and_cannot_be_read_are_known(text: str, lines:
 
 def test_the_answer_to_many_such_lines_is_short_and_mentions_nobody() -> None:
     said = unreadable_text([f"@octocat {number} " + "x" * 200 for number in range(7)])
-    assert (
-        "and 2 more. Write a line for each topic, the people behind it: `- hexagon: @octocat @hubot (phones)`" in said
-    )
+    assert "and 2 more. Write a line for each topic with its people: `- hexagon: @octocat @hubot (phones)`" in said
     assert mentioned(said, "octo-org") == ()
     assert len(said) < 1_000
 
