@@ -20,7 +20,7 @@ COMMANDS_ON = Record(
     "commands-on",
     1,
     Tally,
-    "the commands on a pull request of the last hour, and who was told who may run them",
+    "the commands on a pull request of the last hour, and who got an explanation of who may run them",
     days=365,
 )
 

@@ -38,7 +38,9 @@ OLD = 7 * 86400.0
 
 router = Router()
 
-REGRESSIONS = Record("regressions", 1, Known, "the regressions of a target, and what was told of them", days=None)
+REGRESSIONS = Record(
+    "regressions", 1, Known, "the regressions of a target, and what was reported about them", days=None
+)
 
 
 @router.on(CHECK_DUE.name, name=NAME, feature="regressions")

@@ -61,7 +61,7 @@ class WatchedBranches:
     branches: tuple[str, ...] = ()
 
 
-FAILURES = Record("main-failures", 1, Known, "what fails on a watched branch, and what was told", days=None)
+FAILURES = Record("main-failures", 1, Known, "what fails on a watched branch, and what was reported", days=None)
 WATCHED_BRANCHES = Record(
     "main-failures-branches", 1, WatchedBranches, "the branches that are watched, or were", days=None
 )
