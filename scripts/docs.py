@@ -66,7 +66,7 @@ def feature_map() -> str:
             (
                 feature.name.replace("_", " "),
                 f"`{path}`",
-                _listed(feature.config),
+                _listed(map(str, feature.config)),
                 _listed(spec.name for spec, _ in feature.commands),
                 _listed(effect.__name__ for effect in feature.effects),
             )

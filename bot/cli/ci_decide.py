@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from bot.app.load import load_config
 from bot.cli.support import AS_WRITTEN, REPOSITORY, Matching, config_option
 from bot.cli.texts import (
     BAD_GITHUB_URL,
@@ -29,7 +30,7 @@ from bot.cli.texts import (
     REPOSITORY_NOT_LISTED,
     UNEXPECTED_ERROR,
 )
-from bot.config import ConfigError, RepositoryConfig, load_config
+from bot.config import ConfigError, RepositoryConfig
 from bot.config.texts import WHOLE_REF
 from bot.config.types import BRANCH, HEADS
 from bot.core.patterns import Pattern

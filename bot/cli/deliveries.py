@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from bot.app.load import load_config
 from bot.cli.engine import reading_engine, working_engine
 from bot.cli.replay import TIME_SPAN, BulkReplay, replay_failed
 from bot.cli.support import (
@@ -32,7 +33,6 @@ from bot.cli.texts import (
     STEPS_DONE,
     STILL_RUNNING,
 )
-from bot.config import load_config
 from bot.config.environment import Settings
 from bot.config.types import seconds
 from bot.core.terminal import printable, table

@@ -13,10 +13,11 @@ from procrastinate.exceptions import ConnectorException
 from bot.app.doctor.doctor import Doctor
 from bot.app.doctor.findings import Check, Finding
 from bot.app.doctor.texts import SET_KEY
+from bot.app.load import load_config
 from bot.aws.client import Aws
 from bot.cli.support import AS_WRITTEN, config_option, json_option, start_logging, stopping_at_faults
 from bot.cli.texts import CORRECT_DATABASE, DATABASE_AWAY, DATABASE_OK, NO_FILE_YET
-from bot.config import Config, load_config
+from bot.config import Config
 from bot.config.environment import Settings
 from bot.core.terminal import printable
 from bot.engine.database import DatabaseError

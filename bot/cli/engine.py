@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from bot.app.load import load_config
 from bot.cli.support import start_logging
-from bot.config import load_config
 from bot.config.environment import DatabaseSettings, Settings
 from bot.engine.service import Engine
 

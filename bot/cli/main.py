@@ -97,8 +97,8 @@ def worker(config_path: Path, host: str, metrics_port: int | None) -> None:
 
 def _run(config_path: Path, host: str, port: int | None, metrics_port: int | None) -> None:
     """Run the worker, with a server if there is a port. Imports are here so that other commands start fast."""
+    from bot.app.load import load_config
     from bot.app.serve import Address, run_until_stopped
-    from bot.config import load_config
     from bot.config.environment import Settings
 
     address, metrics = (Address(host, number) if number is not None else None for number in (port, metrics_port))
@@ -133,8 +133,9 @@ def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
     them. The exit status is 1 if there are any. Warnings go to standard error. A file named .github/nightjar.yaml is
     checked as a repository's own settings.
     """
+    from bot.app.load import load_config
     from bot.cli.config_warnings import warnings_of
-    from bot.config import check, load_config
+    from bot.config import check
     from bot.config.repository_file import is_repository_file, load_repository_file
 
     own = repository_file or is_repository_file(path)

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from gidgethub import GitHubException
 
+from bot.app.load import load_config
 from bot.cli.deliveries import PATIENCE, ProgressPrinter, steps_of
 from bot.cli.support import AS_WRITTEN, config_option, is_free, json_option, start_logging, stopping_at_faults
 from bot.cli.texts import NO_TIMERS, STILL_RUNNING, TIMER_HEADERS
-from bot.config import Config, load_config
+from bot.config import Config
 from bot.config.environment import DatabaseSettings, Settings
 from bot.core.errors import TryAgain, UserError
 from bot.core.terminal import table

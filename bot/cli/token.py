@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from bot.app.load import load_config
 from bot.cli.support import AS_WRITTEN, REPOSITORY, config_option, json_option, start_logging, stopping_at_faults
 from bot.cli.texts import (
     EXPIRED,
@@ -23,7 +24,6 @@ from bot.cli.texts import (
     TOKEN_HEADERS,
     UNKNOWN_TOKEN,
 )
-from bot.config import load_config
 from bot.config.environment import DatabaseSettings
 from bot.core.errors import UserError
 from bot.core.terminal import printable, table

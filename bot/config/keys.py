@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict
 
@@ -13,6 +13,26 @@ class Keys(BaseModel):
     """A mapping of app.yaml. Unknown keys are errors, values are not converted, and instances are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+
+
+K = TypeVar("K", bound=Keys)
+
+
+class ConfigKey(Generic[K]):
+    """A key of a repository that a feature declares itself: off unless app.yaml names it.
+
+    `model` is the mapping below it, and `description` and `example` are for people, as those of `bot/config/model.py`.
+    """
+
+    def __init__(self, name: str, model: type[K], *, description: str, example: object = True) -> None:
+        self.name = name
+        self.model = model
+        self.description = description
+        self.example = example
+
+    def __str__(self) -> str:
+        """Return the name."""
+        return self.name
 
 
 def model_of(annotation: Any) -> type[BaseModel] | None:

@@ -20,12 +20,12 @@ MAX_MERGED_VALUES = 200_000
 """Values after `defaults` is merged into every repository. More is a mistake, and takes long to check."""
 
 
-def load_config(path: str | Path) -> Config:
-    """Read a configuration file.
+def load_config(path: str | Path, model: type[Config] = Config) -> Config:
+    """Read a configuration file; `model` may have more keys (`bot.config.declared`).
 
     Raises `ConfigError` with every error in it, also if the file does not exist.
     """
-    return parse_config(read_file(path), str(path))
+    return parse_config(read_file(path), str(path), model)
 
 
 def read_file(path: str | Path, most: int = MAX_BYTES) -> bytes:
@@ -38,7 +38,7 @@ def read_file(path: str | Path, most: int = MAX_BYTES) -> bytes:
         raise ConfigError([Fault(str(path), 1, 1, "", FILE_UNREADABLE.format(reason=reason))]) from None
 
 
-def parse_config(raw: bytes, file: str) -> Config:
+def parse_config(raw: bytes, file: str, model: type[Config] = Config) -> Config:
     """Read configuration from memory; `file` is its name in errors.
 
     Raises `ConfigError` with every error in it.
@@ -53,12 +53,12 @@ def parse_config(raw: bytes, file: str) -> Config:
         )
     whole = _with_defaults(root)
     try:
-        config = Config.model_validate(whole.plain())
+        config = model.model_validate(whole.plain())
     except ValidationError as error:
-        if found := faults_of(error, whole, file, Config):
+        if found := faults_of(error, whole, file, model):
             raise ConfigError([*faults, *found]) from None
         # `defaults` alone is incomplete; merged into the repositories, it is complete.
-        config = Config.model_validate({key: value for key, value in whole.plain().items() if key != "defaults"})
+        config = model.model_validate({key: value for key, value in whole.plain().items() if key != "defaults"})
     if faults:
         raise ConfigError(faults)
     return config

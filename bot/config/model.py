@@ -15,7 +15,7 @@ from bot.config.ci_tests import Runtime, SkippedTests, Tests
 from bot.config.commands import Commands
 from bot.config.docker_update import DockerUpdate
 from bot.config.docs_link import DocsLink
-from bot.config.keys import Keys, key_types
+from bot.config.keys import ConfigKey, K, Keys, key_types
 from bot.config.last_good import LastGood
 from bot.config.lint import Lint
 from bot.config.merge import Merge
@@ -311,6 +311,11 @@ class RepositoryConfig(Keys):
         """Return the keys of the features that are switched on."""
         switched = (name for name, kind in key_types(type(self)).items() if Section(switch=True) in get_args(kind))
         return frozenset(name for name in switched if getattr(self, name) is not None)
+
+    def of(self, key: ConfigKey[K]) -> K | None:
+        """Return what is set below a key that a feature declares; None: the feature is off."""
+        value = getattr(self, key.name, None)
+        return value if isinstance(value, key.model) else None
 
     def allowed(self, feature: str) -> tuple[Role, ...] | None:
         """Return who may use a feature; None if it has no `allow`, or is off."""

@@ -14,11 +14,12 @@ from typing import Any
 
 import click
 
+from bot.app.load import load_config
 from bot.app.serve import Bot, open_bot
 from bot.cli.results import texts
 from bot.cli.results.upload import SHA
 from bot.cli.support import AS_WRITTEN, config_option, is_free, json_option, start_logging, stopping_at_faults
-from bot.config import Config, load_config
+from bot.config import Config
 from bot.config.environment import DatabaseSettings, Settings
 from bot.core.errors import TryAgain, UserError
 from bot.core.patterns import Pattern

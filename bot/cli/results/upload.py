@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from bot.app.load import load_config
 from bot.aws.bucket import Bucket
 from bot.aws.client import Aws, check_environment
 from bot.cli.ci_decide import AddressOrNothing
@@ -22,7 +23,6 @@ from bot.cli.results import texts
 from bot.cli.results.group import files_argument, format_option, report_lines
 from bot.cli.results.verify import UploadVerifier
 from bot.cli.support import AS_WRITTEN, REPOSITORY, Matching, config_option, json_option, stopping_at_faults
-from bot.config import load_config
 from bot.config.results import Results
 from bot.core.errors import UserError
 from bot.core.patterns import Pattern

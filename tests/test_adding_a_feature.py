@@ -1,0 +1,73 @@
+"""`docs/architecture.md`, *Adding a feature*, followed to the letter: its files and its line are made, and it runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import aiohttp
+
+from bot.core.patterns import Pattern
+from sandbox import GitHubSandbox
+from sandbox.bot_process import BotProcess
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "architecture.md"
+BLOCK = Pattern(r"```python\n# (?P<place>[^\n]+)\n(?P<code>.*?)```\n", dot_is_any=True)
+JOINS, END = "handlers/__init__.py, in MODULES", "\n)\n"
+SECRET = "only-the-tests-know-this-secret"
+
+
+def follow_the_page(folder: Path) -> list[str]:
+    """Do in a folder what the page says; return the files that it makes."""
+    shutil.copytree(ROOT / "handlers", folder / "handlers", ignore=shutil.ignore_patterns("__pycache__"))
+    section = PAGE.read_text(encoding="utf-8").partition("\n## Adding a feature\n")[2].partition("\n## ")[0]
+    blocks = {found["place"]: found["code"] for found in BLOCK.finditer(section)}
+    line = blocks.pop(JOINS)
+    assert len(line.splitlines()) == 1
+    joins = folder / "handlers" / "__init__.py"
+    before, end, after = joins.read_text(encoding="utf-8").partition(END)
+    joins.write_text(before + "\n" + line.rstrip() + end + after, encoding="utf-8")
+    for place, code in blocks.items():
+        file = folder / place
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(code, encoding="utf-8")
+    return sorted(blocks)
+
+
+async def test_a_feature_is_added_as_the_page_says(tmp_path: Path) -> None:
+    code = tmp_path / "code"
+    made = follow_the_page(code)
+    assert made == [f"handlers/wave/{name}.py" for name in ("config", "decide", "effects", "feature", "texts")]
+    config = tmp_path / "app.yaml"
+    config.write_text("repositories:\n  octocat/compiler:\n    wave: {label: hello}\n")
+    github = GitHubSandbox()
+    async with github.serve() as url, aiohttp.ClientSession() as client:
+        app = github.create_app("nightjar", webhook_secret=SECRET)
+        repository = github.create_repository("octocat/compiler")
+        app.install(repository)
+        environment = {
+            "GITHUB_APP_ID": str(app.id),
+            "GITHUB_PRIVATE_KEY": app.private_key,
+            "GITHUB_WEBHOOK_SECRET": SECRET,
+            "GITHUB_API_URL": url,
+            "DATABASE_URL": f"sqlite:///{tmp_path / 'nightjar.db'}",
+            "PYTHONPATH": f"{code}:{ROOT}",
+            "PYTHONSAFEPATH": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        bot = BotProcess(environment, config=config)
+        try:
+            await bot.start()
+            app.webhook_url = f"{bot.url}/webhook"
+            pull = repository.open_pull_request("octocat")
+            pull.comment("octocat", "@ci wave")
+            await github.until(lambda: [label.name for label in pull.labels] == ["hello"])
+            async with client.get(f"{bot.url}/api/v1/repos/octocat/compiler/wave") as answer:
+                assert (answer.status, await answer.json()) == (200, {"label": "hello"})
+            async with client.get(f"{bot.url}/api/v1/openapi.json") as answer:
+                assert "/api/v1/repos/{owner}/{repo}/wave" in json.loads(await answer.text())["paths"]
+        finally:
+            await bot.kill()
+        assert not github.violations, github.violations
