@@ -1,10 +1,12 @@
 """Fixtures of the engine's tests."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
 from bot.engine.database import Database
+from tests.engine.toy import World
 
 
 @pytest.fixture
@@ -14,3 +16,17 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     await opened.open()
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Return where the world is kept, which replicas share."""
+    return tmp_path / "world.db"
+
+
+@pytest.fixture
+def world(place: Path) -> Iterator[World]:
+    """Return a world in which nothing has happened."""
+    made = World(place)
+    yield made
+    made.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +21,6 @@ from tests.waiting import until
 EVENT = "issue_comment"
 LOAD = 30
 KILLS = 4
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """Return where the world is kept."""
-    return tmp_path / "world.db"
-
-
-@pytest.fixture
-def world(place: Path) -> Iterator[World]:
-    """Return a world in which nothing has happened."""
-    made = World(place)
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

@@ -81,13 +81,6 @@ async def what_handlers_and_requests_cause(connector: BaseAsyncConnector) -> Non
     await Budget(connector).book("42", Pace(80, 500, 5, 1.0), 5.0)
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path / "world.db")
-    yield made
-    made.close()
-
-
 async def test_no_statement_scans_the_table_of_jobs_on_sqlite(
     tmp_path: Path, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

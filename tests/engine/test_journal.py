@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from bot.engine.journal import Journal
 from tests.engine.running import LOCK, opened, running, settled
@@ -14,14 +10,6 @@ from tests.engine.toy import World, body, writes
 from tests.waiting import until
 
 EVENT = "issue_comment"
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    """Return a world in which nothing has happened."""
-    made = World(tmp_path / "world.db")
-    yield made
-    made.close()
 
 
 class CountingConnector:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from bot.core.errors import UserError
@@ -13,14 +10,6 @@ from tests.engine.running import LOCK, opened, outcomes, running, settled
 from tests.engine.toy import World, body, writes
 
 EVENT = "issue_comment"
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    """Return a world in which nothing has happened."""
-    made = World(tmp_path / "world.db")
-    yield made
-    made.close()
 
 
 async def test_a_failed_effect_is_tried_again_and_the_others_are_left_alone(database_url: str, world: World) -> None:

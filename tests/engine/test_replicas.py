@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import math
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -28,20 +27,6 @@ LONGEST_GAP = 0.05
 """Seconds between two jobs of one pull request, at most."""
 
 RUNS = 10
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """Return where the world is kept."""
-    return tmp_path / "world.db"
-
-
-@pytest.fixture
-def world(place: Path) -> Iterator[World]:
-    """Return a world in which nothing has happened."""
-    made = World(place)
-    yield made
-    made.close()
 
 
 async def test_the_work_of_a_replica_that_is_gone_is_taken_over_within_half_a_minute(

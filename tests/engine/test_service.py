@@ -9,7 +9,6 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import structlog
@@ -25,14 +24,6 @@ from tests.postgres import running_server
 from tests.waiting import until
 
 EVENT = "issue_comment"
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    """Return a world in which nothing has happened."""
-    made = World(tmp_path / "world.db")
-    yield made
-    made.close()
 
 
 class Heard:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from bot.engine.journal import Stage
 from tests.engine.running import LOCK, opened, outcomes, running, settled, texts, twice
@@ -14,14 +10,6 @@ from tests.engine.toy import SORRY, World, body, writes
 from tests.waiting import until
 
 EVENT = "issue_comment"
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    """Return a world in which nothing has happened."""
-    made = World(tmp_path / "world.db")
-    yield made
-    made.close()
 
 
 async def test_effects_of_all_handlers_are_applied_and_recorded(database_url: str, world: World) -> None:

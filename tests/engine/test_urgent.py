@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from bot.engine.upkeep import LONG_WAIT, MOST_AT_ONCE, let_old_go_first
 from tests.engine.running import LOCK, QUICK, opened, running, settled
@@ -15,13 +11,6 @@ from tests.engine.toy import World, body, writes
 
 BACKLOG = 300
 ONE_AT_A_TIME = replace(QUICK, concurrency=1, reap=3600.0)
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path / "world.db")
-    yield made
-    made.close()
 
 
 def delivered(world: World) -> list[str]:
