@@ -87,13 +87,13 @@ def reworded() -> Work:
 
 
 def rerun() -> Work:
-    from bot.ci.base import CiRun, Part, State
+    from bot.ci.base import CiRun, CiRunPart, CiState
 
     handler = moved("handlers.rerun", "handlers.rerun.commands")
     explain = handler.explain
     name = "Linux / build {} (arm64, python 3.{}, release, sharded {})"
-    parts = tuple(Part(name.format(index, index % 9, index), State.FAILED) for index in range(2000))
-    run = CiRun("GitHub Actions", "CI", "1", State.FAILED, "failure", "https://ci.example.org", parts=parts)
+    parts = tuple(CiRunPart(name.format(index, index % 9, index), CiState.FAILED) for index in range(2000))
+    run = CiRun("GitHub Actions", "CI", "1", CiState.FAILED, "failure", "https://ci.example.org", parts=parts)
     names = [f"Linux / buidl {index} (arm64, pyhton 3.1, relaese, shraded)" for index in range(20)]
 
     def work() -> object:

@@ -41,21 +41,21 @@ router = Router()
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class DocsBuild:
     """What a status's target URL says: a build of the job of a pull request."""
 
     number: int
     build: str
 
 
-def build_of(target_url: str) -> Build | None:
+def build_of(target_url: str) -> DocsBuild | None:
     """Read the build out of a target URL, which may be anything; None where there is none in its path."""
     try:
         path = urlsplit(target_url).path
     except ValueError:
         return None
     found = _BUILD.search(path)
-    return Build(int(found[1]), found[2]) if found else None
+    return DocsBuild(int(found[1]), found[2]) if found else None
 
 
 def link(config: DocsLink, number: int, build: str, sha: str) -> str:

@@ -62,7 +62,7 @@ router = Router()
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class LintRules:
     """What a pull request is looked at by: the tags that are known, folded, or None where any is.
 
     `owner` is the repository's; `not_meant` are names, in small letters, that nobody is told of, such as the bot's own.
@@ -74,14 +74,14 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LintFindings:
     """What was found, each with how to mend it, in Markdown; `people` is a warning, empty where there is none."""
 
     faults: tuple[str, ...] = ()
     people: str = ""
 
 
-def decide(title: str, body: str, rules: Rules) -> Found:
+def decide_lint(title: str, body: str, rules: LintRules) -> LintFindings:
     """Return what could be better about a title and a text."""
     faults = []
     if not title.strip():
@@ -96,10 +96,10 @@ def decide(title: str, body: str, rules: Rules) -> Found:
     ccs = parse_ccs(body)
     passed = {name.lower() for name in (*ccs.users, *ccs.teams)} | set(rules.not_meant)
     people = [name for name in mentioned(f"{title}\n\n{body}", rules.owner) if name.lower() not in passed]
-    return Found(tuple(faults), PEOPLE.format(names=_shown(people)) if people else "")
+    return LintFindings(tuple(faults), PEOPLE.format(names=_shown(people)) if people else "")
 
 
-def report(found: Found) -> CheckContent:
+def lint_check_run(found: LintFindings) -> CheckContent:
     """Return the check run: neutral where something is to be mended, else a success, with or without a warning."""
     count = len(found.faults)
     title = WELL if not count else ONE_FAULT if count == 1 else FAULTS.format(count=count)
@@ -159,13 +159,13 @@ async def look_again(context: Context) -> Plan:
 
 async def _looked(context: Context, pull: PullRequest, as_of: float, *, again: bool = False) -> Plan:
     tags, teams = await _known_tags(context)
-    rules = Rules(
+    rules = LintRules(
         tags=tags,
         owner=context.repository.full_name.partition("/")[0],
         not_meant=[mention.removeprefix("@").lower() for mention in context.app_config.mentions],
     )
-    found = await run_in_thread(partial(decide, pull.title, pull.body, rules), pull.body)
-    content = report(found)
+    found = await run_in_thread(partial(decide_lint, pull.title, pull.body, rules), pull.body)
+    content = lint_check_run(found)
     put = PutCheckRun(CHECK, pull.head_sha, str(pull.number), content, as_of, again)
     effects: tuple[Effect, ...] = (teams.keep, put) if teams.keep else (put,)
     return Plan(effects, why=teams.noted(content.title))

@@ -155,7 +155,7 @@ PIECES = ("@a ", "@a/b ", "cc @a, ", "[a]", "<!--", "`", "> - ", "- @a\n")
 @pytest.mark.parametrize("piece", PIECES)
 def test_linting_a_title_and_a_text_is_linear(piece: str) -> None:
     def make(size: int) -> Callable[[], object]:
-        return lambda: lint.decide(piece * size, piece * size, lint.Rules({"a"}, "octocat", {"ci"}))
+        return lambda: lint.decide_lint(piece * size, piece * size, lint.LintRules({"a"}, "octocat", {"ci"}))
 
     assert_linear(make, 12)
 

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from bot.app import timers_route
 from bot.app.redelivery import MISSING
 from bot.ci.rerun_actions import ApproveRun, RerunJob, RerunWorkflow
-from bot.ci.rerun_jenkins import JenkinsBuild
+from bot.ci.rerun_jenkins import StartJenkinsBuild
 from bot.commands import help
 from bot.commands.dialogue import Dialogue
 from bot.commands.effects import COMMANDS_BY, COMMANDS_ON, CountCommands
@@ -77,7 +77,7 @@ BOT = Feature(
         EnsureIssue,
         EnsureLabel,
         EnsurePull,
-        JenkinsBuild,
+        StartJenkinsBuild,
         MarkOutOfDate,
         MoveBranch,
         PostMessage,

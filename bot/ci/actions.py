@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.ci.base import CiRun, Part, State, state_of
+from bot.ci.base import CiRun, CiRunPart, CiState, state_of
 from bot.ci.listing import Listing
 from bot.ci.rerun_actions import RerunJob, RerunWorkflow
-from bot.ci.restarts import Origin, why_not_own
+from bot.ci.restarts import PullOrigin, why_not_own
 from bot.ci.texts import OTHER_APP
 from bot.core.patterns import Pattern
 from bot.core.payload import Payload
@@ -38,7 +38,7 @@ class Actions:
     """
 
     own_app_id: int
-    origin: Origin
+    origin: PullOrigin
     title: str = TITLE
 
     async def runs(self, github: GitHub, repository: str, sha: str) -> list[CiRun]:
@@ -52,7 +52,7 @@ class Actions:
         workflows = [_workflow_run(run, by_suite, why_not_own(run, self.origin)) for run in newest(runs)]
         return workflows + [run for check in checks if (run := self._foreign(check)) is not None]
 
-    def rerun(self, run: CiRun, *, failed_only: bool, part: Part | None = None) -> Effect:
+    def rerun(self, run: CiRun, *, failed_only: bool, part: CiRunPart | None = None) -> Effect:
         """Return the effect that runs a workflow, its failed jobs, or one job and what depends on it, again."""
         if part is not None and part.id:
             return RerunJob(
@@ -61,7 +61,7 @@ class Actions:
                 attempt=run.attempt,
                 name=part.name,
                 origin=self.origin,
-                failed=part.state is State.FAILED,
+                failed=part.state is CiState.FAILED,
             )
         return RerunWorkflow(int(run.key), run.attempt, failed_only, run.name, self.origin)
 
@@ -108,10 +108,10 @@ def _workflow_run(run: Payload, by_suite: Mapping[int, Iterable[Payload]], untou
     )
 
 
-def _job(check: Payload) -> Part:
+def _job(check: Payload) -> CiRunPart:
     """Read a job out of its check run, whose id and link are the job's."""
     link = _JOB_URL.search(check.text("details_url"))
-    return Part(
+    return CiRunPart(
         name=check.string("name"),
         state=state_of(check.string("status"), check.text("conclusion")),
         id=int(link[1]) if link else check.integer("id"),

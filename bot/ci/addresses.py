@@ -20,7 +20,7 @@ _BUILD = Pattern(rf"(?:/view/{_SEGMENT})*(?P<job>(?:/job/{_SEGMENT})+)/(?P<numbe
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class JenkinsBuildLink:
     """One build of a job: `job_url` is below `server`, both without a slash at the end; `number` counts builds."""
 
     server: str
@@ -56,7 +56,7 @@ class Build:
         return self.segments[-1] in names
 
 
-def parse_build(link: str, servers: Iterable[str]) -> Build | None:
+def parse_build(link: str, servers: Iterable[str]) -> JenkinsBuildLink | None:
     """Return the build that a link leads to, None unless it is a build on one of the servers of app.yaml."""
     server = server_of(link, servers)
     if server is None:
@@ -65,7 +65,7 @@ def parse_build(link: str, servers: Iterable[str]) -> Build | None:
     match = _BUILD.fullmatch(path)
     if match is None or any(_climbs(part) for part in match["job"].split("/")[1:]):
         return None
-    return Build(server, f"{server}{match['job']}", int(match["number"]))
+    return JenkinsBuildLink(server, f"{server}{match['job']}", int(match["number"]))
 
 
 def server_of(link: str, servers: Iterable[str]) -> str | None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from bot.plan.effect import Effect
 
 
-class State(StrEnum):
+class CiState(StrEnum):
     """How a run stands; `failed` is every end that leaves somebody wanting to try again."""
 
     RUNNING = "running"
@@ -30,24 +30,24 @@ https://docs.github.com/en/rest/checks/runs, https://docs.github.com/en/rest/com
 """
 
 
-def state_of(status: str, conclusion: str) -> State:
+def state_of(status: str, conclusion: str) -> CiState:
     """Return the state of a check run or workflow run; an end without a conclusion is not told of yet."""
     if status != "completed" or not conclusion:
-        return State.RUNNING
+        return CiState.RUNNING
     if conclusion == "action_required":
-        return State.UNAPPROVED
-    return State.FAILED if conclusion in FAILURES else State.SUCCEEDED
+        return CiState.UNAPPROVED
+    return CiState.FAILED if conclusion in FAILURES else CiState.SUCCEEDED
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CiRunPart:
     """One piece of a run that has a name of its own: a job of a workflow, a status of a Jenkins build.
 
     `id` is the job's, 0 for what cannot be run again alone.
     """
 
     name: str
-    state: State
+    state: CiState
     id: int = 0
 
 
@@ -61,11 +61,11 @@ class CiRun:
     provider: str
     name: str
     key: str
-    state: State
+    state: CiState
     conclusion: str
     url: str
     attempt: int = 1
-    parts: tuple[Part, ...] = ()
+    parts: tuple[CiRunPart, ...] = ()
     untouchable: str = ""
     """Why we cannot run it again, as the end of a sentence; empty where we can."""
     is_outdated: bool = False
@@ -79,7 +79,7 @@ class CiRun:
         return (self.name, *(part.name for part in self.parts))
 
 
-class Provider(Protocol):
+class CiProvider(Protocol):
     """A CI whose runs on a commit can be listed and run again."""
 
     @property
@@ -91,6 +91,6 @@ class Provider(Protocol):
         """Return what really ran, or runs, on a commit. Raises `UserError` where GitHub does not let us see it."""
         ...
 
-    def rerun(self, run: CiRun, *, failed_only: bool, part: Part | None = None) -> Effect:
+    def rerun(self, run: CiRun, *, failed_only: bool, part: CiRunPart | None = None) -> Effect:
         """Return the effect that runs it, what failed of it, or one part of it, again."""
         ...

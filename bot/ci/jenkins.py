@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from bot.ci.addresses import Build, parse_build
-from bot.ci.base import FAILURES, CiRun, Part, State
+from bot.ci.addresses import JenkinsBuildLink, parse_build
+from bot.ci.base import FAILURES, CiRun, CiRunPart, CiState
 from bot.ci.listing import Listing
-from bot.ci.rerun_jenkins import JenkinsBuild
+from bot.ci.rerun_jenkins import StartJenkinsBuild
 from bot.ci.texts import OTHER_CI, OTHER_JENKINS_JOB
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Jenkins:
     async def _with_results(self, runs: list[CiRun]) -> list[CiRun]:
         """Return the runs, those that Jenkins says are over with the result that it gives them."""
         # Only the pull request's own jobs below a server of app.yaml have a server: no other link is ever called.
-        pending = {f"{run.key}/{run.attempt}": run for run in runs if run.server and run.state is State.RUNNING}
+        pending = {f"{run.key}/{run.attempt}": run for run in runs if run.server and run.state is CiState.RUNNING}
         if self.builds is None or not pending:
             return runs
         results = {pending[url].key: result for url, result in (await self.builds.results(list(pending))).items()}
@@ -65,7 +65,7 @@ class Jenkins:
 
     def runs_of(self, statuses: Iterable[Payload]) -> list[CiRun]:
         """Read runs out of the newest statuses of a commit, one of each context."""
-        jobs: dict[str, list[tuple[Build, Payload]]] = {}
+        jobs: dict[str, list[tuple[JenkinsBuildLink, Payload]]] = {}
         others = []
         for status in statuses:
             build = parse_build(status.text("target_url"), self.servers)
@@ -84,14 +84,14 @@ class Jenkins:
     def _missing(self, server: str, name: str) -> CiRun:
         path = "".join(f"/job/{quote(part, safe='')}" for part in (*name.split("/"), f"PR-{self.number}"))
         job_url = f"{server}{path}"
-        return CiRun(TITLE, name, job_url, State.MISSING, NEVER_BEGAN, url=job_url, attempt=0, server=server)
+        return CiRun(TITLE, name, job_url, CiState.MISSING, NEVER_BEGAN, url=job_url, attempt=0, server=server)
 
-    def rerun(self, run: CiRun, *, failed_only: bool, part: Part | None = None) -> Effect:
+    def rerun(self, run: CiRun, *, failed_only: bool, part: CiRunPart | None = None) -> Effect:
         """Return the effect that builds a job again. Jenkins knows no half builds, so it is the whole job."""
-        return JenkinsBuild(job_url=run.key, build=run.attempt, name=run.name, asked_at=self.asked_at)
+        return StartJenkinsBuild(job_url=run.key, build=run.attempt, name=run.name, asked_at=self.asked_at)
 
 
-def _job(found: Sequence[tuple[Build, Payload]], configured: str | None) -> CiRun:
+def _job(found: Sequence[tuple[JenkinsBuildLink, Payload]], configured: str | None) -> CiRun:
     """Make one run of a job's statuses; those of its newest build give its state.
 
     `configured` is the name that app.yaml gives the job.
@@ -99,7 +99,7 @@ def _job(found: Sequence[tuple[Build, Payload]], configured: str | None) -> CiRu
     latest = max((build for build, _ in found), key=lambda build: build.number)
     current = [status for build, status in found if build.number == latest.number]
     states = [_state(status) for status in current]
-    state = next((s for s in (State.RUNNING, State.FAILED) if s in states), State.SUCCEEDED)
+    state = next((s for s in (CiState.RUNNING, CiState.FAILED) if s in states), CiState.SUCCEEDED)
     telling = current[states.index(state)]
     contexts = [status.string("context") for _, status in found]
     names = [*contexts, latest.name, *([configured] if configured else [])]
@@ -111,14 +111,14 @@ def _job(found: Sequence[tuple[Build, Payload]], configured: str | None) -> CiRu
         conclusion=telling.string("state"),
         url=telling.text("target_url"),
         attempt=latest.number,
-        parts=tuple(Part(name=name, state=state) for name in dict.fromkeys(names)),
+        parts=tuple(CiRunPart(name=name, state=state) for name in dict.fromkeys(names)),
         server=latest.server,
     )
 
 
 def _ended(run: CiRun, result: str) -> CiRun:
     """Return a run with the end that Jenkins tells of; a build that is not green counts as failed."""
-    state = State.SUCCEEDED if result == SUCCESS else State.FAILED
+    state = CiState.SUCCEEDED if result == SUCCESS else CiState.FAILED
     parts = tuple(replace(part, state=state) for part in run.parts)
     return replace(run, state=state, parts=parts, conclusion=result.lower(), is_outdated=True)
 
@@ -135,8 +135,8 @@ def _other(status: Payload, why: str) -> CiRun:
     )
 
 
-def _state(status: Payload) -> State:
+def _state(status: Payload) -> CiState:
     state = status.string("state")
     if state == "pending":
-        return State.RUNNING
-    return State.FAILED if state in FAILURES else State.SUCCEEDED
+        return CiState.RUNNING
+    return CiState.FAILED if state in FAILURES else CiState.SUCCEEDED

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.ci.actions import Actions
-from bot.ci.base import CiRun, Part, Provider
+from bot.ci.base import CiProvider, CiRun, CiRunPart
 from bot.ci.jenkins import Jenkins
 from bot.ci.jenkins_builds import JENKINS
 from bot.ci.listing import ListingDenied
-from bot.ci.restarts import Origin
+from bot.ci.restarts import PullOrigin
 from bot.ci.texts import cannot_see
 from bot.core.errors import UserError
 from bot.github.ours import Ours
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundCiRuns:
     """What ran on a commit; `troubles` say, for people, which part of it could not be seen."""
 
     runs: tuple[CiRun, ...]
     troubles: tuple[str, ...]
-    providers: Mapping[str, Provider]
+    providers: Mapping[str, CiProvider]
 
-    def rerun(self, run: CiRun, *, failed_only: bool, part: Part | None = None) -> Effect:
+    def rerun(self, run: CiRun, *, failed_only: bool, part: CiRunPart | None = None) -> Effect:
         """Return the effect that has the run's own provider run it again."""
         return self.providers[run.provider].rerun(run, failed_only=failed_only, part=part)
 
 
-def providers_for(context: Context, pull: PullRequest, asked_at: str) -> tuple[Provider, ...]:
+def providers_for(context: Context, pull: PullRequest, asked_at: str) -> tuple[CiProvider, ...]:
     """Return the CIs that a pull request may have run on; `asked_at` (ISO 8601) is when a person asked for a rerun."""
     config = context.config
     jenkins = Jenkins(
@@ -47,10 +47,10 @@ def providers_for(context: Context, pull: PullRequest, asked_at: str) -> tuple[P
         builds=context.part(JENKINS),
         expected=tuple((one.url, job) for one in config.rerun.jenkins for job in one.jobs) if config.rerun else (),
     )
-    return Actions(own_app_id=context.me.app_id, origin=Origin.of(pull)), jenkins
+    return Actions(own_app_id=context.me.app_id, origin=PullOrigin.of(pull)), jenkins
 
 
-async def find_runs(context: Context, pull: PullRequest, asked_at: str) -> Found:
+async def find_runs(context: Context, pull: PullRequest, asked_at: str) -> FoundCiRuns:
     """List what ran on the head of a pull request, in three requests unless a list goes over more than one page.
 
     Jenkins gets one more for each build whose status is pending.
@@ -76,4 +76,4 @@ async def find_runs(context: Context, pull: PullRequest, asked_at: str) -> Found
             runs += result
     if denied:
         troubles.append(cannot_see(denied))
-    return Found(tuple(runs), tuple(troubles), {provider.title: provider for provider in providers})
+    return FoundCiRuns(tuple(runs), tuple(troubles), {provider.title: provider for provider in providers})

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
 from bot.ci import texts
-from bot.ci.restarts import ACTION_REQUIRED, Origin, why_not_own, why_not_restart
+from bot.ci.restarts import ACTION_REQUIRED, PullOrigin, why_not_own, why_not_restart
 from bot.core.errors import RefusedToPerson, UserError
 from bot.core.payload import Payload
 from bot.github.access import ACTIONS, WritePermissions
@@ -40,7 +40,7 @@ class RerunWorkflow:
     attempt: int
     failed_only: bool
     name: str
-    origin: Origin
+    origin: PullOrigin
 
     @property
     def target(self) -> str:
@@ -75,7 +75,7 @@ class RerunJob:
     run_id: int
     attempt: int
     name: str
-    origin: Origin
+    origin: PullOrigin
     failed: bool = False
 
     @property
@@ -125,7 +125,7 @@ class ApproveRun:
     run_id: int
     sha: str
     name: str
-    origin: Origin
+    origin: PullOrigin
 
     @property
     def target(self) -> str:
@@ -183,7 +183,7 @@ def _joined(reruns: Sequence[Rerun]) -> Rerun:
     return RerunWorkflow(reruns[0].run_id, reruns[-1].attempt, failed_only, name, reruns[0].origin)
 
 
-async def _startable(context: EffectContext, where: Mapping[str, str], name: str, origin: Origin) -> Payload:
+async def _startable(context: EffectContext, where: Mapping[str, str], name: str, origin: PullOrigin) -> Payload:
     """Return the run as it is now. Raises `RefusedToPerson` where a command of this pull request must not start it."""
     run = await _read_run(context, where, name)
     if reason := why_not_restart(run, origin):

@@ -38,7 +38,7 @@ STATE = "?tree=inQueue,buildable,lastBuild%5Bnumber,building,timestamp%5D"
 
 
 @dataclass(frozen=True, slots=True)
-class JenkinsBuild:
+class StartJenkinsBuild:
     """Build a job again, unless it is being built or was built again since it was asked for.
 
     `build` is the number of the build that was looked at, 0 where no status on the head links to one; `asked_at`

@@ -26,7 +26,7 @@ _LONGEST_BRANCH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class PullOrigin:
     """Where a pull request comes from and where it goes to.
 
     Repositories are known by ID, for names change. `head_repository_id` is 0 where the fork was deleted.
@@ -39,12 +39,12 @@ class Origin:
     head_branch: str
 
     @classmethod
-    def of(cls, pull: PullRequest) -> Origin:
+    def of(cls, pull: PullRequest) -> PullOrigin:
         """Read the origin of a pull request."""
         return cls(pull.number, pull.repository_id, pull.base_ref, pull.head_repository_id, pull.head_branch)
 
 
-def why_not_restart(run: Payload, origin: Origin) -> str:
+def why_not_restart(run: Payload, origin: PullOrigin) -> str:
     """Say why a command about a pull request must not start a workflow run; empty where it may.
 
     `run` is a `workflow-run` of GitHub's API. The answer is the end of a sentence, in Markdown. A run may be started if
@@ -58,7 +58,7 @@ def why_not_restart(run: Payload, origin: Origin) -> str:
     return AWAITS_APPROVAL if run.text("conclusion") == ACTION_REQUIRED else ""
 
 
-def why_not_own(run: Payload, origin: Origin) -> str:
+def why_not_own(run: Payload, origin: PullOrigin) -> str:
     """Say why a workflow run is not the pull request's own; empty where it is."""
     event, branch = run.text("event"), run.text("head_branch")
     repository = run.integer("head_repository", "id") if run.has("head_repository", "id") else 0

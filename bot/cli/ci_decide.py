@@ -37,7 +37,7 @@ from bot.core.patterns import Pattern
 from bot.core.urls import encrypted_url, http_url
 from handlers.ci_decisions.ask_bot import CannotAsk, ask_bot, commit_path, pull_request_path
 from handlers.ci_decisions.ask_github import ask_github, ask_github_about_commit
-from handlers.ci_decisions.decide import Decision, run_everything
+from handlers.ci_decisions.decide import CiDecision, run_everything
 from handlers.ci_decisions.forms import FORMS, comments, explained
 
 DEADLINE = 25.0
@@ -193,7 +193,7 @@ class DecisionQuery:
             return pull_request_path(self.repository, self.number, self.sha)
         return commit_path(self.repository, self.sha, self.branch)
 
-    async def of_github(self, url: str, token: str, given: RepositoryConfig | None) -> Decision:
+    async def of_github(self, url: str, token: str, given: RepositoryConfig | None) -> CiDecision:
         """Decide without the bot, by what GitHub says. Raises `CannotAsk`."""
         if self.number:
             return await ask_github(url, token, self.repository, self.number, self.sha, given)
@@ -211,7 +211,7 @@ def _only_repository(path: Path) -> str:
     return names[0]
 
 
-async def _answered(question: DecisionQuery) -> tuple[Decision, bool]:
+async def _answered(question: DecisionQuery) -> tuple[CiDecision, bool]:
     """Return a decision in any case, and whether a request is still running."""
     try:
         async with asyncio.timeout(DEADLINE):
@@ -227,7 +227,7 @@ async def _answered(question: DecisionQuery) -> tuple[Decision, bool]:
     return run_everything(why, question.sha), False
 
 
-async def _asked(question: DecisionQuery) -> Decision:
+async def _asked(question: DecisionQuery) -> CiDecision:
     ours = os.environ.get("NIGHTJAR_TOKEN", "").strip()
     if question.api:
         return await ask_bot(question.api, question.path, ours)
@@ -252,7 +252,7 @@ def _github_url() -> str:
         raise CannotAsk(BAD_GITHUB_URL.format(problem=error)) from None
 
 
-def _print(decision: Decision, form: str) -> None:
+def _print(decision: CiDecision, form: str) -> None:
     """Print the values first: a shell that evaluates both streams has them before the first comment."""
     text, reasons = FORMS[form](decision), explained(decision)
     output = os.environ.get("GITHUB_OUTPUT") if form == "github" else None

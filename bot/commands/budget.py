@@ -24,7 +24,7 @@ MOST_COUNTED = 1_000
 """Comments of one hour that are kept of a pull request or a person; the limits are far below."""
 
 
-class Kind(StrEnum):
+class CommandOutcome(StrEnum):
     """What became of a comment with commands."""
 
     RUN = "run"
@@ -32,7 +32,7 @@ class Kind(StrEnum):
     OVER = "over"
 
 
-class Response(StrEnum):
+class CommandResponse(StrEnum):
     """What to do about a comment with commands."""
 
     RUN = "run"
@@ -50,25 +50,25 @@ class Response(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedComment:
     """One comment with commands: when it was written, how many it has, and what became of it."""
 
     at: float
     commands: int
-    kind: Kind
+    kind: CommandOutcome
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class CommandTally:
     """The comments of a person, or on a pull request, by the intents of their deliveries.
 
     `told`: the IDs of people who were told on this pull request who may run commands.
     """
 
-    counted: Mapping[str, Counted] = field(default_factory=dict)
+    counted: Mapping[str, CountedComment] = field(default_factory=dict)
     told: tuple[int, ...] = ()
 
-    def with_one(self, intent: str, one: Counted, told: int | None = None) -> Tally:
+    def with_one(self, intent: str, one: CountedComment, told: int | None = None) -> CommandTally:
         """Return it with one more comment and without those that are more than an hour older."""
         kept = {key: other for key, other in self.counted.items() if other.at > one.at - HOUR}
         kept[intent] = one
@@ -76,13 +76,13 @@ class Tally:
         people = self.told if told is None or told in self.told else (*self.told, told)[-MOST_TOLD:]
         return replace(self, counted=recent, told=people)
 
-    def within_an_hour(self, at: float, intent: str) -> Sequence[Counted]:
+    def within_an_hour(self, at: float, intent: str) -> Sequence[CountedComment]:
         """Return the comments of the hour before a moment, but for the one that is asked about."""
         return [one for key, one in self.counted.items() if key != intent and one.at > at - HOUR]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class CommandsQuestion:
     """A comment with commands about which is decided; `refused`: the person may run none of them."""
 
     intent: str
@@ -93,24 +93,26 @@ class Question:
     writer: bool
 
 
-def decide_response(asked: Question, person: Tally, pull: Tally, limits: Commands) -> Response:
+def decide_response(
+    asked: CommandsQuestion, person: CommandTally, pull: CommandTally, limits: Commands
+) -> CommandResponse:
     """Say what to do about a comment with commands, by what the person and the pull request had in the last hour."""
     by_person = person.within_an_hour(asked.at, asked.intent)
     if asked.refused:
-        if sum(one.kind is Kind.REFUSED for one in by_person) >= REFUSALS_AN_HOUR:
-            return Response.NOTHING
-        return Response.REACT if asked.person_id in pull.told else Response.REFUSE
+        if sum(one.kind is CommandOutcome.REFUSED for one in by_person) >= REFUSALS_AN_HOUR:
+            return CommandResponse.NOTHING
+        return CommandResponse.REACT if asked.person_id in pull.told else CommandResponse.REFUSE
     if _run(by_person) + asked.commands > limits.per_person:
-        return _over(by_person, Response.PERSON_OVER)
+        return _over(by_person, CommandResponse.PERSON_OVER)
     on_pull = pull.within_an_hour(asked.at, asked.intent)
     if not asked.writer and _run(on_pull) + asked.commands > limits.per_pull_request:
-        return _over(on_pull, Response.PULL_OVER)
-    return Response.RUN
+        return _over(on_pull, CommandResponse.PULL_OVER)
+    return CommandResponse.RUN
 
 
-def _run(counted: Sequence[Counted]) -> int:
-    return sum(one.commands for one in counted if one.kind is Kind.RUN)
+def _run(counted: Sequence[CountedComment]) -> int:
+    return sum(one.commands for one in counted if one.kind is CommandOutcome.RUN)
 
 
-def _over(counted: Sequence[Counted], response: Response) -> Response:
-    return Response.NOTHING if any(one.kind is Kind.OVER for one in counted) else response
+def _over(counted: Sequence[CountedComment], response: CommandResponse) -> CommandResponse:
+    return CommandResponse.NOTHING if any(one.kind is CommandOutcome.OVER for one in counted) else response

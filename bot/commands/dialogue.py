@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from bot.ci.providers import Found, find_runs
+from bot.ci.providers import FoundCiRuns, find_runs
 from bot.ci.rerun_actions import one_for_each_run
 from bot.commands import answers, texts
-from bot.commands.budget import Kind, Question, Response, Tally, decide_response
+from bot.commands.budget import CommandOutcome, CommandResponse, CommandsQuestion, CommandTally, decide_response
 from bot.commands.conclusion import CommandConclusion, CommandResults, Item, decide_conclusion
 from bot.commands.effects import COMMANDS_BY, COMMANDS_ON, CountCommands
 from bot.commands.grammar import BadCommand, Command, CommandSpec, Registry, new_commands, parse
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 NAME = "commands"
 WRITERS = frozenset({"write", "maintain", "admin"})
 HEAD_NOT_VISIBLE = "GitHub's API does not show the head of the latest webhook yet"
-WANTS = frozenset(
+COMMAND_EVENTS = frozenset(
     {
         ("issue_comment", "created"),
         ("issue_comment", "edited"),
@@ -57,7 +57,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CommandRequest:
     """What a command is given: who asked what where, and the pull request as GitHub has it at this moment."""
 
     context: Context
@@ -67,9 +67,9 @@ class Asked:
     by: Person
     remark: UserComment
     registry: Registry
-    _found: list[Found] = field(default_factory=list)
+    _found: list[FoundCiRuns] = field(default_factory=list)
 
-    async def runs(self) -> Found:
+    async def runs(self) -> FoundCiRuns:
         """Return what ran on the head: looked up once, however many commands of a comment are about it."""
         if not self._found:
             asked_at = self.remark.written_at or self.pull.updated_at
@@ -78,7 +78,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandAnswer:
     """What a command comes to: effects, what to say (Markdown; empty where 👍 says it all), and whether it is done.
 
     `calls_off`: the targets of effects that are not to be where an earlier line of the same comment asked for them.
@@ -92,7 +92,7 @@ class Answer:
     replaces: frozenset[str] = frozenset()
 
 
-CommandFunction = Callable[[Asked, Command], Awaitable[Answer]]
+CommandFunction = Callable[[CommandRequest, Command], Awaitable[CommandAnswer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class ConcludingCommand:
     run: CommandFunction
     conclude: CommandConclusion
 
-    async def __call__(self, asked: Asked, command: Command) -> Answer:
+    async def __call__(self, asked: CommandRequest, command: Command) -> CommandAnswer:
         """Work the command out."""
         return await self.run(asked, command)
 
@@ -123,7 +123,7 @@ class Dialogue:
         """The dialogue as one more module with a handler."""
         router = Router()
         conclude = ConcludeStage(CommandResults, self.conclude)
-        router.add(Handler(NAME, WANTS, self.plan, on_failure=self.plan_failure, conclude=conclude))
+        router.add(Handler(NAME, COMMAND_EVENTS, self.plan, on_failure=self.plan_failure, conclude=conclude))
         return router
 
     async def plan(self, context: Context) -> Plan:
@@ -145,9 +145,14 @@ class Dialogue:
         question = _question(context, remark, asked, may, pull, writer=role in WRITERS)
         rank = Rank.WRITER if question.writer else Rank.STRANGER if question.refused else Rank.EVENT
         response = await self._response(context, remark, question)
-        if response in (Response.REACT, Response.NOTHING, Response.PERSON_OVER, Response.PULL_OVER):
+        if response in (
+            CommandResponse.REACT,
+            CommandResponse.NOTHING,
+            CommandResponse.PERSON_OVER,
+            CommandResponse.PULL_OVER,
+        ):
             return _brief_plan(context, remark, asked, question, response, rank)
-        ask = Asked(
+        ask = CommandRequest(
             context=context,
             pull=pull,
             known_head=head.sha if head else None,
@@ -159,11 +164,11 @@ class Dialogue:
         eyes, *others = plan.effects
         return replace(plan, effects=(eyes, _count(remark, question, response), *others), rank=rank)
 
-    async def _response(self, context: Context, remark: UserComment, question: Question) -> Response:
+    async def _response(self, context: Context, remark: UserComment, question: CommandsQuestion) -> CommandResponse:
         """Say what the budgets of the person and of the pull request allow."""
         repository = context.repository.id
-        person = await context.records.get(COMMANDS_BY.of(repository, remark.sender.id)) or Tally()
-        on_pull = await context.records.get(COMMANDS_ON.of(repository, remark.number)) or Tally()
+        person = await context.records.get(COMMANDS_BY.of(repository, remark.sender.id)) or CommandTally()
+        on_pull = await context.records.get(COMMANDS_ON.of(repository, remark.number)) or CommandTally()
         return decide_response(question, person, on_pull, context.app_config.commands)
 
     async def plan_failure(self, context: Context, told: str) -> Plan:
@@ -208,26 +213,28 @@ class Dialogue:
         }
         return may, role
 
-    async def _answer(self, ask: Asked, command: Command | BadCommand, may: Mapping[str, bool]) -> Answer:
+    async def _answer(
+        self, ask: CommandRequest, command: Command | BadCommand, may: Mapping[str, bool]
+    ) -> CommandAnswer:
         if isinstance(command, BadCommand):
-            return Answer(say=answers.bad_command(command, help_url(ask.context)), done=False)
+            return CommandAnswer(say=answers.bad_command(command, help_url(ask.context)), done=False)
         spec = command.spec
         if spec.name not in may:
-            return Answer(say=answers.switched_off(spec, ask.context.repository.full_name), done=False)
+            return CommandAnswer(say=answers.switched_off(spec, ask.context.repository.full_name), done=False)
         if not may[spec.name]:
-            return Answer(say=answers.not_allowed(command, ask.context.config.allowed(spec.feature)), done=False)
+            return CommandAnswer(say=answers.not_allowed(command, ask.context.config.allowed(spec.feature)), done=False)
         if spec.own_words and not ask.remark.created and ask.by.id != ask.remark.author.id:
-            return Answer(say=answers.not_own_words(command, ask.remark.author.login), done=False)
+            return CommandAnswer(say=answers.not_own_words(command, ask.remark.author.login), done=False)
         try:
             return await self._run[spec.name](ask, command)
         except UserError as error:
-            return Answer(say=str(error), done=False)
+            return CommandAnswer(say=str(error), done=False)
         except PASSING:
             raise
         except Exception as error:
             if refusal_text(error) is None:
                 log.exception("command failed", command=spec.name)
-            return Answer(say=failure_text(error, ask.context.delivery.guid), done=False)
+            return CommandAnswer(say=failure_text(error, ask.context.delivery.guid), done=False)
 
 
 def _question(
@@ -238,18 +245,24 @@ def _question(
     pull: PullRequest,
     *,
     writer: bool,
-) -> Question:
+) -> CommandsQuestion:
     """Put what the budgets need of a comment together; a command that is switched off is refused to nobody."""
     commands = [item for item in asked if isinstance(item, Command)]
     refused = bool(commands) and not any(may.get(item.spec.name, any(may.values())) for item in commands)
     written = datetime.fromisoformat(remark.written_at or pull.updated_at).timestamp()
-    return Question(context.intent, written, len(asked), remark.sender.id, refused=refused, writer=writer)
+    return CommandsQuestion(context.intent, written, len(asked), remark.sender.id, refused=refused, writer=writer)
 
 
-def _count(remark: UserComment, question: Question, response: Response) -> CountCommands:
-    refused = response in (Response.REFUSE, Response.REACT)
-    outcome = Kind.REFUSED if refused else Kind.RUN if response is Response.RUN else Kind.OVER
-    told = response is Response.REFUSE
+def _count(remark: UserComment, question: CommandsQuestion, response: CommandResponse) -> CountCommands:
+    refused = response in (CommandResponse.REFUSE, CommandResponse.REACT)
+    outcome = (
+        CommandOutcome.REFUSED
+        if refused
+        else CommandOutcome.RUN
+        if response is CommandResponse.RUN
+        else CommandOutcome.OVER
+    )
+    told = response is CommandResponse.REFUSE
     return CountCommands(remark.number, question.person_id, question.at, question.commands, outcome, told)
 
 
@@ -257,26 +270,26 @@ def _brief_plan(
     context: Context,
     remark: UserComment,
     asked: Sequence[Command | BadCommand],
-    question: Question,
-    response: Response,
+    question: CommandsQuestion,
+    response: CommandResponse,
     rank: Rank,
 ) -> Plan:
     """Plan what a comment gets of which nothing is carried out: a reaction, one answer, or nothing."""
     count = _count(remark, question, response)
-    if response is Response.NOTHING:
+    if response is CommandResponse.NOTHING:
         return Plan(why="nothing more in this hour")
-    if response is Response.REACT:
+    if response is CommandResponse.REACT:
         why = "they have been told on this pull request who may"
         return Plan((count, React.to(remark, CONFUSED)), why=why, rank=rank)
     limits = context.app_config.commands
-    person = response is Response.PERSON_OVER
+    person = response is CommandResponse.PERSON_OVER
     text, limit = (texts.PERSON_OVER, limits.per_person) if person else (texts.PULL_OVER, limits.per_pull_request)
     item = Item(answers.shown(asked[0]), text.format(limit=limit), done=False)
     conclusion = decide_conclusion(CommandResults.of(remark, [item]), Outcomes(), {})
     return Plan((count, *conclusion), why="over the limit of an hour", rank=rank)
 
 
-def _plan_of(remark: UserComment, answered: Sequence[tuple[Command | BadCommand, Answer]]) -> Plan:
+def _plan_of(remark: UserComment, answered: Sequence[tuple[Command | BadCommand, CommandAnswer]]) -> Plan:
     """Put what a remark's commands came to into one plan: the eyes, their effects, and what concludes them."""
     answered = _last_words(answered)
     planned = [effect for _, answer in answered for effect in answer.effects]
@@ -298,17 +311,17 @@ def _plan_of(remark: UserComment, answered: Sequence[tuple[Command | BadCommand,
 
 
 def _last_words(
-    answered: Sequence[tuple[Command | BadCommand, Answer]],
-) -> list[tuple[Command | BadCommand, Answer]]:
+    answered: Sequence[tuple[Command | BadCommand, CommandAnswer]],
+) -> list[tuple[Command | BadCommand, CommandAnswer]]:
     """Leave out what a later line of the same comment calls off, and say so."""
-    found: list[tuple[Command | BadCommand, Answer]] = []
+    found: list[tuple[Command | BadCommand, CommandAnswer]] = []
     cancelled: frozenset[str] = frozenset()
     replaced: frozenset[str] = frozenset()
     for command, answer in reversed(answered):
         left = tuple(effect for effect in answer.effects if effect.target not in cancelled)
         if answer.done and isinstance(command, Command) and command.spec.name in replaced:
             left = ()
-        found.append((command, answer if left == answer.effects else Answer(left, texts.OVERRIDDEN)))
+        found.append((command, answer if left == answer.effects else CommandAnswer(left, texts.OVERRIDDEN)))
         cancelled |= answer.calls_off
         replaced |= answer.replaces
     return found[::-1]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from bot.commands.budget import Counted, Kind, Tally
+from bot.commands.budget import CommandOutcome, CommandTally, CountedComment
 from bot.core.errors import TryAgain
 from bot.engine.records import Record
 from bot.github.access import NO_PERMISSIONS, WritePermissions
@@ -15,11 +15,13 @@ from bot.plan.effect import Applied, EffectContext
 COUNTED, CHANGED = "{commands} command(s) counted", "somebody else counted at the same moment"
 
 
-COMMANDS_BY = Record("commands-by", 1, Tally, "the commands of a person in a repository, of the last hour", days=7)
+COMMANDS_BY = Record(
+    "commands-by", 1, CommandTally, "the commands of a person in a repository, of the last hour", days=7
+)
 COMMANDS_ON = Record(
     "commands-on",
     1,
-    Tally,
+    CommandTally,
     "the commands on a pull request of the last hour, and who got an explanation of who may run them",
     days=365,
 )
@@ -38,7 +40,7 @@ class CountCommands:
     person_id: int
     at: float
     commands: int
-    outcome: Kind
+    outcome: CommandOutcome
     told: bool = False
 
     @property
@@ -48,7 +50,7 @@ class CountCommands:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Count it once for its intent. Raises `TryAgain` where another comment is counted at this very moment."""
-        one = Counted(self.at, self.commands, self.outcome)
+        one = CountedComment(self.at, self.commands, self.outcome)
         repository = context.repository.id
         for key, told in (
             (COMMANDS_BY.of(repository, self.person_id), None),
@@ -60,5 +62,5 @@ class CountCommands:
         return Applied(COUNTED.format(commands=self.commands))
 
 
-def _with_one(intent: str, one: Counted, told: int | None, known: Tally | None) -> Tally:
-    return (known or Tally()).with_one(intent, one, told)
+def _with_one(intent: str, one: CountedComment, told: int | None, known: CommandTally | None) -> CommandTally:
+    return (known or CommandTally()).with_one(intent, one, told)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.commands.answers import help_text
-from bot.commands.dialogue import Answer, Asked, CommandFunction
+from bot.commands.dialogue import CommandAnswer, CommandFunction, CommandRequest
 from bot.commands.grammar import Command, CommandSpec
 from bot.commands.texts import HELP_SUMMARY
 
@@ -17,11 +17,11 @@ HELP = CommandSpec(
 )
 
 
-async def show_help(asked: Asked, command: Command) -> Answer:
+async def show_help(asked: CommandRequest, command: Command) -> CommandAnswer:
     """Answer with the table that the parser, the docs and the permission check are made from too."""
     config = asked.context.config
     text = help_text(asked.registry, config.features, asked.context.app_config.mentions, config.allowed)
-    return Answer(say=text)
+    return CommandAnswer(say=text)
 
 
 COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = ((HELP, show_help),)

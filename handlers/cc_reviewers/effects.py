@@ -31,7 +31,7 @@ TROUBLE = "**Reviewers:** I couldn't request reviews. {why}"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReviewRequests:
     """What is remembered of a pull request's review requests; names in small letters, but for `refused`.
 
     `asked` holds everybody whom we dealt with, so that nobody is asked again whom a human removed; `refused` those of
@@ -45,7 +45,9 @@ class Asked:
     hidden: tuple[str, ...] = ()
 
 
-REVIEWERS = Record("cc-reviewers", 1, Asked, "who was asked to review a pull request, and who was refused", days=365)
+REVIEWERS = Record(
+    "cc-reviewers", 1, ReviewRequests, "who was asked to review a pull request, and who was refused", days=365
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +76,12 @@ class RequestReviewers:
         asked, answers = await self._ask(context) if self.users or self.teams else ([], _Refused())
         refused = list(answers.names)
         record = REVIEWERS.of(context.repository.id, self.number)
-        before = await context.records.get(record) or Asked()
+        before = await context.records.get(record) or ReviewRequests()
         now = {name.lower() for name in (*self.users, *self.teams)}
         still = [name for name in before.refused if name.lower() in self.named and name.lower() not in now]
         unasked = tuple(sorted([*still, *refused], key=str.lower))
         hidden = tuple(name for name in unasked if name in answers.hidden or (name in still and name in before.hidden))
-        after = Asked(before.asked | now, unasked, before.told, hidden)
+        after = ReviewRequests(before.asked | now, unasked, before.told, hidden)
         if after != before:
             await context.records.put(record, after)
         if not asked and not refused:
@@ -121,7 +123,7 @@ class ReportReviewers:
     async def apply(self, context: EffectContext) -> Applied:
         """Write, change or take away the section, unless it says so already."""
         record = REVIEWERS.of(context.repository.id, self.number)
-        before = await context.records.get(record) or Asked()
+        before = await context.records.get(record) or ReviewRequests()
         if self.text == before.told and not context.writes.may_have_twins:
             return Applied("the sticky comment says so already", changed=False)
         applied = await write_section(context, self.number, self.section, self.text)

@@ -18,7 +18,14 @@ from bot.github.mentions import Ccs, parse_ccs
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, ConcludeStage, Context, Plan, Router
 from bot.plan.outcome import Outcomes
-from handlers.cc_reviewers.effects import REVIEWERS, TROUBLE, Asked, ReportReviewers, RequestReviewers, refusal_text
+from handlers.cc_reviewers.effects import (
+    REVIEWERS,
+    TROUBLE,
+    ReportReviewers,
+    RequestReviewers,
+    ReviewRequests,
+    refusal_text,
+)
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
@@ -31,7 +38,7 @@ router = Router()
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownReviewers:
     """What is known of a pull request's reviewers; all names in small letters, teams as `org/team`."""
 
     author: str
@@ -41,7 +48,7 @@ class Known:
     """By which names the bot is called, without their `@`: somebody may have the same, and is not meant."""
 
 
-def decide(ccs: Ccs, known: Known) -> Ccs:
+def decide_reviewers(ccs: Ccs, known: KnownReviewers) -> Ccs:
     """Return whom to ask: never the author or the bot, nobody asked before or who has reviewed, at most `MOST`."""
     taken = {known.author, *known.asked_before, *known.reviewed, *known.mentions}
     users = tuple(name for name in ccs.users if name.lower() not in taken)[:MOST]
@@ -58,14 +65,14 @@ async def tell_of_failure(context: Context, told: str) -> Plan:
 
 async def report_refusals(context: Context, number: int, outcomes: Outcomes) -> Plan:
     """Say in the sticky comment who could not be asked, or why asking failed; nothing where all went well."""
-    asked = await context.records.get(REVIEWERS.of(context.repository.id, number)) or Asked()
-    text = decide_report(asked, [one.text for one in outcomes.failures])
+    asked = await context.records.get(REVIEWERS.of(context.repository.id, number)) or ReviewRequests()
+    text = decide_reviewers_report(asked, [one.text for one in outcomes.failures])
     if text == asked.told:
         return Plan(why="the sticky comment says so already")
     return Plan((ReportReviewers(number, NAME, text),), why="the sticky comment says who could not be asked")
 
 
-def decide_report(asked: Asked, failures: Sequence[str]) -> str:
+def decide_reviewers_report(asked: ReviewRequests, failures: Sequence[str]) -> str:
     """Return what the sticky comment says once all asking has ended, by why some of it failed."""
     if failures:
         return TROUBLE.format(why=" ".join(failures))
@@ -89,16 +96,16 @@ async def request_reviewers(context: Context) -> Plan:
     if not event.pull.is_open:
         return NOTHING
     ccs = await run_in_thread(partial(parse_ccs, event.pull.body), event.pull.body)
-    before = await context.records.get(REVIEWERS.of(context.repository.id, event.pull.number)) or Asked()
+    before = await context.records.get(REVIEWERS.of(context.repository.id, event.pull.number)) or ReviewRequests()
     refused = {name.lower() for name in before.refused}
     # An edit of the title alone tells nothing new about the names.
     again = refused if event.old_body is not None else frozenset()
     mentions = [mention.removeprefix("@").lower() for mention in context.app_config.mentions]
-    asked = decide(ccs, Known(event.pull.author.login.lower(), before.asked - again, (), mentions))
+    asked = decide_reviewers(ccs, KnownReviewers(event.pull.author.login.lower(), before.asked - again, (), mentions))
     # Whether anybody is left is known without asking GitHub; who has reviewed costs a request.
     if asked.users:
         reviewed = await _reviewers(context.github, context.repository.full_name, event.pull.number)
-        asked = decide(asked, Known("", (), reviewed))
+        asked = decide_reviewers(asked, KnownReviewers("", (), reviewed))
     named = tuple(name.lower() for name in (*ccs.users, *ccs.teams))
     gone = not refused <= set(named)
     if asked.users or asked.teams or gone:

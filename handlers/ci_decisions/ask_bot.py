@@ -12,7 +12,7 @@ from yarl import URL
 
 from bot.core.urls import encrypted_url
 from bot.github.markdown import truncate
-from handlers.ci_decisions.decide import Decision
+from handlers.ci_decisions.decide import CiDecision
 from handlers.ci_decisions.forms import UNREADABLE, of_answer
 
 TIMEOUT = aiohttp.ClientTimeout(total=11, sock_connect=4)
@@ -41,7 +41,7 @@ def commit_path(repository: str, sha: str, branch: str) -> str:
     return f"/api/v1/repos/{repository}/commits/{sha}/decision?branch={quote(branch, safe='')}"
 
 
-async def ask_bot(url: str, path: str, token: str = "", *, pauses: Sequence[float] = PAUSES) -> Decision:
+async def ask_bot(url: str, path: str, token: str = "", *, pauses: Sequence[float] = PAUSES) -> CiDecision:
     """Return what the bot at `url` decides, asked by `pull_request_path` or `commit_path`; raises `CannotAsk`."""
     return _read(await get_from_bot(url, path, token, pauses=pauses))
 
@@ -92,7 +92,7 @@ def _problem(error: Exception) -> str:
     return "too late" if isinstance(error, TimeoutError) else type(error).__name__
 
 
-def _read(body: bytes) -> Decision:
+def _read(body: bytes) -> CiDecision:
     decision = of_answer(body)
     if decision is None:
         raise CannotAsk(UNREADABLE)

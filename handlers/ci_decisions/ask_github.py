@@ -24,16 +24,16 @@ from bot.github.contents import FILE, found_at
 from bot.github.errors import is_forbidden, is_not_found, status_of
 from bot.github.governor import Governor
 from handlers.ci_decisions.ask_bot import CannotAsk
-from handlers.ci_decisions.changes import Proposed, changes_of, read_proposed
+from handlers.ci_decisions.changes import ProposedChange, changes_of, read_proposed
 from handlers.ci_decisions.commits import no_base, read_compared, read_parent, read_pushes
 from handlers.ci_decisions.decide import (
     NOT_NEEDED,
     SHOWN_OF_SHA,
     SLOW_TESTS_NOT_ON,
     Changes,
-    Decision,
-    Unknown,
-    Verdict,
+    CiDecision,
+    CiVerdict,
+    UnknownChanges,
     commit_needs_files,
     decide_for_commit,
     docs_only,
@@ -79,7 +79,7 @@ class TokenCredentials:
 
 async def ask_github(
     api_url: str, token: str, repository: str, number: int, sha: str, given: RepositoryConfig | None
-) -> Decision:
+) -> CiDecision:
     """Return what CI should do for a pull request of `owner/name`, in about five requests; raises `CannotAsk`.
 
     `given` is what app.yaml says of the repository, None where there is no app.yaml to go by: then all holds that the
@@ -92,7 +92,7 @@ async def ask_github(
         except (TryAgain, HTTPException) as error:
             raise CannotAsk(_why(error)) from None
         title, changes = await _seen(github, repository, proposed, sha, config)
-        return Decision(
+        return CiDecision(
             sha=proposed.pull.head_sha,
             run_slow_tests=await _slow_tests(github, repository, proposed, config),
             skip_ci=skip_ci(config.skip_ci, title, changes),
@@ -103,7 +103,7 @@ async def ask_github(
 
 async def ask_github_about_commit(
     api_url: str, token: str, repository: str, sha: str, branch: str, given: RepositoryConfig | None
-) -> Decision:
+) -> CiDecision:
     """Return what CI should do for a commit of a branch of `owner/name`, in four requests; raises `CannotAsk`.
 
     `given` is as for `ask_github`.
@@ -120,7 +120,7 @@ async def ask_github_about_commit(
                 pushes = await read_pushes(github, repository, branch)
                 changes = no_base(sha, parent, pushes) or await read_compared(github, repository, parent, sha)
             except (TryAgain, HTTPException) as error:
-                changes = Unknown(NOT_ASKED if is_not_found(error) else _why(error))
+                changes = UnknownChanges(NOT_ASKED if is_not_found(error) else _why(error))
         return decide_for_commit(config, sha, changes)
 
 
@@ -151,7 +151,7 @@ async def _settings(github: GitHub, repository: str, given: RepositoryConfig | N
 
 
 async def _seen(
-    github: GitHub, repository: str, proposed: Proposed, sha: str, config: RepositoryConfig
+    github: GitHub, repository: str, proposed: ProposedChange, sha: str, config: RepositoryConfig
 ) -> tuple[str, Changes]:
     """Return the title and what is changed, or why that says nothing of the commit that is built."""
     pull = proposed.pull
@@ -162,12 +162,12 @@ async def _seen(
     try:
         return pull.title, await changes_of(github, repository, proposed)
     except (TryAgain, HTTPException) as error:
-        return pull.title, Unknown(_why(error))
+        return pull.title, UnknownChanges(_why(error))
 
 
-async def _slow_tests(github: GitHub, repository: str, proposed: Proposed, config: RepositoryConfig) -> Verdict:
+async def _slow_tests(github: GitHub, repository: str, proposed: ProposedChange, config: RepositoryConfig) -> CiVerdict:
     if config.slow_tests is None:
-        return Verdict(True, SLOW_TESTS_NOT_ON)
+        return CiVerdict(True, SLOW_TESTS_NOT_ON)
     head, context = proposed.pull.head_sha, config.slow_tests.status
     why = NO_STATUS.format(context=context, sha=head[:SHOWN_OF_SHA])
     try:
@@ -180,7 +180,7 @@ async def _slow_tests(github: GitHub, repository: str, proposed: Proposed, confi
             status = Payload(item, "status")
             if status.string("context") == context:
                 said = status.text("description")
-                return Verdict(not said.startswith(OFF_PREFIX), said)
+                return CiVerdict(not said.startswith(OFF_PREFIX), said)
     except (TryAgain, HTTPException) as error:
         why = _why(error)
     return run_everything(why).run_slow_tests

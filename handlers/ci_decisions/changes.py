@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from bot.core.events import PullRequest
 from bot.core.payload import Payload
-from handlers.ci_decisions.decide import Changes, Files, Unknown
+from handlers.ci_decisions.decide import ChangedFiles, Changes, UnknownChanges
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
@@ -21,7 +21,7 @@ INCOMPLETE = "GitHub lists {listed} of {count} changed files"
 
 
 @dataclass(frozen=True, slots=True)
-class Proposed:
+class ProposedChange:
     """A pull request as it stands: `changed_files` is how many its head changes, renamed ones counted once."""
 
     pull: PullRequest
@@ -34,22 +34,22 @@ class Proposed:
         return cls(PullRequest.of(pull), pull.integer("base", "repo", "id"), pull.integer("changed_files"))
 
 
-async def read_proposed(github: GitHub, repository: str, number: int) -> Proposed:
+async def read_proposed(github: GitHub, repository: str, number: int) -> ProposedChange:
     """Ask GitHub for a pull request, in one request. Raises what asking GitHub raises."""
     url_vars = {"repo": repository, "number": str(number)}
-    return Proposed.of(
+    return ProposedChange.of(
         Payload(await github.getitem("/repos/{+repo}/pulls/{number}", url_vars=url_vars), "pull request")
     )
 
 
-async def changes_of(github: GitHub, repository: str, proposed: Proposed) -> Changes:
+async def changes_of(github: GitHub, repository: str, proposed: ProposedChange) -> Changes:
     """Return what the head changes, since it left its base: a request for each 100 files, and one more.
 
     GitHub does not say which head it lists the files of. So it is asked for the head once more: after a push meanwhile,
     the list may be another commit's. Raises what asking GitHub raises.
     """
     if proposed.changed_files > MOST_FILES:
-        return Unknown(TOO_MANY.format(count=proposed.changed_files, most=MOST_FILES))
+        return UnknownChanges(TOO_MANY.format(count=proposed.changed_files, most=MOST_FILES))
     pull, listed = proposed.pull, 0
     names: list[str] = []
     url_vars = {"repo": repository, "number": str(pull.number)}
@@ -58,10 +58,10 @@ async def changes_of(github: GitHub, repository: str, proposed: Proposed) -> Cha
         names.extend(changed_names(file))
     after = await read_proposed(github, repository, pull.number)
     if (after.pull.head_sha, after.pull.base_ref) != (pull.head_sha, pull.base_ref):
-        return Unknown(MOVED)
+        return UnknownChanges(MOVED)
     if listed != after.changed_files:
-        return Unknown(INCOMPLETE.format(listed=listed, count=after.changed_files))
-    return Files(tuple(names), listed)
+        return UnknownChanges(INCOMPLETE.format(listed=listed, count=after.changed_files))
+    return ChangedFiles(tuple(names), listed)
 
 
 def changed_names(file: Payload) -> list[str]:

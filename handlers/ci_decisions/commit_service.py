@@ -20,7 +20,7 @@ from handlers.ci_decisions.commits import BranchPush, no_base, read_compared, re
 from handlers.ci_decisions.decide import (
     NOT_NEEDED,
     Changes,
-    Unknown,
+    UnknownChanges,
     commit_needs_files,
     decide_for_commit,
     run_everything,
@@ -93,7 +93,7 @@ class CommitDecisions:
             raise
         except Exception as error:
             log.warning("a decision was made without GitHub", repository=repository, sha=sha, reason=str(error))
-            changes = Unknown(NOT_ASKED)
+            changes = UnknownChanges(NOT_ASKED)
         return decide_for_commit(config, sha, changes).as_json()
 
     async def _changes(self, repository: str, sha: str, branch: str, config: RepositoryConfig) -> Changes:

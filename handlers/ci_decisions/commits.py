@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bot.core.payload import Payload
 from handlers.ci_decisions.changes import changed_names
-from handlers.ci_decisions.decide import SHOWN_OF_SHA, Changes, Files, Unknown
+from handlers.ci_decisions.decide import SHOWN_OF_SHA, ChangedFiles, Changes, UnknownChanges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,22 +58,22 @@ async def read_compared(github: GitHub, repository: str, parent: str, sha: str) 
     answer = await github.getitem(url, url_vars={"repo": repository, "basehead": f"{parent}...{sha}"})
     files = list(Payload(answer, "comparison").items("files"))
     if len(files) >= MOST_COMPARED:
-        return Unknown(TOO_MANY)
-    return Files(tuple(name for file in files for name in changed_names(file)), len(files))
+        return UnknownChanges(TOO_MANY)
+    return ChangedFiles(tuple(name for file in files for name in changed_names(file)), len(files))
 
 
-def no_base(sha: str, parent: str, pushes: Sequence[BranchPush]) -> Unknown | None:
+def no_base(sha: str, parent: str, pushes: Sequence[BranchPush]) -> UnknownChanges | None:
     """Say why a commit's parent does not show what CI has to build; None where it does.
 
     After a forced push, and after a push of several commits, the parent is not what the branch had before: whoever
     builds the tip alone would miss what else has changed.
     """
     if not parent:
-        return Unknown(NO_PARENT.format(sha=_short(sha)))
+        return UnknownChanges(NO_PARENT.format(sha=_short(sha)))
     for push in pushes:
         if push.after == sha and push.before not in (parent, NO_COMMIT):
             why = OTHER_BASE.format(before=_short(push.before), sha=_short(sha), parent=_short(parent))
-            return Unknown(why)
+            return UnknownChanges(why)
     return None
 
 

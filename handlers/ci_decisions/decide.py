@@ -55,7 +55,7 @@ _TAG = Pattern(r"\[(.*?)\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CiVerdict:
     """One decision, and why it was made, in a sentence of plain text; names of files in it are text from outside."""
 
     value: bool
@@ -63,7 +63,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class ChangedFiles:
     """The names of all files that a pull request changes, both of those that it renames; `count` counts these once."""
 
     names: tuple[str, ...]
@@ -71,20 +71,20 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownChanges:
     """Why it is not known what a pull request changes, in words that a comma may follow."""
 
     why: str
 
 
-Changes = Files | Unknown
-NOT_NEEDED = Files((), 0)
+Changes = ChangedFiles | UnknownChanges
+NOT_NEEDED = ChangedFiles((), 0)
 """Stands for the files where no decision depends on them (`needs_files`)."""
 
 
-def other_commit(asked: str, head: str) -> Unknown:
+def other_commit(asked: str, head: str) -> UnknownChanges:
     """Return what is known of the changes of a commit that somebody builds and that is not the head."""
-    return Unknown(OTHER_COMMIT.format(asked=asked[:SHOWN_OF_SHA], head=head[:SHOWN_OF_SHA]))
+    return UnknownChanges(OTHER_COMMIT.format(asked=asked[:SHOWN_OF_SHA], head=head[:SHOWN_OF_SHA]))
 
 
 def has_tag(title: str | None, tag: str) -> bool:
@@ -103,7 +103,7 @@ def needs_files(skip: SkipCi | None, docker: RebuildDocker | None, title: str | 
     return skip is not None and bool(skip.globs or skip.docs) and not has_tag(title, skip.title_tag)
 
 
-def skip_ci(config: SkipCi | None, title: str | None, changes: Changes) -> Verdict:
+def skip_ci(config: SkipCi | None, title: str | None, changes: Changes) -> CiVerdict:
     """Say whether CI may skip a pull request, or a commit (`title` is None then).
 
     Differs from the predecessor's scripts on purpose: a pull request without changes is never skipped (its globs did
@@ -111,74 +111,74 @@ def skip_ci(config: SkipCi | None, title: str | None, changes: Changes) -> Verdi
     both kinds in one pull request skip CI as well.
     """
     if config is None:
-        return Verdict(False, NOT_ON)
+        return CiVerdict(False, NOT_ON)
     if has_tag(title, config.title_tag):
-        return Verdict(True, TAGGED.format(tag=config.title_tag))
-    if isinstance(changes, Unknown):
-        return Verdict(False, FALLBACK.format(why=changes.why, what=CI_RUNS))
+        return CiVerdict(True, TAGGED.format(tag=config.title_tag))
+    if isinstance(changes, UnknownChanges):
+        return CiVerdict(False, FALLBACK.format(why=changes.why, what=CI_RUNS))
     if not config.globs and not config.docs:
-        return Verdict(False, COMMIT_UNTAGGED if title is None else UNTAGGED.format(tag=config.title_tag))
+        return CiVerdict(False, COMMIT_UNTAGGED if title is None else UNTAGGED.format(tag=config.title_tag))
     if not changes.names:
-        return Verdict(False, NO_FILES)
+        return CiVerdict(False, NO_FILES)
     matters = next((name for name in changes.names if not matches((*config.docs, *config.globs), name)), None)
     if matters is not None:
-        return Verdict(False, MATTERS.format(name=_shown(matters)))
+        return CiVerdict(False, MATTERS.format(name=_shown(matters)))
     said = DOCS_ONLY if all(matches(config.docs, name) for name in changes.names) else NOTHING_MATTERS
-    return Verdict(True, said.format(count=_counted(changes)))
+    return CiVerdict(True, said.format(count=_counted(changes)))
 
 
-def docs_only(config: SkipCi | None, title: str | None, changes: Changes) -> Verdict:
+def docs_only(config: SkipCi | None, title: str | None, changes: Changes) -> CiVerdict:
     """Say whether nothing but documentation is changed, so that CI builds the docs and skips the rest.
 
     Files that do not matter to CI may be changed beside it.
     """
     if config is None:
-        return Verdict(False, DOCS_NOT_ON)
+        return CiVerdict(False, DOCS_NOT_ON)
     if has_tag(title, config.title_tag):
-        return Verdict(False, DOCS_TAGGED.format(tag=config.title_tag))
-    if isinstance(changes, Unknown):
-        return Verdict(False, FALLBACK.format(why=changes.why, what=ALL_IS_BUILT))
+        return CiVerdict(False, DOCS_TAGGED.format(tag=config.title_tag))
+    if isinstance(changes, UnknownChanges):
+        return CiVerdict(False, FALLBACK.format(why=changes.why, what=ALL_IS_BUILT))
     if not changes.names:
-        return Verdict(False, DOCS_NO_FILES)
+        return CiVerdict(False, DOCS_NO_FILES)
     other = next((name for name in changes.names if not matches((*config.docs, *config.globs), name)), None)
     if other is not None:
-        return Verdict(False, DOCS_NOT_ALONE.format(name=_shown(other)))
+        return CiVerdict(False, DOCS_NOT_ALONE.format(name=_shown(other)))
     if not any(matches(config.docs, name) for name in changes.names):
-        return Verdict(False, DOCS_UNTOUCHED)
-    return Verdict(True, DOCS_ALONE.format(count=_counted(changes)))
+        return CiVerdict(False, DOCS_UNTOUCHED)
+    return CiVerdict(True, DOCS_ALONE.format(count=_counted(changes)))
 
 
-def _counted(changes: Files) -> str:
+def _counted(changes: ChangedFiles) -> str:
     return "1 file" if changes.count == 1 else f"{changes.count} files"
 
 
-def rebuild_docker(config: RebuildDocker | None, changes: Changes) -> Verdict:
+def rebuild_docker(config: RebuildDocker | None, changes: Changes) -> CiVerdict:
     """Say whether CI has to build Docker images anew; where CI is skipped, it is not asked.
 
     Differs from the predecessor's script on purpose: a file counts by where it is, not by having `docker/` anywhere in
     its name (`tests/docker/x.py` built images anew), and what is left out may be anywhere (`docker/README.md` was not).
     """
     if config is None:
-        return Verdict(True, IMAGES_NOT_ON)
-    if isinstance(changes, Unknown):
-        return Verdict(True, FALLBACK.format(why=changes.why, what=IMAGES_ARE_BUILT))
+        return CiVerdict(True, IMAGES_NOT_ON)
+    if isinstance(changes, UnknownChanges):
+        return CiVerdict(True, FALLBACK.format(why=changes.why, what=IMAGES_ARE_BUILT))
     of_an_image = (name for name in changes.names if matches(config.paths, name) and not matches(config.ignore, name))
     name = next(of_an_image, None)
-    return Verdict(False, IN_NO_IMAGE) if name is None else Verdict(True, IN_AN_IMAGE.format(name=_shown(name)))
+    return CiVerdict(False, IN_NO_IMAGE) if name is None else CiVerdict(True, IN_AN_IMAGE.format(name=_shown(name)))
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class CiDecision:
     """All that CI asks about a pull request or a commit; `sha` is the head or commit, empty where it is not known."""
 
     sha: str
-    run_slow_tests: Verdict
-    skip_ci: Verdict
-    docs_only: Verdict
-    rebuild_docker: Verdict
+    run_slow_tests: CiVerdict
+    skip_ci: CiVerdict
+    docs_only: CiVerdict
+    rebuild_docker: CiVerdict
 
     @property
-    def verdicts(self) -> Mapping[str, Verdict]:
+    def verdicts(self) -> Mapping[str, CiVerdict]:
         """Return each verdict by the name that the API has for it."""
         return {name: getattr(self, name) for name in ("run_slow_tests", "skip_ci", "docs_only", "rebuild_docker")}
 
@@ -193,25 +193,25 @@ def commit_needs_files(config: RepositoryConfig) -> bool:
     return needs_files(config.skip_ci, config.rebuild_docker, None)
 
 
-def decide_for_commit(config: RepositoryConfig, sha: str, changes: Changes) -> Decision:
+def decide_for_commit(config: RepositoryConfig, sha: str, changes: Changes) -> CiDecision:
     """Return what CI does for a commit of a branch, which has no title and no choice of slow tests."""
-    return Decision(
+    return CiDecision(
         sha=sha,
-        run_slow_tests=Verdict(True, SLOW_TESTS_NOT_ON if config.slow_tests is None else ON_COMMIT),
+        run_slow_tests=CiVerdict(True, SLOW_TESTS_NOT_ON if config.slow_tests is None else ON_COMMIT),
         skip_ci=skip_ci(config.skip_ci, None, changes),
         docs_only=docs_only(config.skip_ci, None, changes),
         rebuild_docker=rebuild_docker(config.rebuild_docker, changes),
     )
 
 
-def run_everything(why: str, sha: str = "", said: str = FALLBACK) -> Decision:
+def run_everything(why: str, sha: str = "", said: str = FALLBACK) -> CiDecision:
     """Return what CI does where it could not be found out, `why` in words that a comma may follow."""
-    return Decision(
+    return CiDecision(
         sha=sha,
-        run_slow_tests=Verdict(True, said.format(why=why, what=SLOW_TESTS_RUN)),
-        skip_ci=Verdict(False, said.format(why=why, what=CI_RUNS)),
-        docs_only=Verdict(False, said.format(why=why, what=ALL_IS_BUILT)),
-        rebuild_docker=Verdict(True, said.format(why=why, what=IMAGES_ARE_BUILT)),
+        run_slow_tests=CiVerdict(True, said.format(why=why, what=SLOW_TESTS_RUN)),
+        skip_ci=CiVerdict(False, said.format(why=why, what=CI_RUNS)),
+        docs_only=CiVerdict(False, said.format(why=why, what=ALL_IS_BUILT)),
+        rebuild_docker=CiVerdict(True, said.format(why=why, what=IMAGES_ARE_BUILT)),
     )
 
 

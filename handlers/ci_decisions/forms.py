@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from bot.core.errors import PayloadError
 from bot.core.patterns import Pattern
 from bot.core.payload import Payload
-from handlers.ci_decisions.decide import Decision, Verdict, run_everything
+from handlers.ci_decisions.decide import CiDecision, CiVerdict, run_everything
 
 UNREADABLE = "the answer is none of the bot's"
 LACKING = "the bot's answer does not tell"
@@ -22,7 +22,7 @@ _OTHER = Pattern(r"[^A-Za-z0-9_ .,:/#@()+=-]")
 _SPELT = str.maketrans({"[": "(", "]": ")", "…": "..."})
 
 
-def of_answer(body: bytes) -> Decision | None:
+def of_answer(body: bytes) -> CiDecision | None:
     """Read what the bot's API answered, None where that is something else; what it lacks is a fallback."""
     try:
         answer = Payload({"answer": json.loads(body)}).at("answer")
@@ -31,19 +31,19 @@ def of_answer(body: bytes) -> Decision | None:
         return None
     lacking = run_everything(LACKING).verdicts
     found = {name: _verdict(answer, name) or lacking[name] for name in lacking}
-    return Decision(sha if _SHA.fullmatch(sha) else "", **found)
+    return CiDecision(sha if _SHA.fullmatch(sha) else "", **found)
 
 
-def _verdict(answer: Payload, name: str) -> Verdict | None:
+def _verdict(answer: Payload, name: str) -> CiVerdict | None:
     try:
         if answer.has(name, "value"):
-            return Verdict(answer.flag(name, "value"), answer.text(name, "reason"))
+            return CiVerdict(answer.flag(name, "value"), answer.text(name, "reason"))
     except PayloadError:
         pass
     return None
 
 
-def as_env(decision: Decision) -> str:
+def as_env(decision: CiDecision) -> str:
     """Return lines of a shell: `SKIP_CI=false`; to be evaluated as they are."""
     values = {
         "SKIP_CI": decision.skip_ci.value,
@@ -54,7 +54,7 @@ def as_env(decision: Decision) -> str:
     return "".join(f"{name}={_word(value)}\n" for name, value in values.items())
 
 
-def as_github(decision: Decision) -> str:
+def as_github(decision: CiDecision) -> str:
     """Return lines for $GITHUB_OUTPUT: `skip_ci=false`.
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands#setting-an-output-parameter
@@ -63,7 +63,7 @@ def as_github(decision: Decision) -> str:
     return "".join(f"{name}={value}\n" for name, value in {**values, "sha": decision.sha}.items())
 
 
-def as_json(decision: Decision) -> str:
+def as_json(decision: CiDecision) -> str:
     """Return what the API answers."""
     return json.dumps(decision.as_json(), indent=2) + "\n"
 
@@ -71,7 +71,7 @@ def as_json(decision: Decision) -> str:
 FORMS = {"env": as_env, "json": as_json, "github": as_github}
 
 
-def explained(decision: Decision) -> list[str]:
+def explained(decision: CiDecision) -> list[str]:
     """Return why each value is as it is, as lines that are comments to a shell."""
     return comments([f"{name}={_word(one.value)}: {one.reason}" for name, one in decision.verdicts.items()])
 

@@ -30,16 +30,16 @@ SHA = "[0-9a-f]{40}(?:[0-9a-f]{24})?"
 _IS_NAME, _IS_SHA, _IS_BRANCH = Pattern(_NAME), Pattern(SHA), Pattern(BRANCH)
 
 Decide = Callable[[str, int, str], Awaitable[Mapping[str, object]]]
-"""(`owner/name`, number, commit or "") → the members of `Decision`.
+"""(`owner/name`, number, commit or "") → the members of `DecisionAnswer`.
 
 Raises LookupError for what does not exist or is not ours.
 """
 
 DecideCommit = Callable[[str, str, str], Awaitable[Mapping[str, object]]]
-"""(`owner/name`, commit, branch or "") → the members of `Decision`. Raises likewise."""
+"""(`owner/name`, commit, branch or "") → the members of `DecisionAnswer`. Raises likewise."""
 
 
-class Verdict(BaseModel):
+class VerdictAnswer(BaseModel):
     """One decision, and why it was made."""
 
     model_config = ConfigDict(extra="forbid")
@@ -48,16 +48,18 @@ class Verdict(BaseModel):
     reason: str = Field(description="Why, in a sentence for people.")
 
 
-class Decision(BaseModel):
+class DecisionAnswer(BaseModel):
     """What CI should do for the head of a pull request, or for a commit of a branch."""
 
     model_config = ConfigDict(extra="forbid")
 
     sha: Annotated[str, Field(pattern=f"^{SHA}$", description="The head or the commit that this is about.")]
-    run_slow_tests: Verdict
-    skip_ci: Verdict
-    docs_only: Annotated[Verdict, Field(description="Whether only documentation is changed: build the docs alone.")]
-    rebuild_docker: Verdict
+    run_slow_tests: VerdictAnswer
+    skip_ci: VerdictAnswer
+    docs_only: Annotated[
+        VerdictAnswer, Field(description="Whether only documentation is changed: build the docs alone.")
+    ]
+    rebuild_docker: VerdictAnswer
 
 
 def operations(decide: Decide, decide_commit: DecideCommit) -> list[Operation]:
@@ -92,7 +94,7 @@ def _of_pull_request(decide: Decide) -> Operation:
             ),
         ],
         answers={
-            200: Answer("The decision", Decision),
+            200: Answer("The decision", DecisionAnswer),
             400: problem("Not the name of a repository, not a number, or not a SHA"),
             404: problem("No such pull request, or none of ours"),
             503: problem("Which commit is the head could not be found out; Retry-After says when to ask again"),
@@ -121,7 +123,7 @@ def _of_commit(decide: DecideCommit) -> Operation:
             ),
         ],
         answers={
-            200: Answer("The decision; where GitHub does not answer, everything runs", Decision),
+            200: Answer("The decision; where GitHub does not answer, everything runs", DecisionAnswer),
             400: problem("Not the name of a repository, not a SHA, or not the name of a branch"),
             404: problem("No such commit, or none of ours"),
         },
@@ -164,6 +166,6 @@ async def _answered(deciding: Awaitable[Mapping[str, object]], nothing: str) -> 
         if isinstance(error, KeyError | IndexError):
             raise
         raise Problem(404, nothing) from None
-    body = Decision.model_validate(members).model_dump_json().encode()
+    body = DecisionAnswer.model_validate(members).model_dump_json().encode()
     # What is true now need not be in a moment: a comment changes it.
     return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})

@@ -21,15 +21,15 @@ from bot.github.errors import NotInstalled, RateLimited, is_not_found
 from bot.github.in_force import config_in_force
 from bot.github.pull_heads import Head, head_of, repository_id_of
 from bot.github.ranks import current_rank
-from handlers.ci_decisions.changes import Proposed, changes_of, read_proposed
+from handlers.ci_decisions.changes import ProposedChange, changes_of, read_proposed
 from handlers.ci_decisions.decide import (
     NOT_NEEDED,
     SLOW_TESTS_NOT_ON,
+    ChangedFiles,
     Changes,
-    Decision,
-    Files,
-    Unknown,
-    Verdict,
+    CiDecision,
+    CiVerdict,
+    UnknownChanges,
     docs_only,
     needs_files,
     other_commit,
@@ -74,7 +74,7 @@ class NoSuchPullRequest(NothingThere):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownPull:
     """What our own records have of a pull request."""
 
     repository_id: int
@@ -82,7 +82,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenPull:
     """What is known of a pull request once GitHub was asked, where that was needed; `head` None: not even where it is.
 
     `title` is empty, and `changes` says why, where GitHub's answer is none about the commit that was asked for.
@@ -112,7 +112,9 @@ class Decisions:
         self._config = config
         self._records = records
         self._github_for = github_for
-        self._pulls: Remembered[tuple[object, ...], Proposed] = Remembered(lambda _: SECONDS, error_seconds, clock)
+        self._pulls: Remembered[tuple[object, ...], ProposedChange] = Remembered(
+            lambda _: SECONDS, error_seconds, clock
+        )
         self._files: Remembered[tuple[object, ...], Changes] = Remembered(changes_seconds, error_seconds, clock)
 
     async def __call__(self, repository: str, number: int, sha: str = "") -> Mapping[str, object]:
@@ -132,7 +134,7 @@ class Decisions:
         about = seen.head.sha if seen.head else sha
         if config is None:
             return run_everything(NO_SETTINGS, about).as_json()
-        return Decision(
+        return CiDecision(
             sha=about,
             run_slow_tests=await self._slow_tests(repository, number, seen, config),
             skip_ci=skip_ci(config.skip_ci, seen.title, seen.changes),
@@ -140,21 +142,21 @@ class Decisions:
             rebuild_docker=rebuild_docker(config.rebuild_docker, seen.changes),
         ).as_json()
 
-    async def _known(self, repository: str, number: int) -> Known | None:
+    async def _known(self, repository: str, number: int) -> KnownPull | None:
         try:
             repository_id = await repository_id_of(self._records, repository)
             head = await head_of(self._records, repository_id, number) if repository_id is not None else None
         except Exception:
             log.exception("the head's record could not be read", repository=repository, number=number)
             return None
-        return Known(repository_id, head) if repository_id is not None and head is not None else None
+        return KnownPull(repository_id, head) if repository_id is not None and head is not None else None
 
     async def _look(
-        self, repository: str, number: int, sha: str, known: Known | None, config: RepositoryConfig | None
-    ) -> Seen:
+        self, repository: str, number: int, sha: str, known: KnownPull | None, config: RepositoryConfig | None
+    ) -> SeenPull:
         more = config is not None and (config.skip_ci is not None or config.rebuild_docker is not None)
         if known is not None and not more and sha in ("", known.head.sha):
-            return Seen(known.repository_id, known.head)
+            return SeenPull(known.repository_id, known.head)
         try:
             # What webhooks have told of is not to be overlooked for what GitHub said before.
             key = (current_rank(), repository.lower(), number, await self._told_of(number, known))
@@ -164,34 +166,36 @@ class Decisions:
             if known is None and (isinstance(error, NoSuchPullRequest) or not sha):
                 raise
             log.warning("a decision was made without GitHub", repository=repository, number=number, reason=str(error))
-            unknown = Unknown(NOT_ASKED)
-            return Seen(known.repository_id, known.head, "", unknown) if known else Seen(None, None, "", unknown)
+            unknown = UnknownChanges(NOT_ASKED)
+            return (
+                SeenPull(known.repository_id, known.head, "", unknown) if known else SeenPull(None, None, "", unknown)
+            )
         head = Head.of(proposed.pull).after(known.head) if known else Head.of(proposed.pull)
         if head.sha != proposed.pull.head_sha:
             self._pulls.forget((False, *key))
             self._pulls.forget((True, *key))
-            return Seen(proposed.repository_id, head, changes=Unknown(BEHIND))
+            return SeenPull(proposed.repository_id, head, changes=UnknownChanges(BEHIND))
         if sha not in ("", head.sha):
-            return Seen(proposed.repository_id, head, changes=other_commit(sha, head.sha))
+            return SeenPull(proposed.repository_id, head, changes=other_commit(sha, head.sha))
         changes: Changes = NOT_NEEDED
         if config is not None and needs_files(config.skip_ci, config.rebuild_docker, proposed.pull.title):
             changes = await self._changes(repository, proposed)
-        return Seen(proposed.repository_id, head, proposed.pull.title, changes)
+        return SeenPull(proposed.repository_id, head, proposed.pull.title, changes)
 
-    async def _told_of(self, number: int, known: Known | None) -> tuple[str, ...]:
+    async def _told_of(self, number: int, known: KnownPull | None) -> tuple[str, ...]:
         if known is None:
             return ()
         shown = await self._records.get(SKIP_CI.of(known.repository_id, number))
         return (known.head.sha, known.head.updated_at, shown.reason if shown else "")
 
-    async def _newest(self, key: tuple[object, ...], repository: str, number: int, sha: str) -> Proposed:
+    async def _newest(self, key: tuple[object, ...], repository: str, number: int, sha: str) -> ProposedChange:
         """Return what GitHub says, asked anew where it said something before of another commit than `sha`.
 
         That happens once in `SECONDS` whatever commits are named, for anybody may make them up.
         """
         asked = False
 
-        async def ask() -> Proposed:
+        async def ask() -> ProposedChange:
             nonlocal asked
             asked = True
             return await self._ask(repository, number)
@@ -201,7 +205,7 @@ class Decisions:
             return known
         return await self._pulls.get((True, *key), ask)
 
-    async def _ask(self, repository: str, number: int) -> Proposed:
+    async def _ask(self, repository: str, number: int) -> ProposedChange:
         try:
             return await read_proposed(await self._github_for(repository), repository, number)
         except (BadRequest, NotInstalled) as error:
@@ -209,7 +213,7 @@ class Decisions:
                 raise
             raise NoSuchPullRequest(f"{repository}#{number}") from error
 
-    async def _changes(self, repository: str, proposed: Proposed) -> Changes:
+    async def _changes(self, repository: str, proposed: ProposedChange) -> Changes:
         pull = proposed.pull
 
         async def ask() -> Changes:
@@ -220,20 +224,20 @@ class Decisions:
             return await in_time(self._files.get(key, ask))
         except Exception as error:
             log.warning("changed files are not known", repository=repository, number=pull.number, reason=str(error))
-            return Unknown(NOT_ASKED)
+            return UnknownChanges(NOT_ASKED)
 
-    async def _slow_tests(self, repository: str, number: int, seen: Seen, config: RepositoryConfig) -> Verdict:
+    async def _slow_tests(self, repository: str, number: int, seen: SeenPull, config: RepositoryConfig) -> CiVerdict:
         if config.slow_tests is None:
-            return Verdict(True, SLOW_TESTS_NOT_ON)
+            return CiVerdict(True, SLOW_TESTS_NOT_ON)
         if seen.repository_id is None or seen.head is None:
             return run_everything(NOT_ASKED).run_slow_tests
         try:
             choice = await self._records.get(CHOICE.of(seen.repository_id, number))
         except Exception:
             log.exception("the choice of slow tests could not be read", repository=repository, number=number)
-            return Verdict(True, UNREADABLE)
+            return CiVerdict(True, UNREADABLE)
         verdict = decide_slow_tests(config.slow_tests, seen.head.head_ref, choice, self._config.mentions[0])
-        return Verdict(verdict.on, verdict.reason)
+        return CiVerdict(verdict.on, verdict.reason)
 
 
 async def in_time(asking: Awaitable[Result]) -> Result:
@@ -255,4 +259,4 @@ def error_seconds(error: Exception) -> float:
 
 def changes_seconds(changes: Changes) -> float:
     """Return for how many seconds changed files are remembered."""
-    return FILES_SECONDS if isinstance(changes, Files) else SECONDS
+    return FILES_SECONDS if isinstance(changes, ChangedFiles) else SECONDS

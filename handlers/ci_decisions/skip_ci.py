@@ -16,8 +16,8 @@ from bot.github.markdown import truncate
 from bot.github.merge_queue import CHECKS_REQUESTED, MERGE_GROUP, MergeGroup
 from bot.github.pull_heads import head_of
 from bot.plan.handler import NOTHING, Context, Plan, Router
-from handlers.ci_decisions.changes import Proposed, changes_of, read_proposed
-from handlers.ci_decisions.decide import NOT_NEEDED, Changes, Unknown, Verdict, has_tag, needs_files, skip_ci
+from handlers.ci_decisions.changes import ProposedChange, changes_of, read_proposed
+from handlers.ci_decisions.decide import NOT_NEEDED, Changes, CiVerdict, UnknownChanges, has_tag, needs_files, skip_ci
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -61,8 +61,10 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
 
 async def show_failure(context: Context, told: str) -> Plan:
     """Show that CI runs where what is changed could not be found out."""
-    proposed = Proposed.of(context.delivery.payload.at("pull_request"))
-    return await _shown(context, proposed, skip_ci(context.config.skip_ci, proposed.pull.title, Unknown(NOT_LISTED)))
+    proposed = ProposedChange.of(context.delivery.payload.at("pull_request"))
+    return await _shown(
+        context, proposed, skip_ci(context.config.skip_ci, proposed.pull.title, UnknownChanges(NOT_LISTED))
+    )
 
 
 @router.on(
@@ -78,7 +80,7 @@ async def show_on_head(context: Context) -> Plan:
 
     Where the files decide, this takes two requests, and one more for each hundred files after the first.
     """
-    proposed, rules = Proposed.of(context.delivery.payload.at("pull_request")), context.config.skip_ci
+    proposed, rules = ProposedChange.of(context.delivery.payload.at("pull_request")), context.config.skip_ci
     repository, number, sha = context.repository.full_name, proposed.pull.number, proposed.pull.head_sha
     if rules is None or not proposed.pull.is_open:
         return NOTHING
@@ -104,7 +106,7 @@ async def show_on_group(context: Context) -> Plan:
     return Plan((SetStatus(sha, config.status, SUCCESS, NOT_SKIPPED_IN_GROUP),), why=NOT_SKIPPED_IN_GROUP)
 
 
-async def _shown(context: Context, proposed: Proposed, verdict: Verdict) -> Plan:
+async def _shown(context: Context, proposed: ProposedChange, verdict: CiVerdict) -> Plan:
     rules, pull = context.config.skip_ci, proposed.pull
     if rules is None:
         return NOTHING
@@ -117,7 +119,7 @@ async def _shown(context: Context, proposed: Proposed, verdict: Verdict) -> Plan
     return Plan((StoreRecord.of(key, shown), status), why=verdict.reason)
 
 
-def described(verdict: Verdict, sha: str, before: ShownSkip | None) -> str:
+def described(verdict: CiVerdict, sha: str, before: ShownSkip | None) -> str:
     """Return what the status says of a verdict; `before` is what was shown last of the pull request, if anything."""
     if before is None or before.sha != sha:
         return truncate(verdict.reason, DESCRIPTION_LIMIT)

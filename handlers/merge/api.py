@@ -45,7 +45,7 @@ mutation($id: ID!) {
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class MergeFacts:
     """The texts of the repository's templates, and how a pull request stands with its base and that one's queue."""
 
     templates: tuple[str, ...]
@@ -56,7 +56,7 @@ class Facts:
     is_queued: bool
 
 
-async def facts_of(github: GitHub, repository: str, number: int) -> Facts:
+async def merge_facts_of(github: GitHub, repository: str, number: int) -> MergeFacts:
     """Return what only GraphQL tells, in one request; in two where the server is too old to know merge queues."""
     owner, _, name = repository.partition("/")
     try:
@@ -68,7 +68,7 @@ async def facts_of(github: GitHub, repository: str, number: int) -> Facts:
     answer = Payload(found, "merge facts")
     pull = answer.at("repository", "pullRequest")
     templates = tuple(template.text("body") for template in answer.items("repository", "pullRequestTemplates"))
-    return Facts(
+    return MergeFacts(
         templates,
         node_id=pull.string("id"),
         base=pull.string("baseRefName"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.commands.dialogue import Answer, Asked, CommandFunction, ConcludingCommand
+from bot.commands.dialogue import CommandAnswer, CommandFunction, CommandRequest, ConcludingCommand
 from bot.commands.grammar import Command, CommandSpec
 from bot.core.errors import TryAgain, UserError
 from bot.github.markdown import code
@@ -26,7 +26,7 @@ from handlers.merge.conclusion import decide_after_command
 from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, LeaveQueue, MergePull, merge_target
 from handlers.merge.pending import PendingMerge, pending_merge
 from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
-from handlers.merge.readiness import Kind, RestartCommand, listed, reasons, undecided
+from handlers.merge.readiness import BlockerKind, RestartCommand, listed, merge_blockers, undecided
 from handlers.merge.snapshot import merge_state_of
 from handlers.merge.update_effects import UpdateBranch
 from handlers.rerun.commands import RERUN
@@ -34,7 +34,7 @@ from handlers.rerun.commands import RERUN
 if TYPE_CHECKING:
     from bot.plan.effect import Effect
     from bot.plan.handler import Context
-    from handlers.merge.readiness import MergeState, Reason
+    from handlers.merge.readiness import MergeBlocker, MergeState
 
 KEY = "merge"
 
@@ -85,29 +85,29 @@ UPDATE = CommandSpec(
 router = Router()
 
 
-async def merge(asked: Asked, command: Command) -> Answer:
+async def merge(asked: CommandRequest, command: Command) -> CommandAnswer:
     """Merge now, or say everything that is in the way."""
     standing, found = await _look(asked)
     if found:
-        return Answer(say=texts.NOT_MERGED.format(why=listed(found)), done=False)
+        return CommandAnswer(say=texts.NOT_MERGED.format(why=listed(found)), done=False)
     return _merging(asked, standing)
 
 
-async def merge_when_green(asked: Asked, command: Command) -> Answer:
+async def merge_when_green(asked: CommandRequest, command: Command) -> CommandAnswer:
     """Merge now if nothing is in the way, or wait until that is over, where it can be over by itself."""
     standing, found = await _look(asked)
     if not found:
         return _merging(asked, standing)
     if not all(reason.can_resolve for reason in found):
-        return Answer(say=texts.WILL_NOT_WAIT.format(why=listed(found)), done=False)
+        return CommandAnswer(say=texts.WILL_NOT_WAIT.format(why=listed(found)), done=False)
     number = asked.pull.number
-    wish = replace(_wish(asked, standing), refused=any(reason.kind is Kind.BEHIND for reason in found))
+    wish = replace(_wish(asked, standing), refused=any(reason.kind is BlockerKind.BEHIND for reason in found))
     cancel = code(f"{asked.context.app_config.mentions[0]} {CANCEL.name}")
     say = texts.WAITING.format(sha=code(wish.sha[:7]), why=listed(found), cancel=cancel)
-    return Answer((StorePendingMerge(number, wish), RequestRefresh(number, watch=wish.sha)), say)
+    return CommandAnswer((StorePendingMerge(number, wish), RequestRefresh(number, watch=wish.sha)), say)
 
 
-async def cancel(asked: Asked, command: Command) -> Answer:
+async def cancel(asked: CommandRequest, command: Command) -> CommandAnswer:
     """Call off what waits."""
     number = asked.pull.number
     wish = await pending_merge(asked.context.records, asked.context.repository.id, number)
@@ -115,13 +115,15 @@ async def cancel(asked: Asked, command: Command) -> Answer:
     effects: tuple[Effect, ...] = (StorePendingMerge(number, said_at=asked.remark.written_at or asked.pull.updated_at),)
     calls_off = frozenset({merge_target(number), effects[0].target})
     if wish is None:
-        return Answer(effects, texts.NOTHING_TO_CANCEL, calls_off=calls_off)
+        return CommandAnswer(effects, texts.NOTHING_TO_CANCEL, calls_off=calls_off)
     if wish.queued:
         effects += (LeaveQueue(number),)
-    return Answer(effects, texts.CANCELLED.format(sha=code(wish.sha[:7]), by=code(wish.by.login)), calls_off=calls_off)
+    return CommandAnswer(
+        effects, texts.CANCELLED.format(sha=code(wish.sha[:7]), by=code(wish.by.login)), calls_off=calls_off
+    )
 
 
-async def _look(asked: Asked) -> tuple[MergeState, list[Reason]]:
+async def _look(asked: CommandRequest) -> tuple[MergeState, list[MergeBlocker]]:
     """Return how the pull request stands and what is in the way of its being merged.
 
     Raises `UserError` where its head is not the one that the person saw, and `TryAgain` while GitHub finds out.
@@ -135,13 +137,13 @@ async def _look(asked: Asked) -> tuple[MergeState, list[Reason]]:
     standing = await merge_state_of(context.github, repository, asked.pull.number, ours, config.required)
     if standing.pull.head_sha != sha:
         raise TryAgain(UNDECIDED)  # pushed to in this very moment: the webhook of it comes
-    found = reasons(standing, config, await _restart_command(asked, standing), update_command(context))
+    found = merge_blockers(standing, config, await _restart_command(asked, standing), update_command(context))
     if undecided(standing, found):
         raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
     return standing, found
 
 
-async def _check_head(asked: Asked) -> None:
+async def _check_head(asked: CommandRequest) -> None:
     """Raise `UserError` where the head moved after the command was written, as far as any webhook has told.
 
     A command may be handled hours after it was written: GitHub offers again what could not be delivered. Where no
@@ -157,11 +159,11 @@ async def _check_head(asked: Asked) -> None:
         raise UserError(texts.HEAD_MOVED_SINCE.format(new=code(new[:7])))
 
 
-async def update(asked: Asked, command: Command) -> Answer:
+async def update(asked: CommandRequest, command: Command) -> CommandAnswer:
     """Have GitHub merge the base branch into the head that its writer saw."""
     await _check_head(asked)
     pull = asked.pull
-    return Answer((UpdateBranch(pull.number, pull.head_sha, pull.base_ref),))
+    return CommandAnswer((UpdateBranch(pull.number, pull.head_sha, pull.base_ref),))
 
 
 def update_command(context: Context) -> str:
@@ -169,7 +171,7 @@ def update_command(context: Context) -> str:
     return f"{context.app_config.mentions[0]} {UPDATE.name}"
 
 
-async def _restart_command(asked: Asked, standing: MergeState) -> RestartCommand | None:
+async def _restart_command(asked: CommandRequest, standing: MergeState) -> RestartCommand | None:
     """Return how people restart what failed; None where nothing failed, `rerun` is off, or a CI could not be seen.
 
     Only what `rerun` can restart is offered: it takes three requests to find out, and only where a check failed.
@@ -184,17 +186,17 @@ async def _restart_command(asked: Asked, standing: MergeState) -> RestartCommand
     return RestartCommand(f"{asked.context.app_config.mentions[0]} {RERUN.name}", names)
 
 
-def _wish(asked: Asked, standing: MergeState) -> PendingMerge:
+def _wish(asked: CommandRequest, standing: MergeState) -> PendingMerge:
     pull, remark = standing.pull, asked.remark
     return PendingMerge(pull.head_sha, pull.base_ref, asked.by, remark.url, remark.written_at or pull.updated_at)
 
 
-def _merging(asked: Asked, standing: MergeState) -> Answer:
+def _merging(asked: CommandRequest, standing: MergeState) -> CommandAnswer:
     pull = standing.pull
     say = (
         texts.TO_THE_QUEUE.format(sha=code(pull.head_sha[:7]), base=code(pull.base_ref)) if standing.rules.queue else ""
     )
-    return Answer((MergePull(pull.number, _wish(asked, standing)),), say)
+    return CommandAnswer((MergePull(pull.number, _wish(asked, standing)),), say)
 
 
 COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = (

@@ -21,9 +21,9 @@ from bot.github.workflow_files import may_lack_workflows, pull_changes_workflows
 from bot.plan.effect import Applied, EffectContext
 from bot.plan.failure_text import NEEDS_WORKFLOWS
 from handlers.merge import texts
-from handlers.merge.api import Facts, commits_of, dequeue, enqueue, facts_of, put_merge
+from handlers.merge.api import MergeFacts, commits_of, dequeue, enqueue, merge_facts_of, put_merge
 from handlers.merge.pending import PendingMerge, pending_merge
-from handlers.merge.readiness import MergeState, listed, reasons, undecided
+from handlers.merge.readiness import MergeState, listed, merge_blockers, undecided
 from handlers.merge.snapshot import MAY_WRITE, merge_state_of
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class MergePull:
             raise RefusedToPerson(texts.NO_ACCESS.format(by=code(self.wish.by.login)))
         squashed = config.method == SQUASH and not standing.rules.queue
         commits = await commits_of(context.github, repository, self.number) if squashed else []
-        facts = await facts_of(context.github, repository, self.number)
+        facts = await merge_facts_of(context.github, repository, self.number)
         if facts.is_queued:
             return self._queued(QUEUED_ALREADY, standing, changed=False)
         # A merge names the head to GitHub and not the base, which may have been changed during the requests before.
@@ -125,14 +125,14 @@ class MergePull:
             raise RefusedToPerson(texts.HEAD_MOVED_MEANWHILE.format(old=code(self.wish.sha[:7]), new=code(new[:7])))
         if standing.pull.is_open and base != self.wish.base:
             raise RefusedToPerson(texts.RETARGETED.format(new=code(base), old=code(self.wish.base)))
-        found = reasons(standing, config)
+        found = merge_blockers(standing, config)
         if found:
             raise RefusedToPerson(texts.NOW_BLOCKED.format(why=listed(found)))
         if undecided(standing, found):
             raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
 
     async def _words(
-        self, standing: MergeState, config: Merge, facts: Facts, commits: Sequence[Commit]
+        self, standing: MergeState, config: Merge, facts: MergeFacts, commits: Sequence[Commit]
     ) -> dict[str, str]:
         """Return what is sent along: a rebase makes no commit of its own, and a merge commit keeps those of others."""
         if config.method == REBASE:
@@ -172,13 +172,13 @@ class MergePull:
         said = STILL_WAITS.format(sha=self.wish.sha[:7])
         return Applied(said, changed=False, value=MergeResult(MergeEnd.WAITS, message))
 
-    async def _enqueue(self, context: EffectContext, standing: MergeState, facts: Facts) -> Applied:
+    async def _enqueue(self, context: EffectContext, standing: MergeState, facts: MergeFacts) -> Applied:
         try:
             await enqueue(context.github, facts.node_id, self.wish.sha)
         except QueryError as error:
             if is_forbidden(error):
                 raise
-            if (await facts_of(context.github, context.repository.full_name, self.number)).is_queued:
+            if (await merge_facts_of(context.github, context.repository.full_name, self.number)).is_queued:
                 return self._queued(QUEUED_ALREADY, standing, changed=False)
             raise RefusedToPerson(
                 texts.QUEUE_REFUSED.format(sha=code(self.wish.sha[:7]), message=code(message_of(error)))
@@ -209,7 +209,7 @@ class LeaveQueue:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Look whether it is there, and take it out."""
-        facts = await facts_of(context.github, context.repository.full_name, self.number)
+        facts = await merge_facts_of(context.github, context.repository.full_name, self.number)
         if not facts.is_queued:
             return Applied(NOT_IN_QUEUE, changed=False)
         await dequeue(context.github, facts.node_id)

@@ -39,7 +39,7 @@ LONGEST_NAME = 100
 SETTLED_HOURS = SETTLED_SECONDS // 3600
 
 
-class Kind(StrEnum):
+class BlockerKind(StrEnum):
     """What a reason is about, in the order in which they are told."""
 
     CLOSED = "closed"
@@ -53,7 +53,7 @@ class Kind(StrEnum):
     APPROVAL = "approval"
 
 
-RESOLVED_BY_WAITING = frozenset({Kind.CHECK, Kind.APPROVAL, Kind.BEHIND})
+RESOLVED_BY_WAITING = frozenset({BlockerKind.CHECK, BlockerKind.APPROVAL, BlockerKind.BEHIND})
 """What is over without a push by people: a check ends or is run again, somebody approves, `update` is asked for.
 
 For everything else somebody has to change the pull request: then they know best whether it is still to be merged.
@@ -61,10 +61,10 @@ For everything else somebody has to change the pull request: then they know best
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class MergeBlocker:
     """Why a pull request cannot be merged: one short sentence of Markdown, with what to do about it."""
 
-    kind: Kind
+    kind: BlockerKind
     text: str
 
     @property
@@ -74,7 +74,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Review:
+class PullReview:
     """A review as GitHub lists it. `by_id` 0: whose account was deleted; `sha` empty: GitHub does not say of what."""
 
     by_id: int
@@ -86,7 +86,7 @@ class Review:
 
 
 @dataclass(frozen=True, slots=True)
-class Required:
+class RequiredCheck:
     """A status or check that a branch's rules require, from the App of this number; 0: from anybody."""
 
     name: str
@@ -97,7 +97,7 @@ class Required:
 class BranchRules:
     """What a branch requires of a merge, as far as an App may read it. `methods` empty: its rules allow any."""
 
-    required: tuple[Required, ...] = ()
+    required: tuple[RequiredCheck, ...] = ()
     approvals: int = 0
     methods: tuple[str, ...] = ()
     queue: bool = False
@@ -119,7 +119,7 @@ class MergeState:
     labels: tuple[str, ...] = ()
     rules: BranchRules = BranchRules()
     signals: tuple[Signal, ...] = ()
-    reviews: tuple[Review, ...] = ()
+    reviews: tuple[PullReview, ...] = ()
     blocked: bool = False
     behind: bool = False
     expected: tuple[Expected, ...] = ()
@@ -134,20 +134,20 @@ class RestartCommand:
     names: frozenset[str]
 
 
-def reasons(
+def merge_blockers(
     standing: MergeState, config: Merge, restart: RestartCommand | None = None, update: str = ""
-) -> list[Reason]:
-    """Return everything that blocks a merge, in the order of `Kind`; empty where nothing does.
+) -> list[MergeBlocker]:
+    """Return everything that blocks a merge, in the order of `BlockerKind`; empty where nothing does.
 
     `restart` is None, and `update`, the command that merges the base, empty where the text names no such command. What
     GitHub has not computed yet is no reason: call `undecided` as well.
     """
     pull = standing.pull
     if not pull.is_open:
-        return [Reason(Kind.CLOSED, texts.MERGED_ALREADY if standing.merged else texts.CLOSED)]
+        return [MergeBlocker(BlockerKind.CLOSED, texts.MERGED_ALREADY if standing.merged else texts.CLOSED)]
     return [
         *_method(standing, config),
-        *([Reason(Kind.DRAFT, texts.DRAFT)] if pull.draft else []),
+        *([MergeBlocker(BlockerKind.DRAFT, texts.DRAFT)] if pull.draft else []),
         *_conflicts(standing),
         *_behind(standing, update),
         *_holds(standing.labels, config.hold_labels),
@@ -157,24 +157,24 @@ def reasons(
     ]
 
 
-def undecided(standing: MergeState, found: Sequence[Reason]) -> bool:
+def undecided(standing: MergeState, found: Sequence[MergeBlocker]) -> bool:
     """Say whether it hangs on GitHub alone, which still finds out whether there are conflicts."""
     return not found and standing.mergeable is None
 
 
-def latest(reviews: Iterable[Review]) -> list[Review]:
+def latest(reviews: Iterable[PullReview]) -> list[PullReview]:
     """Return of each person the latest review that says yes or no; none of those that were dismissed."""
-    opinions: dict[int, Review] = {}
+    opinions: dict[int, PullReview] = {}
     for review in reviews:
         if review.state in OPINIONS and review.by_id:
             opinions[review.by_id] = review
     return [review for review in opinions.values() if review.state != DISMISSED]
 
 
-def listed(found: Iterable[Reason]) -> str:
+def listed(found: Iterable[MergeBlocker]) -> str:
     """Write reasons as a list, of each kind the first few."""
     lines: list[str] = []
-    by_kind: dict[Kind, list[Reason]] = {}
+    by_kind: dict[BlockerKind, list[MergeBlocker]] = {}
     for reason in found:
         by_kind.setdefault(reason.kind, []).append(reason)
     for same in by_kind.values():
@@ -184,44 +184,48 @@ def listed(found: Iterable[Reason]) -> str:
     return "\n".join(lines)
 
 
-def _method(standing: MergeState, config: Merge) -> list[Reason]:
+def _method(standing: MergeState, config: Merge) -> list[MergeBlocker]:
     allowed = standing.rules.methods
     # A queue merges by its own method.
     if not allowed or config.method in allowed or standing.rules.queue:
         return []
     names = {"base": code(standing.pull.base_ref), "method": code(config.method)}
-    return [Reason(Kind.METHOD, texts.METHOD.format(**names, allowed=", ".join(map(code, allowed))))]
+    return [MergeBlocker(BlockerKind.METHOD, texts.METHOD.format(**names, allowed=", ".join(map(code, allowed))))]
 
 
-def _conflicts(standing: MergeState) -> list[Reason]:
+def _conflicts(standing: MergeState) -> list[MergeBlocker]:
     if standing.mergeable is not False:
         return []
-    return [Reason(Kind.CONFLICTS, texts.CONFLICTS.format(base=code(standing.pull.base_ref)))]
+    return [MergeBlocker(BlockerKind.CONFLICTS, texts.CONFLICTS.format(base=code(standing.pull.base_ref)))]
 
 
-def _behind(standing: MergeState, update: str) -> list[Reason]:
+def _behind(standing: MergeState, update: str) -> list[MergeBlocker]:
     if not standing.behind:
         return []
     base = code(standing.pull.base_ref)
     text = texts.UPDATE_BY_COMMAND if update else texts.UPDATE_BY_HAND
     how = text.format(command=code(update), base=base)
-    return [Reason(Kind.BEHIND, texts.BEHIND.format(base=base, how=how))]
+    return [MergeBlocker(BlockerKind.BEHIND, texts.BEHIND.format(base=base, how=how))]
 
 
-def _holds(labels: Sequence[str], holding: Sequence[str]) -> list[Reason]:
+def _holds(labels: Sequence[str], holding: Sequence[str]) -> list[MergeBlocker]:
     held = {name.casefold() for name in holding}
-    return [Reason(Kind.HELD, texts.HELD.format(label=code(name))) for name in labels if name.casefold() in held]
-
-
-def _objections(standing: MergeState) -> list[Reason]:
     return [
-        Reason(Kind.OBJECTION, texts.CHANGES_REQUESTED.format(who=code(review.by), url=review.url))
+        MergeBlocker(BlockerKind.HELD, texts.HELD.format(label=code(name)))
+        for name in labels
+        if name.casefold() in held
+    ]
+
+
+def _objections(standing: MergeState) -> list[MergeBlocker]:
+    return [
+        MergeBlocker(BlockerKind.OBJECTION, texts.CHANGES_REQUESTED.format(who=code(review.by), url=review.url))
         for review in latest(standing.reviews)
         if review.state == CHANGES_REQUESTED and review.may_write
     ]
 
 
-def _approvals(standing: MergeState) -> list[Reason]:
+def _approvals(standing: MergeState) -> list[MergeBlocker]:
     pull = standing.pull
     approvals = [
         review
@@ -233,14 +237,14 @@ def _approvals(standing: MergeState) -> list[Reason]:
         where = {"who": code(older.by), "url": older.url, "sha": _short(older.sha)} if older else {}
         hint = texts.OLDER_APPROVAL.format(**where) if older else ""
         said = texts.UNAPPROVED.format(sha=_short(pull.head_sha), older=hint)
-        return [Reason(Kind.APPROVAL, said)]
+        return [MergeBlocker(BlockerKind.APPROVAL, said)]
     if len(approvals) < standing.rules.approvals:
         counted = {"needed": standing.rules.approvals, "there": len(approvals)}
-        return [Reason(Kind.APPROVAL, texts.TOO_FEW_APPROVALS.format(base=code(pull.base_ref), **counted))]
+        return [MergeBlocker(BlockerKind.APPROVAL, texts.TOO_FEW_APPROVALS.format(base=code(pull.base_ref), **counted))]
     return []
 
 
-def _checks(standing: MergeState, patterns: Sequence[str], restart: RestartCommand | None) -> list[Reason]:
+def _checks(standing: MergeState, patterns: Sequence[str], restart: RestartCommand | None) -> list[MergeBlocker]:
     """Return what the branch's rules miss, then what app.yaml does; what both miss, once."""
     names = {"sha": _short(standing.pull.head_sha), "base": code(standing.pull.base_ref)}
     found: dict[tuple[str, str], str] = {}
@@ -265,7 +269,7 @@ def _checks(standing: MergeState, patterns: Sequence[str], restart: RestartComma
         for name in expected.names:
             if name not in reported:
                 found.setdefault((State.MISSING, name), texts.JOB_MISSING.format(**names, **more, name=_shown(name)))
-    return [Reason(Kind.CHECK, found[key]) for key in sorted(found, key=_worst_first)]
+    return [MergeBlocker(BlockerKind.CHECK, found[key]) for key in sorted(found, key=_worst_first)]
 
 
 def _all_of(standing: MergeState) -> tuple[str, ...]:
@@ -282,7 +286,7 @@ def _worst_first(key: tuple[str, str]) -> tuple[int, str]:
     return list(State).index(State(key[0])), key[1]
 
 
-def _is(signal: Signal, required: Required) -> bool:
+def _is(signal: Signal, required: RequiredCheck) -> bool:
     # GitHub compares contexts without regard to upper and lower case.
     return signal.name.casefold() == required.name.casefold() and required.app in (0, signal.app)
 

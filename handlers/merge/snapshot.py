@@ -18,7 +18,7 @@ from bot.github.errors import is_forbidden, is_not_found
 from bot.github.expected import expected_of
 from bot.github.permissions import role_of
 from bot.github.signals import signals_of
-from handlers.merge.readiness import CHANGES_REQUESTED, BranchRules, MergeState, Required, Review, latest
+from handlers.merge.readiness import CHANGES_REQUESTED, BranchRules, MergeState, PullReview, RequiredCheck, latest
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
@@ -99,7 +99,7 @@ def _with_rule(rules: BranchRules, rule: Payload) -> BranchRules:
     match rule.text("type"):
         case "required_status_checks":
             checks = rule.items("parameters", "required_status_checks")
-            found = tuple(Required(check.string("context"), _app(check, "integration_id")) for check in checks)
+            found = tuple(RequiredCheck(check.string("context"), _app(check, "integration_id")) for check in checks)
             return replace(rules, required=(*rules.required, *found))
         case "pull_request":
             named = (rule.raw.get("parameters") or {}).get("allowed_merge_methods") or ()
@@ -113,16 +113,16 @@ def _with_rule(rules: BranchRules, rule: Payload) -> BranchRules:
     return rules
 
 
-def _classic(branch: Payload) -> Iterable[Required]:
+def _classic(branch: Payload) -> Iterable[RequiredCheck]:
     if not branch.has("protection", "required_status_checks"):
         return
     checks = branch.at("protection", "required_status_checks")
     if checks.text("enforcement_level") == "off":
         return
-    named = [Required(check.string("context"), _app(check, "app_id")) for check in checks.items("checks")]
+    named = [RequiredCheck(check.string("context"), _app(check, "app_id")) for check in checks.items("checks")]
     yield from named
     known = {check.name for check in named}
-    yield from (Required(str(context)) for context in checks.raw.get("contexts") or () if context not in known)
+    yield from (RequiredCheck(str(context)) for context in checks.raw.get("contexts") or () if context not in known)
 
 
 def _app(check: Payload, key: str) -> int:
@@ -130,17 +130,19 @@ def _app(check: Payload, key: str) -> int:
     return 0 if app == ANY_APP else app
 
 
-async def _reviews(github: GitHub, repository: str, pull: PullRequest) -> tuple[Review, ...]:
+async def _reviews(github: GitHub, repository: str, pull: PullRequest) -> tuple[PullReview, ...]:
     """Return all reviews in the order of GitHub's list, the oldest first, with what those who gave them may do."""
     where = {"repo": repository, "number": str(pull.number)}
-    found: list[Review] = []
+    found: list[PullReview] = []
     people: dict[int, Person] = {}
     async for item in github.getiter(REVIEWS, url_vars=where):
         review = Payload(item, "review")
         by = person_or_ghost(review)
         people[by.id] = by
         known = by.id if by != GHOST else 0
-        found.append(Review(known, by.login, review.string("state"), review.text("commit_id"), review.text("html_url")))
+        found.append(
+            PullReview(known, by.login, review.string("state"), review.text("commit_id"), review.text("html_url"))
+        )
     may = await _may_write(github, repository, pull, latest(found), people)
     # Nobody's request for changes is passed over because there were too many to look at.
     return tuple(
@@ -149,7 +151,7 @@ async def _reviews(github: GitHub, repository: str, pull: PullRequest) -> tuple[
 
 
 async def _may_write(
-    github: GitHub, repository: str, pull: PullRequest, opinions: Iterable[Review], people: dict[int, Person]
+    github: GitHub, repository: str, pull: PullRequest, opinions: Iterable[PullReview], people: dict[int, Person]
 ) -> dict[int, bool]:
     """Return by their number who of those with an opinion may write; who approved the head is looked up first."""
     others = [review for review in opinions if review.by_id != pull.author.id]

@@ -35,7 +35,7 @@ from handlers.merge.conclusion import decide_after_wait, end_pending_merge
 from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, MergePull
 from handlers.merge.pending import REFRESH_DUE, PendingMerge, pending_merge, waiting, watching
 from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
-from handlers.merge.readiness import Kind, listed, reasons, undecided
+from handlers.merge.readiness import BlockerKind, listed, merge_blockers, undecided
 from handlers.merge.snapshot import merge_state_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from bot.core.events import Delivery
     from bot.plan.effect import Effect
     from bot.plan.outcome import Outcomes
-    from handlers.merge.readiness import MergeState, Reason
+    from handlers.merge.readiness import MergeBlocker, MergeState
 
 NAME = "merge-when-green"
 TIMER = "merges"
@@ -64,7 +64,7 @@ READY, NOT_READY = "it is ready to be merged", "it is not ready to be merged"
 router = Router()
 
 
-class Verdict(StrEnum):
+class PendingMergeVerdict(StrEnum):
     """What becomes of a merge that waits."""
 
     WAIT = "wait"
@@ -76,27 +76,31 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PendingMergeDecision:
     """A verdict, and for an end the words for people."""
 
-    verdict: Verdict
+    verdict: PendingMergeVerdict
     why: str = ""
 
 
-def decide(wish: PendingMerge, standing: MergeState, found: Sequence[Reason]) -> Decision:
+def decide_pending_merge(
+    wish: PendingMerge, standing: MergeState, found: Sequence[MergeBlocker]
+) -> PendingMergeDecision:
     """Say what becomes of a merge that waits, by how the pull request stands and what is in the way."""
     pull = standing.pull
     if not pull.is_open:
-        return Decision(Verdict.FORGET)
+        return PendingMergeDecision(PendingMergeVerdict.FORGET)
     if pull.head_sha != wish.sha:
-        return Decision(Verdict.END, texts.PUSHED.format(new=code(pull.head_sha[:7])))
+        return PendingMergeDecision(PendingMergeVerdict.END, texts.PUSHED.format(new=code(pull.head_sha[:7])))
     if pull.base_ref != wish.base:
-        return Decision(Verdict.END, texts.RETARGETED.format(new=code(pull.base_ref), old=code(wish.base)))
+        return PendingMergeDecision(
+            PendingMergeVerdict.END, texts.RETARGETED.format(new=code(pull.base_ref), old=code(wish.base))
+        )
     if not found:
-        return Decision(Verdict.MERGE)
+        return PendingMergeDecision(PendingMergeVerdict.MERGE)
     if all(reason.can_resolve for reason in found):
-        return Decision(Verdict.WAIT)
-    return Decision(Verdict.END, texts.NEEDS_WORK.format(why=listed(found)))
+        return PendingMergeDecision(PendingMergeVerdict.WAIT)
+    return PendingMergeDecision(PendingMergeVerdict.END, texts.NEEDS_WORK.format(why=listed(found)))
 
 
 # Hints: statuses and check runs, which name a commit and no pull request
@@ -253,7 +257,7 @@ async def _look(context: Context, number: int, wish: PendingMerge | None) -> Pla
     config = _config(context)
     ours = Ours.of(context.me, context.config)
     standing = await merge_state_of(context.github, context.repository.full_name, number, ours, config.required)
-    found = reasons(standing, config, update=update_command(context))
+    found = merge_blockers(standing, config, update=update_command(context))
     if undecided(standing, found):
         raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
     effects: list[Effect] = []
@@ -263,15 +267,15 @@ async def _look(context: Context, number: int, wish: PendingMerge | None) -> Pla
         effects += await _watch(context, standing, found)
     if wish is None or wish.queued:
         return Plan(tuple(effects), why=NOT_READY if found else READY)
-    decision = decide(wish, standing, found)
+    decision = decide_pending_merge(wish, standing, found)
     match decision.verdict:
-        case Verdict.MERGE:
+        case PendingMergeVerdict.MERGE:
             return Plan((*effects, MergePull(number, wish, waited=True)), why=READY, conclude_with=number)
-        case Verdict.END:
+        case PendingMergeVerdict.END:
             return Plan((*effects, *end_pending_merge(number, wish, decision.why)), why=NOT_READY)
-        case Verdict.FORGET:
+        case PendingMergeVerdict.FORGET:
             return Plan((*effects, StorePendingMerge(number, said_at=wish.asked_at)), why="it is closed")
-    if not wish.refused and (behind := [reason for reason in found if reason.kind is Kind.BEHIND]):
+    if not wish.refused and (behind := [reason for reason in found if reason.kind is BlockerKind.BEHIND]):
         told = Reply(number, texts.FELL_BEHIND.format(sha=code(wish.sha[:7]), why=listed(behind)), since=wish.asked_at)
         effects += [told, StorePendingMerge(number, replace(wish, refused=True))]
     return Plan(tuple(effects), why=STILL_WAITING.format(count=len(found)))
@@ -282,10 +286,10 @@ def _label(context: Context, number: int, *, on: bool, labelled: bool) -> tuple[
     return (EnsureLabel(number, label, on),) if label is not None and on != labelled else ()
 
 
-async def _watch(context: Context, standing: MergeState, found: Sequence[Reason]) -> list[Effect]:
+async def _watch(context: Context, standing: MergeState, found: Sequence[MergeBlocker]) -> list[Effect]:
     """Have the checks of a head be watched once nothing but them is in the way of the label, or may come in its way."""
     sha, number = standing.pull.head_sha, standing.pull.number
-    if any(reason.kind is not Kind.CHECK for reason in found):
+    if any(reason.kind is not BlockerKind.CHECK for reason in found):
         return []
     watched = await watching(context.records, context.repository.id, sha)
     return [] if number in watched else [RequestRefresh(number, watch=sha)]

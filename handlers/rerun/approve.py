@@ -7,10 +7,10 @@ https://docs.github.com/en/actions/how-tos/manage-workflow-runs/approve-runs-fro
 
 from __future__ import annotations
 
-from bot.ci.base import CiRun, State
+from bot.ci.base import CiRun, CiState
 from bot.ci.rerun_actions import ApproveRun
-from bot.ci.restarts import Origin
-from bot.commands.dialogue import Answer, Asked
+from bot.ci.restarts import PullOrigin
+from bot.commands.dialogue import CommandAnswer, CommandRequest
 from bot.commands.grammar import Arguments, Command, CommandSpec
 from bot.core.patterns import Pattern
 from bot.github.markdown import code, truncate
@@ -32,26 +32,26 @@ MOST_LISTED = 10
 _SHA = Pattern(r"[0-9a-fA-F]{7,40}")
 
 
-async def approve_ci(asked: Asked, command: Command) -> Answer:
+async def approve_ci(asked: CommandRequest, command: Command) -> CommandAnswer:
     """Approve what waits on the head that the person saw."""
     pull = asked.pull
     if not pull.is_open:
-        return Answer(say=texts.APPROVE_CLOSED, done=False)
+        return CommandAnswer(say=texts.APPROVE_CLOSED, done=False)
     if refusal := await _other_head(asked, command.names):
-        return Answer(say=refusal, done=False)
+        return CommandAnswer(say=refusal, done=False)
     found = await asked.runs()
-    waiting = [run for run in found.runs if run.state is State.UNAPPROVED and not run.untouchable]
+    waiting = [run for run in found.runs if run.state is CiState.UNAPPROVED and not run.untouchable]
     shown = code(pull.head_sha[:7])
     if not waiting:
         say = "\n".join([*([] if found.troubles else [texts.NOTHING_WAITS.format(sha=shown)]), *found.troubles])
-        return Answer(say=say, done=not found.troubles)
-    origin = Origin.of(pull)
+        return CommandAnswer(say=say, done=not found.troubles)
+    origin = PullOrigin.of(pull)
     effects = tuple(ApproveRun(int(run.key), pull.head_sha, run.name, origin) for run in waiting)
     say = "\n".join([texts.APPROVING.format(sha=shown, names=_listed(waiting)), *found.troubles])
-    return Answer(effects, say, done=not found.troubles)
+    return CommandAnswer(effects, say, done=not found.troubles)
 
 
-async def _other_head(asked: Asked, names: tuple[str, ...]) -> str:
+async def _other_head(asked: CommandRequest, names: tuple[str, ...]) -> str:
     """Say why the head is not the commit that the person approves; empty where it is."""
     head, mention = asked.pull.head_sha, asked.context.app_config.mentions[0]
     shown, command = code(head[:7]), code(f"{mention} {APPROVE_CI.name} {head[:12]}")

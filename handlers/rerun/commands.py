@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from rapidfuzz import fuzz, process
 
-from bot.ci.base import CiRun, Part, State
+from bot.ci.base import CiRun, CiRunPart, CiState
 from bot.ci.texts import CANNOT_RESTART
-from bot.commands.dialogue import Answer, Asked, CommandFunction
+from bot.commands.dialogue import CommandAnswer, CommandFunction, CommandRequest
 from bot.commands.grammar import Arguments, Command, CommandSpec
 from bot.core.patterns import SPACE, Pattern, glob
 from bot.github.markdown import code, truncate
@@ -55,19 +55,19 @@ router = Router()
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
+class RerunPick:
     """One thing to run again: a run, what failed of it, or one part of it."""
 
     run: CiRun
     failed_only: bool
-    part: Part | None = None
+    part: CiRunPart | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class RerunDecision:
     """What to do about each run that the command is about; `unmatched` are names that no run has."""
 
-    picks: tuple[Pick, ...] = ()
+    picks: tuple[RerunPick, ...] = ()
     running: tuple[CiRun, ...] = ()
     unapproved: tuple[CiRun, ...] = ()
     untouchable: tuple[CiRun, ...] = ()
@@ -77,7 +77,7 @@ class Decision:
     """Whether the command named runs, so that the answer leaves out all others."""
 
 
-def decide(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Decision:
+def decide_rerun(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> RerunDecision:
     """Pick what to run again: what failed, everything that ended, or what one of the names means."""
     titles = [list(_titles(run)) for run in runs]
     every = {title for some in titles for title, _ in some}
@@ -86,37 +86,37 @@ def decide(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Decision
     picks, running, unapproved, untouchable, missing = [], [], [], [], []
     for run, parts in wanted:
         if run.untouchable:
-            if names or choice == ALL or run.state in (State.FAILED, State.UNAPPROVED):
+            if names or choice == ALL or run.state in (CiState.FAILED, CiState.UNAPPROVED):
                 untouchable.append(run)
-        elif run.state is State.UNAPPROVED:
+        elif run.state is CiState.UNAPPROVED:
             unapproved.append(run)
-        elif run.state is State.MISSING:
+        elif run.state is CiState.MISSING:
             if names or choice == ALL or _has_missed_the_push(run, runs):
-                picks.append(Pick(run, failed_only=False))
+                picks.append(RerunPick(run, failed_only=False))
             else:
                 missing.append(run)
-        elif run.state is State.RUNNING:
+        elif run.state is CiState.RUNNING:
             running.append(run)
         elif names:
             picks.append(_pick(run, parts))
-        elif choice == ALL or run.state is State.FAILED:
-            picks.append(Pick(run, failed_only=choice != ALL))
+        elif choice == ALL or run.state is CiState.FAILED:
+            picks.append(RerunPick(run, failed_only=choice != ALL))
     unmatched = tuple(name for index, name in enumerate(names) if not any(found[index] for found in meant))
     left = tuple(running), tuple(unapproved), tuple(untouchable), tuple(missing)
-    return Decision(tuple(picks), *left, unmatched, named=bool(names))
+    return RerunDecision(tuple(picks), *left, unmatched, named=bool(names))
 
 
 def _has_missed_the_push(run: CiRun, runs: Sequence[CiRun]) -> bool:
     """Say whether the server of a job that has no status has posted none on this commit: it has missed the push."""
     there = (run.provider, run.server)
-    return all(other.state is State.MISSING for other in runs if (other.provider, other.server) == there)
+    return all(other.state is CiState.MISSING for other in runs if (other.provider, other.server) == there)
 
 
 def _named(
-    runs: Sequence[CiRun], meant: Sequence[Sequence[Sequence[Part | None]]]
-) -> list[tuple[CiRun, tuple[Part, ...] | None]]:
+    runs: Sequence[CiRun], meant: Sequence[Sequence[Sequence[CiRunPart | None]]]
+) -> list[tuple[CiRun, tuple[CiRunPart, ...] | None]]:
     """Return the runs that names mean, with the parts where they mean parts only; `meant` is by run, then by name."""
-    found: list[tuple[CiRun, tuple[Part, ...] | None]] = []
+    found: list[tuple[CiRun, tuple[CiRunPart, ...] | None]] = []
     for run, by_name in zip(runs, meant, strict=True):
         parts = [part for some in by_name for part in some]
         if None in parts:
@@ -126,7 +126,7 @@ def _named(
     return found
 
 
-def _means(name: str, titles: Sequence[tuple[str, Part | None]], every: Collection[str]) -> list[Part | None]:
+def _means(name: str, titles: Sequence[tuple[str, CiRunPart | None]], every: Collection[str]) -> list[CiRunPart | None]:
     """Return what of a run, by its titles, a name means: None for the whole, or its parts. `every`: those of all runs.
 
     Case does not matter. A name that something has as it stands is no pattern: jobs may be called `build [arm]`.
@@ -138,23 +138,23 @@ def _means(name: str, titles: Sequence[tuple[str, Part | None]], every: Collecti
     return [part for title, part in titles if pattern.fullmatch(title)]
 
 
-def _titles(run: CiRun) -> Iterator[tuple[str, Part | None]]:
+def _titles(run: CiRun) -> Iterator[tuple[str, CiRunPart | None]]:
     yield run.name.casefold(), None
     for part in run.parts:
         yield part.name.casefold(), part
         yield f"{run.name} / {part.name}".casefold(), part
 
 
-def _pick(run: CiRun, parts: tuple[Part, ...] | None) -> Pick:
+def _pick(run: CiRun, parts: tuple[CiRunPart, ...] | None) -> RerunPick:
     """Choose the smallest rerun that covers what was named: GitHub runs one job, all failed ones, or all again."""
     if parts is None:
-        return Pick(run, failed_only=run.state is State.FAILED)
+        return RerunPick(run, failed_only=run.state is CiState.FAILED)
     if len(parts) == 1 and parts[0].id:
-        return Pick(run, failed_only=False, part=parts[0])
-    return Pick(run, failed_only=all(part.state is State.FAILED for part in parts))
+        return RerunPick(run, failed_only=False, part=parts[0])
+    return RerunPick(run, failed_only=all(part.state is CiState.FAILED for part in parts))
 
 
-def explain(runs: Sequence[CiRun], decision: Decision, sha: str, mention: str) -> str:
+def explain_rerun(runs: Sequence[CiRun], decision: RerunDecision, sha: str, mention: str) -> str:
     """Write the answer: what is restarted on which commit, what is left alone, and why."""
     shown = code(sha[:7])
     if not runs:
@@ -162,9 +162,9 @@ def explain(runs: Sequence[CiRun], decision: Decision, sha: str, mention: str) -
     return "\n".join([*_restarted(decision.picks, shown), *_left_alone(runs, decision, shown, mention)]).strip()
 
 
-def _left_alone(runs: Sequence[CiRun], decision: Decision, sha: str, mention: str) -> Iterator[str]:
+def _left_alone(runs: Sequence[CiRun], decision: RerunDecision, sha: str, mention: str) -> Iterator[str]:
     if not (decision.picks or decision.untouchable or decision.unapproved or decision.named):
-        ended = [run.name for run in runs if run.state not in (State.RUNNING, State.MISSING)]
+        ended = [run.name for run in runs if run.state not in (CiState.RUNNING, CiState.MISSING)]
         text = texts.NOTHING_FAILED if ended else texts.NOTHING_FINISHED
         yield text.format(sha=sha, names=_listed(ended), command=code(f"{mention} {RERUN.name} {ALL}"))
     yield from _unknown_names(runs, decision.unmatched, sha)
@@ -193,7 +193,7 @@ def _unknown_names(runs: Sequence[CiRun], unknown: Sequence[str], sha: str) -> I
         yield texts.UNKNOWN_NAME.format(sha=sha, name=_shown(name)) + proposal
 
 
-def _restarted(picks: Sequence[Pick], sha: str) -> Iterator[str]:
+def _restarted(picks: Sequence[RerunPick], sha: str) -> Iterator[str]:
     if not picks:
         return
     yield texts.RESTARTING.format(sha=sha)
@@ -210,7 +210,7 @@ def _nearest(name: str, there: Sequence[str]) -> list[str]:
     return [one for one, _, _ in process.extract(wanted, there, scorer=fuzz.ratio, limit=3, score_cutoff=LIKE_ENOUGH)]
 
 
-def _shown_pick(pick: Pick) -> str:
+def _shown_pick(pick: RerunPick) -> str:
     run = texts.RESTARTED_RUN.format(run=_link(pick.run), provider=pick.run.provider, ended=_how_it_ended(pick.run))
     if pick.part is not None:
         return texts.ONE_JOB.format(job=_shown(pick.part.name), run=run)
@@ -219,7 +219,7 @@ def _shown_pick(pick: Pick) -> str:
 
 
 def _how_it_ended(run: CiRun) -> str:
-    if run.state is State.MISSING:
+    if run.state is CiState.MISSING:
         return texts.NOT_BEGUN
     ended = texts.ABORTED if run.conclusion == "aborted" else _shown(run.conclusion)
     return texts.STATUS_PENDING.format(ended=ended) if run.is_outdated else ended
@@ -248,26 +248,26 @@ def _joined(shown: Sequence[str], more: int) -> str:
     return ", ".join([*shown, *([texts.MORE.format(count=more)] if more > 0 else [])])
 
 
-async def rerun(asked: Asked, command: Command) -> Answer:
+async def rerun(asked: CommandRequest, command: Command) -> CommandAnswer:
     """Restart what was asked for, on the head that the person saw."""
     pull = asked.pull
     if not pull.is_open:
-        return Answer(say=texts.CLOSED, done=False)
+        return CommandAnswer(say=texts.CLOSED, done=False)
     if asked.known_head is not None and asked.known_head != pull.head_sha:
         moved = texts.HEAD_MOVED.format(old=code(asked.known_head[:7]), new=code(pull.head_sha[:7]))
-        return Answer(say=moved, done=False)
+        return CommandAnswer(say=moved, done=False)
     found = await asked.runs()
     mention = asked.context.app_config.mentions[0]
     # In a thread: 20 names and thousands of jobs take a tenth of a second. Linear: `tests/handlers/rerun`.
-    decision = await asyncio.to_thread(decide, found.runs, command.choice or FAILED, command.names)
-    explanation = await asyncio.to_thread(explain, found.runs, decision, pull.head_sha, mention)
+    decision = await asyncio.to_thread(decide_rerun, found.runs, command.choice or FAILED, command.names)
+    explanation = await asyncio.to_thread(explain_rerun, found.runs, decision, pull.head_sha, mention)
     effects = tuple(found.rerun(p.run, failed_only=p.failed_only, part=p.part) for p in decision.picks)
     # Where a CI could not be seen, "nothing ran" would be a guess.
     explained = [] if found.troubles and not found.runs else [explanation]
     say = "\n".join([*explained, *found.troubles])
     undone = found.troubles or decision.unmatched or not found.runs
     all_left_alone = bool(decision.untouchable or decision.unapproved) and not effects
-    return Answer(effects, say, done=not (undone or all_left_alone))
+    return CommandAnswer(effects, say, done=not (undone or all_left_alone))
 
 
 COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = ((RERUN, rerun), (APPROVE_CI, approve_ci))

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bot.ci.base import CiRun, State
-from bot.commands.dialogue import Answer, Asked, CommandFunction
+from bot.ci.base import CiRun, CiState
+from bot.commands.dialogue import CommandAnswer, CommandFunction, CommandRequest
 from bot.commands.grammar import Command, CommandSpec
 from bot.config.types import matches
 from bot.core.events import PullRequestEvent
@@ -123,34 +123,34 @@ async def show_on_branch(context: Context) -> Plan:
     return Plan((slow_tests_status(config, payload.string("after"), verdict),), why=verdict.reason)
 
 
-async def run_slow_tests(asked: Asked, command: Command) -> Answer:
+async def run_slow_tests(asked: CommandRequest, command: Command) -> CommandAnswer:
     """Switch slow tests on, and have CI run again where it was done without them."""
     return await _switch(asked, on=True)
 
 
-async def skip_slow_tests(asked: Asked, command: Command) -> Answer:
+async def skip_slow_tests(asked: CommandRequest, command: Command) -> CommandAnswer:
     """Switch slow tests off."""
     return await _switch(asked, on=False)
 
 
-async def _switch(asked: Asked, *, on: bool) -> Answer:
+async def _switch(asked: CommandRequest, *, on: bool) -> CommandAnswer:
     """Store the choice and show it; the status says the rest, so the answer names only what restarts or doesn't."""
     context, pull = asked.context, asked.pull
     config, mention = context.config.slow_tests, context.app_config.mentions[0]
     if config is None or not pull.is_open:
-        return Answer(say=texts.CLOSED, done=False)
+        return CommandAnswer(say=texts.CLOSED, done=False)
     key = CHOICE.of(context.repository.id, pull.number)
     before = await context.records.get(key)
     verdict = decide_slow_tests(config, pull.head_ref, before, mention)
     if pull.head_ref and matches(config.branches, pull.head_ref):
         say = (texts.ALWAYS_ON if on else texts.NEVER_OFF).format(branch=code(pull.head_ref))
-        return Answer((slow_tests_status(config, pull.head_sha, verdict),), say, done=on)
+        return CommandAnswer((slow_tests_status(config, pull.head_sha, verdict),), say, done=on)
     choice = SlowTestsChoice(on=on, by=asked.by.login, by_id=asked.by.id, at=asked.remark.written_at)
     if before is not None and before.at > choice.at:
         # Webhooks arrive in any order, and a redelivery late: the latest comment counts.
         later = (RUN_SLOW if before.on else SKIP_SLOW).name
         say = texts.OVERTAKEN.format(login=code(before.by), command=code(f"{mention} {later}"))
-        return Answer((slow_tests_status(config, pull.head_sha, verdict),), say)
+        return CommandAnswer((slow_tests_status(config, pull.head_sha, verdict),), say)
     replaces = frozenset({(SKIP_SLOW if on else RUN_SLOW).name})
     changes = verdict.on is not on
     if before is not None and not changes:
@@ -162,21 +162,21 @@ async def _switch(asked: Asked, *, on: bool) -> Answer:
         slow_tests_status(config, pull.head_sha, verdict),
     )
     if not (on and changes):
-        return Answer(effects, replaces=replaces)
+        return CommandAnswer(effects, replaces=replaces)
     found = await asked.runs()
     restarted, say = catch_up(found.runs, config.rerun, pull.head_sha, mention)
     effects += tuple(found.rerun(run, failed_only=False) for run in restarted)
     if found.troubles:
         say = "\n".join(filter(None, [texts.NOTHING_SEEN.format(why=" ".join(found.troubles)), say]))
-    return Answer(effects, say, replaces=replaces)
+    return CommandAnswer(effects, say, replaces=replaces)
 
 
 def catch_up(runs: Sequence[CiRun], patterns: Sequence[str], sha: str, mention: str) -> tuple[list[CiRun], str]:
     """Return what must restart because it finished before slow tests were on, and what to say of all else."""
-    runs = [run for run in runs if run.state is not State.MISSING]
+    runs = [run for run in runs if run.state is not CiState.MISSING]
     ours = [run for run in runs if not run.untouchable and any(matches(patterns, name) for name in run.names)]
-    ended = [run for run in ours if run.state in (State.SUCCEEDED, State.FAILED)]
-    running = [run for run in ours if run.state is State.RUNNING]
+    ended = [run for run in ours if run.state in (CiState.SUCCEEDED, CiState.FAILED)]
+    running = [run for run in ours if run.state is CiState.RUNNING]
     shown = code(sha[:7])
     said = []
     if ended:

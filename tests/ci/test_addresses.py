@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.ci.addresses import Build, parse_build, server_of
+from bot.ci.addresses import JenkinsBuildLink, parse_build, server_of
 
 SERVER = "https://ci.example.org"
 SERVERS = (SERVER, "https://ci.example.org:8443/jenkins", "http://127.0.0.1:8081")
@@ -21,12 +21,12 @@ SERVERS = (SERVER, "https://ci.example.org:8443/jenkins", "http://127.0.0.1:8081
     ],
 )
 def test_a_link_to_a_build_names_its_job(link: str, job: str, number: int) -> None:
-    assert parse_build(link, SERVERS) == Build(SERVER, SERVER + job, number)
+    assert parse_build(link, SERVERS) == JenkinsBuildLink(SERVER, SERVER + job, number)
 
 
 def test_a_server_below_a_path_is_found_by_that_path() -> None:
     link = "https://ci.example.org:8443/jenkins/job/a/job/PR-1/2/"
-    assert parse_build(link, SERVERS) == Build(SERVERS[1], f"{SERVERS[1]}/job/a/job/PR-1", 2)
+    assert parse_build(link, SERVERS) == JenkinsBuildLink(SERVERS[1], f"{SERVERS[1]}/job/a/job/PR-1", 2)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from bot.ci.base import CiRun, State
+from bot.ci.base import CiRun, CiState
 from bot.ci.jenkins import Jenkins
-from bot.ci.rerun_jenkins import JenkinsBuild
+from bot.ci.rerun_jenkins import StartJenkinsBuild
 from bot.ci.texts import OTHER_CI, OTHER_JENKINS_JOB
 from bot.core.payload import Payload
 from bot.github.ours import Ours
@@ -28,13 +28,13 @@ def only(*statuses: Payload) -> CiRun:
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        ("failure", State.FAILED),
-        ("error", State.FAILED),
-        ("pending", State.RUNNING),
-        ("success", State.SUCCEEDED),
+        ("failure", CiState.FAILED),
+        ("error", CiState.FAILED),
+        ("pending", CiState.RUNNING),
+        ("success", CiState.SUCCEEDED),
     ],
 )
-def test_a_status_is_a_run_of_the_job_that_it_links_to(state: str, expected: State) -> None:
+def test_a_status_is_a_run_of_the_job_that_it_links_to(state: str, expected: CiState) -> None:
     run = only(status("gpu/pr-head", state, "/job/compiler-gpu/job/PR-12/7/display/redirect"))
     assert (run.name, run.state, run.conclusion, run.attempt) == ("gpu/pr-head", expected, state, 7)
     assert run.key == f"{SERVER}/job/compiler-gpu/job/PR-12"
@@ -47,7 +47,7 @@ def test_two_statuses_of_one_job_are_one_run_under_both_names() -> None:
         status("unit", "success", "/job/compiler/job/PR-12/7/"),
         status("docs", "failure", "/job/compiler/job/PR-12/7/"),
     )
-    assert (run.state, run.conclusion) == (State.FAILED, "failure")
+    assert (run.state, run.conclusion) == (CiState.FAILED, "failure")
     assert run.names == ("compiler/PR-12", "unit", "docs", "compiler/PR-12")
 
 
@@ -56,7 +56,7 @@ def test_an_older_builds_status_does_not_say_how_the_newest_build_stands() -> No
         status("unit", "failure", "/job/compiler/job/PR-12/7/"),
         status("docs", "pending", "/job/compiler/job/PR-12/8/"),
     )
-    assert (run.state, run.attempt) == (State.RUNNING, 8)
+    assert (run.state, run.attempt) == (CiState.RUNNING, 8)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_what_is_not_the_pull_requests_own_job_is_never_started(link: str | None
 
 def test_running_again_is_the_whole_job_that_the_link_named() -> None:
     run = only(status("gpu/pr-head", "failure", "/job/compiler-gpu/job/PR-12/7/"))
-    assert JENKINS.rerun(run, failed_only=True) == JenkinsBuild(
+    assert JENKINS.rerun(run, failed_only=True) == StartJenkinsBuild(
         job_url=f"{SERVER}/job/compiler-gpu/job/PR-12", build=7, name="gpu/pr-head", asked_at=ASKED_AT
     )
 
@@ -84,7 +84,7 @@ NAMED = replace(JENKINS, expected=((SERVER, "compiler"), (SERVER, "folder/gpu"))
 
 def test_a_job_of_app_yaml_without_a_status_is_missing() -> None:
     runs = NAMED.runs_of([])
-    assert [(run.name, run.state) for run in runs] == [("compiler", State.MISSING), ("folder/gpu", State.MISSING)]
+    assert [(run.name, run.state) for run in runs] == [("compiler", CiState.MISSING), ("folder/gpu", CiState.MISSING)]
     assert runs[1].key == f"{SERVER}/job/folder/job/gpu/job/PR-12"
 
 
@@ -100,7 +100,7 @@ def test_a_job_that_builds_the_head_or_the_merge_is_not_missing(branches: list[s
     """Jenkins has no `PR-12` where a multibranch project discovers both."""
     statuses = [status(branch, "success", f"/job/compiler/job/{branch}/7/") for branch in branches]
     runs = NAMED.runs_of(statuses)
-    assert [run.name for run in runs if run.state is State.MISSING] == ["folder/gpu"]
+    assert [run.name for run in runs if run.state is CiState.MISSING] == ["folder/gpu"]
     assert all("compiler" in run.names for run in runs[: len(branches)])
 
 
@@ -108,4 +108,4 @@ def test_a_job_of_the_same_name_on_another_server_is_still_missing() -> None:
     other = "https://jenkins.example.org"
     both = replace(NAMED, servers=(SERVER, other), expected=((SERVER, "compiler"), (other, "compiler")))
     runs = both.runs_of([status("ci/pr-head", "success", "/job/compiler/job/PR-12/7/")])
-    assert [(run.state, run.server) for run in runs] == [(State.SUCCEEDED, SERVER), (State.MISSING, other)]
+    assert [(run.state, run.server) for run in runs] == [(CiState.SUCCEEDED, SERVER), (CiState.MISSING, other)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bot.ci.rerun_actions import RerunJob, RerunWorkflow, one_for_each_run
-from bot.ci.restarts import Origin
+from bot.ci.restarts import PullOrigin
 from bot.effects.remember import StoreRecord
 from bot.plan.effect import Effect
 
-ORIGIN = Origin(12, 1, "main", 1, "fast")
+ORIGIN = PullOrigin(12, 1, "main", 1, "fast")
 WHOLE, FAILED = RerunWorkflow(7, 1, False, "CI", ORIGIN), RerunWorkflow(7, 1, True, "CI", ORIGIN)
 UNIT, DOCS = RerunJob(70, 7, 1, "unit", ORIGIN, failed=True), RerunJob(71, 7, 1, "docs", ORIGIN, failed=True)
 LINT = RerunJob(72, 7, 1, "lint", ORIGIN)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.ci.rerun_jenkins import LARGEST, JenkinsBuild
+from bot.ci.rerun_jenkins import LARGEST, StartJenkinsBuild
 from bot.core.errors import TryAgain, UserError
 from sandbox.clock import iso
 from sandbox.jenkins import JenkinsJob, JenkinsSandbox
@@ -21,9 +21,9 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield world
 
 
-def again(world: World, job: JenkinsJob, *, build: int = 1) -> JenkinsBuild:
+def again(world: World, job: JenkinsJob, *, build: int = 1) -> StartJenkinsBuild:
     """The effect of asking now for a job whose status linked to a build."""
-    return JenkinsBuild(job_url=job.url, build=build, name=job.name, asked_at=iso(world.github.clock.now()))
+    return StartJenkinsBuild(job_url=job.url, build=build, name=job.name, asked_at=iso(world.github.clock.now()))
 
 
 def failed_job(world: World, name: str = "gpu/PR-12", **values: object) -> JenkinsJob:
@@ -35,7 +35,7 @@ def failed_job(world: World, name: str = "gpu/PR-12", **values: object) -> Jenki
     return job
 
 
-async def told(world: World, effect: JenkinsBuild) -> str:
+async def told(world: World, effect: StartJenkinsBuild) -> str:
     """What a person is told when the effect ends badly."""
     with pytest.raises(UserError) as refused:
         await world.apply_alone(effect)
@@ -124,10 +124,10 @@ async def test_a_job_that_is_gone_says_so(world: World) -> None:
     )
 
 
-def first_time(world: World, name: str = "gpu", number: int = 12) -> JenkinsBuild:
+def first_time(world: World, name: str = "gpu", number: int = 12) -> StartJenkinsBuild:
     """The effect of asking now for a job of app.yaml that has no status on the head."""
     job_url = f"{world.jenkins.url}/job/{name}/job/PR-{number}"
-    return JenkinsBuild(job_url=job_url, build=0, name=name, asked_at=iso(world.github.clock.now()))
+    return StartJenkinsBuild(job_url=job_url, build=0, name=name, asked_at=iso(world.github.clock.now()))
 
 
 @pytest.mark.parametrize("result", [None, "FAILURE"])

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from bot.ci.restarts import Origin, why_not_own, why_not_restart
+from bot.ci.restarts import PullOrigin, why_not_own, why_not_restart
 from bot.ci.texts import AWAITS_APPROVAL, NO_FORK
 from bot.core.payload import Payload
 
 BASE, FORK, OTHER_FORK = 1, 2, 3
-FROM_FORK = Origin(12, BASE, "main", FORK, "fast")
-FROM_HERE = Origin(12, BASE, "release/1.0", BASE, "main")
-FORK_DELETED = Origin(12, BASE, "main", 0, "fast")
+FROM_FORK = PullOrigin(12, BASE, "main", FORK, "fast")
+FROM_HERE = PullOrigin(12, BASE, "release/1.0", BASE, "main")
+FORK_DELETED = PullOrigin(12, BASE, "main", 0, "fast")
 
 
 def run(event: str, repository: int | None, branch: str | None, conclusion: str = "failure") -> Payload:
@@ -31,7 +31,7 @@ def run(event: str, repository: int | None, branch: str | None, conclusion: str 
         (FROM_FORK, run("merge_group", BASE, "gh-readonly-queue/main/pr-12-0123abc")),
     ],
 )
-def test_the_pull_requests_own_runs_may_be_started(origin: Origin, of: Payload) -> None:
+def test_the_pull_requests_own_runs_may_be_started(origin: PullOrigin, of: Payload) -> None:
     assert why_not_restart(of, origin) == ""
 
 
@@ -74,7 +74,7 @@ def test_what_another_event_started_is_left_alone_even_on_the_pull_requests_own_
         (FROM_FORK, run("merge_group", BASE, "fast")),
     ],
 )
-def test_a_run_of_another_branch_or_repository_is_left_alone(origin: Origin, of: Payload) -> None:
+def test_a_run_of_another_branch_or_repository_is_left_alone(origin: PullOrigin, of: Payload) -> None:
     assert "not to this pull request" in why_not_restart(of, origin)
 
 
@@ -86,7 +86,7 @@ def test_a_run_of_another_branch_or_repository_is_left_alone(origin: Origin, of:
         (FROM_FORK, run("pull_request", None, "fast")),
     ],
 )
-def test_where_a_fork_was_deleted_nothing_shows_whose_run_it_is(origin: Origin, of: Payload) -> None:
+def test_where_a_fork_was_deleted_nothing_shows_whose_run_it_is(origin: PullOrigin, of: Payload) -> None:
     assert why_not_restart(of, origin) == NO_FORK
 
 

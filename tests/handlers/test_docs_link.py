@@ -8,7 +8,7 @@ from bot.config.docs_link import DocsLink
 from bot.config.model import RepositoryConfig
 from bot.core.events import Delivery
 from bot.core.payload import Payload
-from handlers.docs_link import BUILT, Build, accepts, build_of, link
+from handlers.docs_link import BUILT, DocsBuild, accepts, build_of, link
 from tests.gfm import rendered
 
 SHA = "a" * 40
@@ -22,16 +22,16 @@ def config(text: str) -> DocsLink:
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        (f"{JENKINS}/PR-12/3/display/redirect", Build(12, "3")),
-        (f"{JENKINS}/PR-12/3", Build(12, "3")),
-        (f"{JENKINS}/PR-12/3/", Build(12, "3")),
-        (f"{JENKINS}/PR-12/3?page=1#log", Build(12, "3")),
-        ("https://ci.example.org/blue/organizations/jenkins/docs/detail/PR-12/3/pipeline", Build(12, "3")),
-        ("http://ci.example.org/docs/PR-4294967295/1234567890/", Build(4294967295, "1234567890")),
-        ("/PR-12/3/", Build(12, "3")),
+        (f"{JENKINS}/PR-12/3/display/redirect", DocsBuild(12, "3")),
+        (f"{JENKINS}/PR-12/3", DocsBuild(12, "3")),
+        (f"{JENKINS}/PR-12/3/", DocsBuild(12, "3")),
+        (f"{JENKINS}/PR-12/3?page=1#log", DocsBuild(12, "3")),
+        ("https://ci.example.org/blue/organizations/jenkins/docs/detail/PR-12/3/pipeline", DocsBuild(12, "3")),
+        ("http://ci.example.org/docs/PR-4294967295/1234567890/", DocsBuild(4294967295, "1234567890")),
+        ("/PR-12/3/", DocsBuild(12, "3")),
     ],
 )
-def test_the_build_is_read_out_of_the_target_url(url: str, expected: Build) -> None:
+def test_the_build_is_read_out_of_the_target_url(url: str, expected: DocsBuild) -> None:
     assert build_of(url) == expected
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.lint import NO_TEXT, NO_TITLE, PERIOD, Found, Rules, decide, report
+from handlers.lint import NO_TEXT, NO_TITLE, PERIOD, LintFindings, LintRules, decide_lint, lint_check_run
 
-ANY = Rules(tags=None, owner="octo-org", not_meant=("ci",))
-KNOWN = Rules(tags={"tests", "skip ci", "hexagon"}, owner="octo-org")
+ANY = LintRules(tags=None, owner="octo-org", not_meant=("ci",))
+KNOWN = LintRules(tags={"tests", "skip ci", "hexagon"}, owner="octo-org")
 TEXT = "Saves a pass."
 
 
@@ -34,7 +34,7 @@ TEXT = "Saves a pass."
     ],
 )
 def test_what_is_to_be_mended(title: str, body: str, faults: tuple[str, ...]) -> None:
-    assert decide(title, body, ANY) == Found(faults)
+    assert decide_lint(title, body, ANY) == LintFindings(faults)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_what_is_to_be_mended(title: str, body: str, faults: tuple[str, ...]) ->
 )
 def test_tags_are_known_by_their_names_in_any_case(title: str, unknown: str) -> None:
     """The predecessor had such a check, and never switched it on."""
-    faults = decide(title, TEXT, KNOWN).faults
+    faults = decide_lint(title, TEXT, KNOWN).faults
     assert [fault.split("unknown tags: ")[1].split(".** Known tags: ") for fault in faults] == (
         [[unknown, "`hexagon`, `skip ci`, `tests`."]] if unknown else []
     )
@@ -74,7 +74,7 @@ def test_tags_are_known_by_their_names_in_any_case(title: str, unknown: str) -> 
 )
 def test_code_addresses_and_who_is_asked_for_a_review_bring_no_warning(title: str, body: str) -> None:
     """TVM #12840, #12848: decorators in code; TVM #18432: `cc`, to ask for reviews; TVM #19798: e-mail addresses."""
-    assert decide(title, body, ANY) == Found()
+    assert decide_lint(title, body, ANY) == LintFindings()
 
 
 @pytest.mark.parametrize(
@@ -87,23 +87,23 @@ def test_code_addresses_and_who_is_asked_for_a_review_bring_no_warning(title: st
     ],
 )
 def test_names_outside_of_code_only_warn(title: str, body: str, names: str) -> None:
-    found = decide(title, body, ANY)
+    found = decide_lint(title, body, ANY)
     assert found.faults == ()
     assert f"GitHub notifies {names} about this" in found.people
-    assert report(found).conclusion == "success"
+    assert lint_check_run(found).conclusion == "success"
 
 
 @pytest.mark.parametrize(
     ("found", "conclusion", "title"),
     [
-        (Found(), "success", "No problems"),
-        (Found((), "names"), "success", "No problems; people are mentioned"),
-        (Found((PERIOD,)), "neutral", "1 problem"),
-        (Found((PERIOD, NO_TEXT), "names"), "neutral", "2 problems; people are mentioned"),
+        (LintFindings(), "success", "No problems"),
+        (LintFindings((), "names"), "success", "No problems; people are mentioned"),
+        (LintFindings((PERIOD,)), "neutral", "1 problem"),
+        (LintFindings((PERIOD, NO_TEXT), "names"), "neutral", "2 problems; people are mentioned"),
     ],
 )
-def test_it_is_advice_and_says_each_thing(found: Found, conclusion: str, title: str) -> None:
-    content = report(found)
+def test_it_is_advice_and_says_each_thing(found: LintFindings, conclusion: str, title: str) -> None:
+    content = lint_check_run(found)
     assert (content.conclusion, content.title) == (conclusion, title)
     assert all(fault in content.summary for fault in (*found.faults, found.people))
     assert "never blocks a merge" in content.summary
@@ -111,4 +111,4 @@ def test_it_is_advice_and_says_each_thing(found: Found, conclusion: str, title: 
 
 @given(st.text(), st.text())
 def test_any_title_and_text_can_be_looked_at(title: str, body: str) -> None:
-    assert report(decide(f"[{title}]", body, KNOWN)).conclusion in ("success", "neutral")
+    assert lint_check_run(decide_lint(f"[{title}]", body, KNOWN)).conclusion in ("success", "neutral")

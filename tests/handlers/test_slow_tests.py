@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.ci.base import CiRun, State
+from bot.ci.base import CiRun, CiState
 from bot.commands.grammar import BadCommand, Command, Registry, parse
 from bot.config import SlowTests
 from bot.effects.statuses import SetStatus
@@ -48,7 +48,7 @@ def test_the_status_never_blocks_and_never_is_too_long() -> None:
     assert (effect.context_name, effect.state, len(effect.description)) == ("ci/slow-tests", "success", 140)
 
 
-def run(name: str, state: State, untouchable: str = "") -> CiRun:
+def run(name: str, state: CiState, untouchable: str = "") -> CiRun:
     return CiRun("GitHub Actions", name, name, state, "", "", untouchable=untouchable)
 
 
@@ -64,33 +64,33 @@ LEFT_ALONE = (
     [
         ((), ("*",), [], ""),
         (
-            (run("CI", State.SUCCEEDED), run("Docs", State.FAILED)),
+            (run("CI", CiState.SUCCEEDED), run("Docs", CiState.FAILED)),
             ("*",),
             ["CI", "Docs"],
             f"{RESTARTING}`CI`, `Docs`.",
         ),
         (
-            (run("CI", State.SUCCEEDED), run("GPU", State.RUNNING)),
+            (run("CI", CiState.SUCCEEDED), run("GPU", CiState.RUNNING)),
             ("*",),
             ["CI"],
             f"{RESTARTING}`CI`.\n{LEFT_ALONE}",
         ),
-        ((run("GPU", State.RUNNING),), ("*",), [], LEFT_ALONE),
+        ((run("GPU", CiState.RUNNING),), ("*",), [], LEFT_ALONE),
         (
-            (run("CI", State.SUCCEEDED), run("Docs", State.FAILED)),
+            (run("CI", CiState.SUCCEEDED), run("Docs", CiState.FAILED)),
             ("C*",),
             ["CI"],
             f"{RESTARTING}`CI`.",
         ),
         (
-            (run("Docs", State.SUCCEEDED),),
+            (run("Docs", CiState.SUCCEEDED),),
             (),
             [],
             "Slow tests are on, but nothing was restarted: no finished run on `0123456` matches "
             "`slow_tests: rerun:` in `.github/nightjar.yaml` or `app.yaml`.",
         ),
         (
-            (run("coverage", State.FAILED, untouchable="it belongs to another app"),),
+            (run("coverage", CiState.FAILED, untouchable="it belongs to another app"),),
             ("*",),
             [],
             "Slow tests are on, but nothing was restarted: I can't restart `coverage` on `0123456`.",

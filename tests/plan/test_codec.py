@@ -9,9 +9,9 @@ import pytest
 
 from bot.app.features import ALL_FEATURES, CODEC
 from bot.ci.rerun_actions import ApproveRun, RerunJob, RerunWorkflow
-from bot.ci.rerun_jenkins import JenkinsBuild
-from bot.ci.restarts import Origin
-from bot.commands.budget import Kind
+from bot.ci.rerun_jenkins import StartJenkinsBuild
+from bot.ci.restarts import PullOrigin
+from bot.commands.budget import CommandOutcome
 from bot.commands.effects import CountCommands
 from bot.core.errors import UnknownEffect
 from bot.core.events import Person
@@ -50,7 +50,7 @@ CONTENT = CheckContent(
 WISH = PendingMerge(
     "a" * 40, "main", Person(2, "hubot", False), "https://github.example/octocat/compiler/pull/1", AT, True
 )
-ORIGIN = Origin(12, 1, "main", 1, "fast")
+ORIGIN = PullOrigin(12, 1, "main", 1, "fast")
 EFFECTS: list[Effect] = [
     RequestCheckRun("example-lab", "gpu", "a" * 40),
     RequestScan("main", "guid", 1_772_859_600.0, 180.0),
@@ -58,8 +58,8 @@ EFFECTS: list[Effect] = [
     RemoveReaction("issue_comment", 7, "IC_7", "confused"),
     EndPendingMerge(1, WISH),
     SubmitSection("docs-link", 1, "a" * 40, "**Docs:** built.", 1_795_152_400.0),
-    JenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
-    CountCommands(1, 2, 1_795_152_400.0, 3, Kind.REFUSED, told=True),
+    StartJenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
+    CountCommands(1, 2, 1_795_152_400.0, 3, CommandOutcome.REFUSED, told=True),
     EnsureIssue("alarm:main", "Main is broken", "`cpu/branch` fails.", news="**It fails**", news_key="alarm:7"),
     EnsureLabel(1, "ready-for-merge", on=True),
     StoreRepositoryFile("b" * 40, "a" * 40, "c" * 40, 1_795_152_400, "help: false\n", 0),

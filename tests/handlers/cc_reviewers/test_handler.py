@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bot.github.mentions import Ccs
-from handlers.cc_reviewers.handler import MOST, Known, decide
+from handlers.cc_reviewers.handler import MOST, KnownReviewers, decide_reviewers
 
-NOBODY = Known(author="hubot", asked_before=(), reviewed=())
+NOBODY = KnownReviewers(author="hubot", asked_before=(), reviewed=())
 
 
 @pytest.mark.parametrize(
@@ -15,11 +15,11 @@ NOBODY = Known(author="hubot", asked_before=(), reviewed=())
     [
         (("octocat", "triager"), ("example-lab/gpu",), NOBODY, ("octocat", "triager", "example-lab/gpu")),
         (("Hubot", "octocat"), (), NOBODY, ("octocat",)),
-        (("OctoCat", "triager"), (), Known("hubot", {"octocat"}, ()), ("triager",)),
-        (("OctoCat", "triager"), (), Known("hubot", (), {"octocat"}), ("triager",)),
-        (("CI", "triager"), (), Known("hubot", (), (), {"ci"}), ("triager",)),
-        ((), ("Example-Lab/GPU",), Known("hubot", {"example-lab/gpu"}, ()), ()),
-        (("octocat",), ("octocat/octocat",), Known("hubot", {"octocat"}, ()), ("octocat/octocat",)),
+        (("OctoCat", "triager"), (), KnownReviewers("hubot", {"octocat"}, ()), ("triager",)),
+        (("OctoCat", "triager"), (), KnownReviewers("hubot", (), {"octocat"}), ("triager",)),
+        (("CI", "triager"), (), KnownReviewers("hubot", (), (), {"ci"}), ("triager",)),
+        ((), ("Example-Lab/GPU",), KnownReviewers("hubot", {"example-lab/gpu"}, ()), ()),
+        (("octocat",), ("octocat/octocat",), KnownReviewers("hubot", {"octocat"}, ()), ("octocat/octocat",)),
     ],
     ids=[
         "all",
@@ -31,12 +31,14 @@ NOBODY = Known(author="hubot", asked_before=(), reviewed=())
         "a team is no person",
     ],
 )
-def test_who_is_asked(users: tuple[str, ...], teams: tuple[str, ...], known: Known, asked: tuple[str, ...]) -> None:
-    decided = decide(Ccs(users=users, teams=teams), known)
+def test_who_is_asked(
+    users: tuple[str, ...], teams: tuple[str, ...], known: KnownReviewers, asked: tuple[str, ...]
+) -> None:
+    decided = decide_reviewers(Ccs(users=users, teams=teams), known)
     assert (*decided.users, *decided.teams) == asked
 
 
 def test_no_more_are_asked_than_github_takes_and_people_come_before_teams() -> None:
     users = tuple(f"person-{number}" for number in range(MOST - 1))
-    decided = decide(Ccs(users=users, teams=("example-lab/gpu", "example-lab/cpu")), NOBODY)
+    decided = decide_reviewers(Ccs(users=users, teams=("example-lab/gpu", "example-lab/cpu")), NOBODY)
     assert decided == Ccs(users=users, teams=("example-lab/gpu",))

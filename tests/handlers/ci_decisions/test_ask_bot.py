@@ -10,7 +10,7 @@ from aiohttp import web
 
 from bot.cli.ci_decide import DEADLINE
 from handlers.ci_decisions.ask_bot import PAUSES, TIMEOUT, CannotAsk, ask_bot, pull_request_path
-from handlers.ci_decisions.decide import Decision, run_everything
+from handlers.ci_decisions.decide import CiDecision, run_everything
 from handlers.ci_decisions.forms import as_json
 from handlers.ci_decisions.service import PATIENCE
 
@@ -35,7 +35,7 @@ class Script:
             return web.Response()
         return web.Response(status=told[0], text=told[1])
 
-    async def ask(self, sha: str = "") -> Decision:
+    async def ask(self, sha: str = "") -> CiDecision:
         return await ask_bot(self.url, pull_request_path("octocat/compiler", 42, sha), pauses=(0, 0))
 
 

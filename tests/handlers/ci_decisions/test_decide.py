@@ -9,9 +9,9 @@ from bot.config.model import RepositoryConfig
 from handlers.ci_decisions.decide import (
     ON_COMMIT,
     SLOW_TESTS_NOT_ON,
-    Files,
-    Unknown,
-    Verdict,
+    ChangedFiles,
+    CiVerdict,
+    UnknownChanges,
     decide_for_commit,
     docs_only,
     has_tag,
@@ -37,8 +37,8 @@ BY_DOCS = SkipCi()
 EVERYTHING = SkipCi(globs=GLOBS)
 
 
-def files(*names: str) -> Files:
-    return Files(names, len(names))
+def files(*names: str) -> ChangedFiles:
+    return ChangedFiles(names, len(names))
 
 
 @pytest.mark.parametrize(
@@ -159,16 +159,16 @@ def test_a_double_star_is_no_other_star() -> None:
 
 
 def test_a_renamed_file_counts_by_both_of_its_names() -> None:
-    moved = Files(("docs/codegen.md", "src/codegen.cc"), 1)
+    moved = ChangedFiles(("docs/codegen.md", "src/codegen.cc"), 1)
     assert skip_ci(EVERYTHING, "Move it", moved).reason == "CI runs because src/codegen.cc changed."
-    assert rebuild_docker(RebuildDocker(), Files(("tools/x.sh", "docker/x.sh"), 1)).value
-    renamed = Files(("docs/new.rst", "docs/old.rst"), 1)
+    assert rebuild_docker(RebuildDocker(), ChangedFiles(("tools/x.sh", "docker/x.sh"), 1)).value
+    renamed = ChangedFiles(("docs/new.rst", "docs/old.rst"), 1)
     assert skip_ci(EVERYTHING, "Move it", renamed).reason == "CI is skipped: only documentation changed (1 file)."
 
 
 def test_what_could_not_be_found_out_runs_and_says_that_this_is_a_fallback() -> None:
     """TVM #10457: an error that looked like an answer went unnoticed for days."""
-    unknown = Unknown("GitHub could not be asked")
+    unknown = UnknownChanges("GitHub could not be asked")
     assert skip_ci(EVERYTHING, "Fix it", unknown).reason == "Fallback: GitHub could not be asked, so CI runs."
     assert not skip_ci(EVERYTHING, "Fix it", unknown).value
     assert rebuild_docker(RebuildDocker(), unknown).value
@@ -210,16 +210,16 @@ def test_the_docs_alone_are_built_where_only_documentation_is_changed(
 
 
 def test_without_knowledge_more_than_the_docs_is_built() -> None:
-    unknown = docs_only(SkipCi(), "Fix it", Unknown("GitHub could not be asked"))
+    unknown = docs_only(SkipCi(), "Fix it", UnknownChanges("GitHub could not be asked"))
     assert (unknown.value, unknown.reason) == (False, "Fallback: GitHub could not be asked, so everything is built.")
     assert docs_only(None, "Fix it", files("docs/x.rst")).value is False
-    assert docs_only(SkipCi(), "[skip ci] Fix it", files("docs/x.rst")) == Verdict(
+    assert docs_only(SkipCi(), "[skip ci] Fix it", files("docs/x.rst")) == CiVerdict(
         False, "The docs are not built either: the title has [skip ci]."
     )
 
 
 def test_the_title_alone_decides_where_the_files_are_not_known() -> None:
-    assert skip_ci(EVERYTHING, "[skip ci] Revert", Unknown("GitHub could not be asked")).value
+    assert skip_ci(EVERYTHING, "[skip ci] Revert", UnknownChanges("GitHub could not be asked")).value
 
 
 def test_what_is_not_switched_on_skips_nothing_and_builds_everything() -> None:
@@ -256,11 +256,11 @@ def test_names_of_files_can_do_nothing_but_be_read() -> None:
 
 def test_the_message_of_a_commit_is_no_title() -> None:
     told = skip_ci(SkipCi(globs=(), docs=()), None, files("docs/x.rst"))
-    assert told == Verdict(False, "CI runs: skip_ci names no files, and the title tag does not apply to commits.")
+    assert told == CiVerdict(False, "CI runs: skip_ci names no files, and the title tag does not apply to commits.")
     assert skip_ci(BY_DOCS, None, files("docs/x.rst")).value
 
 
 @pytest.mark.parametrize(("on", "reason"), [(True, ON_COMMIT), (False, SLOW_TESTS_NOT_ON)])
 def test_slow_tests_always_run_for_a_commit_of_a_branch(on: bool, reason: str) -> None:
     config = RepositoryConfig.model_validate({"slow_tests": on})
-    assert decide_for_commit(config, "a" * 40, files()).run_slow_tests == Verdict(True, reason)
+    assert decide_for_commit(config, "a" * 40, files()).run_slow_tests == CiVerdict(True, reason)

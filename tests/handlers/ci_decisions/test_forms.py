@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from handlers.ci_decisions.decide import Decision, Verdict, run_everything
+from handlers.ci_decisions.decide import CiDecision, CiVerdict, run_everything
 from handlers.ci_decisions.forms import LACKING, as_env, as_github, as_json, comments, explained, of_answer
 
 SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
 HOSTILE = "x\n$(touch broken) `touch broken` ; touch broken #' \" \\ * ? [ab] <(touch broken) && ${IFS} \u202e\u2028é"
-SKIPPED = Decision(SHA, Verdict(False, "off"), Verdict(True, HOSTILE), Verdict(True, HOSTILE), Verdict(False, HOSTILE))
+SKIPPED = CiDecision(
+    SHA, CiVerdict(False, "off"), CiVerdict(True, HOSTILE), CiVerdict(True, HOSTILE), CiVerdict(False, HOSTILE)
+)
 
 
 def in_a_shell(script: str, folder: Path) -> str:
@@ -79,4 +81,4 @@ def test_what_an_answer_lacks_runs(skip_ci: object) -> None:
     body = {"sha": "$(touch broken)", "run_slow_tests": {"value": False, "reason": "off"}, "skip_ci": skip_ci}
     found = of_answer(json.dumps(body).encode())
     lacking = run_everything(LACKING)
-    assert found == Decision("", Verdict(False, "off"), lacking.skip_ci, lacking.docs_only, lacking.rebuild_docker)
+    assert found == CiDecision("", CiVerdict(False, "off"), lacking.skip_ci, lacking.docs_only, lacking.rebuild_docker)

@@ -12,7 +12,7 @@ from bot.config import RepositoryConfig
 from bot.config.ci_decisions import SkipCi
 from bot.core.events import Delivery
 from bot.core.payload import Payload
-from handlers.ci_decisions.decide import Verdict
+from handlers.ci_decisions.decide import CiVerdict
 from handlers.ci_decisions.skip_ci import NAME, RUN_AGAIN, ShownSkip, accepts, described
 from sandbox import PullRequest
 from tests.handlers.driver import World, a_world
@@ -20,7 +20,7 @@ from tests.handlers.driver import World, a_world
 CONFIG = RepositoryConfig(skip_ci=SkipCi())
 CODE = "CI runs because src/codegen.cc changed."
 TAGGED = "CI is skipped: the title had [skip ci] when CI started."
-RUNS, SKIPPED = Verdict(False, CODE), Verdict(True, TAGGED)
+RUNS, SKIPPED = CiVerdict(False, CODE), CiVerdict(True, TAGGED)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_an_edit_counts_where_it_can_change_the_decision(
     assert accepts(Delivery("guid", "pull_request", Payload(body), 0.0), CONFIG) is expected
 
 
-def before(verdict: Verdict, description: str = "", sha: str = "a") -> ShownSkip:
+def before(verdict: CiVerdict, description: str = "", sha: str = "a") -> ShownSkip:
     return ShownSkip(sha, verdict.reason, verdict.value, description or verdict.reason)
 
 
@@ -69,18 +69,18 @@ def before(verdict: Verdict, description: str = "", sha: str = "a") -> ShownSkip
         (SKIPPED, before(RUNS), TAGGED + RUN_AGAIN),
         (RUNS, before(SKIPPED), CODE + RUN_AGAIN),
         (RUNS, before(RUNS, CODE + RUN_AGAIN), CODE + RUN_AGAIN),
-        (RUNS, before(Verdict(False, "other"), "other" + RUN_AGAIN), CODE + RUN_AGAIN),
-        (RUNS, before(Verdict(False, "other")), CODE),
+        (RUNS, before(CiVerdict(False, "other"), "other" + RUN_AGAIN), CODE + RUN_AGAIN),
+        (RUNS, before(CiVerdict(False, "other")), CODE),
     ],
 )
 def test_a_decision_that_changed_on_one_head_asks_for_another_run(
-    verdict: Verdict, was: ShownSkip | None, expected: str
+    verdict: CiVerdict, was: ShownSkip | None, expected: str
 ) -> None:
     assert described(verdict, "a", was) == expected
 
 
 def test_what_is_said_fits_into_a_status_with_the_advice_at_its_end() -> None:
-    long = Verdict(False, "x" * 300)
+    long = CiVerdict(False, "x" * 300)
     assert len(described(long, "a", None)) == 140
     said = described(long, "a", before(SKIPPED))
     assert len(said) == 140

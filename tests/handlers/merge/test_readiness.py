@@ -15,16 +15,16 @@ from handlers.merge.readiness import (
     CHANGES_REQUESTED,
     DISMISSED,
     MOST_LISTED,
+    BlockerKind,
     BranchRules,
-    Kind,
+    MergeBlocker,
     MergeState,
-    Reason,
-    Required,
+    PullReview,
+    RequiredCheck,
     RestartCommand,
-    Review,
     latest,
     listed,
-    reasons,
+    merge_blockers,
     undecided,
 )
 
@@ -37,8 +37,8 @@ PULL = PullRequest(
 )  # fmt: skip
 
 
-def review(by: Person = HUBOT, state: str = APPROVED, sha: str = HEAD, *, may_write: bool = True) -> Review:
-    return Review(by.id, by.login, state, sha, f"https://github.example/r/{by.login}", may_write)
+def review(by: Person = HUBOT, state: str = APPROVED, sha: str = HEAD, *, may_write: bool = True) -> PullReview:
+    return PullReview(by.id, by.login, state, sha, f"https://github.example/r/{by.login}", may_write)
 
 
 UNIT = Signal("unit", State.GREEN)
@@ -50,11 +50,11 @@ def green(name: str, **more: Any) -> Signal:
 
 
 def why(standing: MergeState, **keys: Any) -> list[str]:
-    return [reason.text for reason in reasons(standing, Merge(**keys), RESTART)]
+    return [reason.text for reason in merge_blockers(standing, Merge(**keys), RESTART)]
 
 
 def kinds(standing: MergeState, **keys: Any) -> list[str]:
-    return [reason.kind for reason in reasons(standing, Merge(**keys), RESTART)]
+    return [reason.kind for reason in merge_blockers(standing, Merge(**keys), RESTART)]
 
 
 def test_a_pull_request_that_is_approved_and_asks_for_nothing_else_is_ready() -> None:
@@ -100,7 +100,7 @@ def test_every_reason_is_told_at_once_and_what_only_a_person_can_cure_comes_firs
         merged=False,
         mergeable=False,
         labels=("hold", "wip"),
-        rules=BranchRules(required=(Required("gpu/pr-head"),), methods=("rebase",)),
+        rules=BranchRules(required=(RequiredCheck("gpu/pr-head"),), methods=("rebase",)),
         signals=(Signal("cpu/pr-head", State.RED),),
         reviews=(review(state=CHANGES_REQUESTED),),
     )
@@ -109,20 +109,22 @@ def test_every_reason_is_told_at_once_and_what_only_a_person_can_cure_comes_firs
 
 
 def test_of_a_closed_one_nothing_else_is_told() -> None:
-    assert kinds(MergeState(replace(PULL, is_open=False, draft=True), merged=False, mergeable=None)) == [Kind.CLOSED]
+    assert kinds(MergeState(replace(PULL, is_open=False, draft=True), merged=False, mergeable=None)) == [
+        BlockerKind.CLOSED
+    ]
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_only_checks_approvals_and_updates_come_without_a_push_by_people(kind: Kind) -> None:
-    assert Reason(kind, "").can_resolve is (kind in {Kind.CHECK, Kind.APPROVAL, Kind.BEHIND})
+@pytest.mark.parametrize("kind", BlockerKind)
+def test_only_checks_approvals_and_updates_come_without_a_push_by_people(kind: BlockerKind) -> None:
+    assert MergeBlocker(kind, "").can_resolve is (kind in {BlockerKind.CHECK, BlockerKind.APPROVAL, BlockerKind.BEHIND})
 
 
 def test_conflicts_that_github_still_looks_for_matter_where_nothing_else_is_in_the_way() -> None:
     unknown = replace(READY, mergeable=None)
-    assert undecided(unknown, reasons(unknown, Merge()))
-    assert not undecided(READY, reasons(READY, Merge()))
+    assert undecided(unknown, merge_blockers(unknown, Merge()))
+    assert not undecided(READY, merge_blockers(READY, Merge()))
     draft = replace(unknown, pull=replace(PULL, draft=True))
-    assert not undecided(draft, reasons(draft, Merge()))
+    assert not undecided(draft, merge_blockers(draft, Merge()))
 
 
 # Reviews
@@ -152,7 +154,7 @@ def test_conflicts_that_github_still_looks_for_matter_where_nothing_else_is_in_t
         ([replace(review(state=CHANGES_REQUESTED), by_id=0), review(MONA)], []),
     ],
 )
-def test_the_latest_word_of_each_person_counts(reviews: list[Review], expected: list[str]) -> None:
+def test_the_latest_word_of_each_person_counts(reviews: list[PullReview], expected: list[str]) -> None:
     """TVM's bot took every review for itself: who had requested changes and then approved still blocked.
 
     It also let an author with write access approve their own work.
@@ -200,22 +202,22 @@ CPU, RED = "cpu/pr-head", State.RED
 @pytest.mark.parametrize(
     ("required", "patterns", "signals", "expected"),
     [
-        ((Required(CPU),), (), [green(CPU), Signal("anything", RED)], []),
-        ((Required(CPU),), (), [green(CPU)], []),
-        ((Required(CPU),), (), [green("CPU/PR-head")], []),
-        ((Required(CPU),), (), [Signal(CPU, RED)], ["`cpu/pr-head` failed"]),
-        ((Required(CPU),), (), [Signal(CPU, State.PENDING)], ["`cpu/pr-head` is still running"]),
-        ((Required(CPU),), (), [], ["`cpu/pr-head` hasn't started"]),
-        ((Required(CPU),), (), [green(CPU), Signal(CPU, RED, app=9)], ["`cpu/pr-head` failed"]),
-        ((Required(CPU, 7),), (), [green(CPU, app=7), Signal(CPU, RED, app=9), Signal(CPU, RED)], []),
-        ((Required(CPU, 7),), (), [green(CPU, app=9), green(CPU)], ["`cpu/pr-head` hasn't started"]),
+        ((RequiredCheck(CPU),), (), [green(CPU), Signal("anything", RED)], []),
+        ((RequiredCheck(CPU),), (), [green(CPU)], []),
+        ((RequiredCheck(CPU),), (), [green("CPU/PR-head")], []),
+        ((RequiredCheck(CPU),), (), [Signal(CPU, RED)], ["`cpu/pr-head` failed"]),
+        ((RequiredCheck(CPU),), (), [Signal(CPU, State.PENDING)], ["`cpu/pr-head` is still running"]),
+        ((RequiredCheck(CPU),), (), [], ["`cpu/pr-head` hasn't started"]),
+        ((RequiredCheck(CPU),), (), [green(CPU), Signal(CPU, RED, app=9)], ["`cpu/pr-head` failed"]),
+        ((RequiredCheck(CPU, 7),), (), [green(CPU, app=7), Signal(CPU, RED, app=9), Signal(CPU, RED)], []),
+        ((RequiredCheck(CPU, 7),), (), [green(CPU, app=9), green(CPU)], ["`cpu/pr-head` hasn't started"]),
         ((), ("*/pr-head",), [green(CPU), green("gpu/pr-head"), Signal("lint", RED)], []),
         ((), ("*/pr-head",), [green(CPU), Signal("gpu/pr-head", RED)], ["`gpu/pr-head` failed"]),
         ((), ("*/pr-head",), [green("lint")], ["Nothing on `aaaaaaa` matches `*/pr-head`"]),
-        ((Required(CPU),), (CPU,), [], ["`cpu/pr-head` hasn't started"]),
-        ((Required(CPU),), ("*/pr-head",), [Signal(CPU, RED)], ["`cpu/pr-head` failed"]),
+        ((RequiredCheck(CPU),), (CPU,), [], ["`cpu/pr-head` hasn't started"]),
+        ((RequiredCheck(CPU),), ("*/pr-head",), [Signal(CPU, RED)], ["`cpu/pr-head` failed"]),
         (
-            (Required("b"), Required("a"), Required("c")),
+            (RequiredCheck("b"), RequiredCheck("a"), RequiredCheck("c")),
             (),
             [Signal("a", State.PENDING), Signal("c", RED)],
             ["`c` failed", "`a` is still running", "`b` hasn't started"],
@@ -223,7 +225,7 @@ CPU, RED = "cpu/pr-head", State.RED
     ],
 )
 def test_what_is_required_has_to_be_green_and_nothing_else_matters(
-    required: tuple[Required, ...], patterns: tuple[str, ...], signals: list[Signal], expected: list[str]
+    required: tuple[RequiredCheck, ...], patterns: tuple[str, ...], signals: list[Signal], expected: list[str]
 ) -> None:
     """What is required comes from the branch and from app.yaml.
 
@@ -237,7 +239,9 @@ def test_what_is_required_has_to_be_green_and_nothing_else_matters(
 
 def test_a_check_that_never_comes_is_told_with_who_requires_it() -> None:
     """TVM #18780, #14618: that a job is required which no longer exists can be seen, and where to take it off."""
-    standing = replace(READY, rules=BranchRules(required=(Required("tvm-ci/pr-head"), Required("lint", 15368))))
+    standing = replace(
+        READY, rules=BranchRules(required=(RequiredCheck("tvm-ci/pr-head"), RequiredCheck("lint", 15368)))
+    )
     assert why(standing, required=("docs/*",)) == [
         "Nothing on `aaaaaaa` matches `docs/*` yet. `merge: required` in `app.yaml` requires it. If nothing ever "
         "reports this name, fix `merge: required`.",
@@ -257,13 +261,13 @@ def test_a_check_that_never_comes_is_told_with_who_requires_it() -> None:
         ((), [green("unit"), Signal("gpu", State.PENDING)], ["`gpu` is still running"]),
         ((), [green("unit"), Signal("gpu", RED)], ["`gpu` failed"]),
         ((), [green("unit"), Signal("nightjar/lint", RED, ours=True)], []),
-        ((Required("CI/Skip"),), [green("ci/skip", ours=True)], ["No CI has reported"]),
-        ((Required("nightjar/lint", 7),), [green("nightjar/lint", ours=True, app=7)], ["No CI has reported"]),
-        ((Required("unit"),), [green("unit"), Signal("gpu", RED)], []),
+        ((RequiredCheck("CI/Skip"),), [green("ci/skip", ours=True)], ["No CI has reported"]),
+        ((RequiredCheck("nightjar/lint", 7),), [green("nightjar/lint", ours=True, app=7)], ["No CI has reported"]),
+        ((RequiredCheck("unit"),), [green("unit"), Signal("gpu", RED)], []),
     ],
 )
 def test_where_nothing_that_ci_reports_is_required_all_of_it_is_and_there_must_be_some(
-    required: tuple[Required, ...], signals: list[Signal], expected: list[str]
+    required: tuple[RequiredCheck, ...], signals: list[Signal], expected: list[str]
 ) -> None:
     standing = replace(
         READY,
@@ -296,7 +300,7 @@ def test_a_failure_is_linked_and_how_to_run_it_again_is_told_where_that_can_be_a
     standing = replace(READY, signals=(Signal(CPU, RED, url="https://ci.example.org/job/cpu?a=(b)"),))
     linked = "[`cpu/pr-head`](<https://ci.example.org/job/cpu?a=%28b%29>) failed on `aaaaaaa`"
     assert why(standing, required=(CPU,)) == [f"{linked}. Restart it with `@ci rerun`."]
-    assert [reason.text for reason in reasons(standing, Merge(required=(CPU,)))] == [f"{linked}."]
+    assert [reason.text for reason in merge_blockers(standing, Merge(required=(CPU,)))] == [f"{linked}."]
 
 
 def test_what_comes_from_outside_is_shown_as_code_and_links_nowhere_else() -> None:
@@ -312,7 +316,7 @@ def test_what_comes_from_outside_is_shown_as_code_and_links_nowhere_else() -> No
 
 def test_a_long_list_is_counted_and_not_told_whole() -> None:
     many = tuple(Signal(f"job-{n:02}", RED) for n in range(MOST_LISTED + 3))
-    found = reasons(replace(READY, reviews=(), signals=many), Merge(required=("job-*",)))
+    found = merge_blockers(replace(READY, reviews=(), signals=many), Merge(required=("job-*",)))
     lines = listed(found).splitlines()
     assert len(lines) == MOST_LISTED + 2
     assert lines[-2:] == [
@@ -326,7 +330,7 @@ def test_a_long_list_is_counted_and_not_told_whole() -> None:
 )
 def test_the_rest_is_counted_from_one_more_than_are_listed(count: int, last: str) -> None:
     many = tuple(Signal(f"job-{n:02}", RED) for n in range(count))
-    lines = listed(reasons(replace(READY, signals=many), Merge(required=("job-*",)))).splitlines()
+    lines = listed(merge_blockers(replace(READY, signals=many), Merge(required=("job-*",)))).splitlines()
     assert last in lines[-1]
     assert len(lines) == count
 
@@ -350,8 +354,8 @@ def test_a_method_is_in_the_way_where_the_rules_forbid_it_and_no_queue_chooses_i
 @pytest.mark.parametrize(("needed", "ready"), [(0, True), (1, True), (2, True), (3, False)])
 def test_as_many_approvals_as_the_rules_require_are_enough(needed: int, ready: bool) -> None:
     standing = replace(READY, reviews=(review(), review(MONA)), rules=BranchRules(approvals=needed))
-    found = reasons(standing, Merge())
-    assert [reason.kind for reason in found] == ([] if ready else [Kind.APPROVAL])
+    found = merge_blockers(standing, Merge())
+    assert [reason.kind for reason in found] == ([] if ready else [BlockerKind.APPROVAL])
 
 
 def test_a_failed_check_that_rerun_cannot_restart_is_not_said_to_be_restartable() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from bot.github.client import GitHub
 from bot.github.ours import Ours
-from handlers.merge.readiness import BranchRules, MergeState, Required
+from handlers.merge.readiness import BranchRules, MergeState, RequiredCheck
 from handlers.merge.snapshot import MOST_REVIEWERS, merge_state_of, rules_of
 from sandbox import PullRequest
 from sandbox.rules import Rules
@@ -39,9 +39,9 @@ async def stands(github: GitHub, pull: PullRequest) -> MergeState:
     ("ruleset", "classic", "expected"),
     [
         (Rules(), (), BranchRules()),
-        (Rules(required={"cpu": None}), (), BranchRules((Required("cpu"),))),
-        (Rules(required={"cpu": 15368}), ("cpu",), BranchRules((Required("cpu", 15368), Required("cpu")))),
-        (Rules(required={"cpu": None}), ("cpu", "gpu"), BranchRules((Required("cpu"), Required("gpu")))),
+        (Rules(required={"cpu": None}), (), BranchRules((RequiredCheck("cpu"),))),
+        (Rules(required={"cpu": 15368}), ("cpu",), BranchRules((RequiredCheck("cpu", 15368), RequiredCheck("cpu")))),
+        (Rules(required={"cpu": None}), ("cpu", "gpu"), BranchRules((RequiredCheck("cpu"), RequiredCheck("gpu")))),
         (
             Rules(approvals=2, methods=("squash",), queue=True),
             (),
@@ -60,7 +60,7 @@ async def test_rules_and_classic_protection_are_one(
 
 async def test_of_a_branch_that_is_gone_only_rules_are_left(world: World, github: GitHub) -> None:
     world.repository.rules["gone"] = Rules(required={"cpu": None})
-    assert await rules_of(github, FULL_NAME, "gone") == BranchRules((Required("cpu"),))
+    assert await rules_of(github, FULL_NAME, "gone") == BranchRules((RequiredCheck("cpu"),))
 
 
 @pytest.mark.parametrize("status", [403, 404])
@@ -69,7 +69,7 @@ async def test_where_there_are_no_rulesets_classic_protection_is_what_is_known(
 ) -> None:
     world.github.faults.add("GET", "/repos/{owner}/{repo}/rules/branches/{branch}", status=status, message="Upgrade")
     world.repository.protect("main", "cpu")
-    assert await rules_of(github, FULL_NAME, "main") == BranchRules((Required("cpu"),))
+    assert await rules_of(github, FULL_NAME, "main") == BranchRules((RequiredCheck("cpu"),))
 
 
 async def test_of_a_closed_pull_request_nothing_more_is_read(world: World, github: GitHub) -> None:

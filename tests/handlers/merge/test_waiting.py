@@ -12,8 +12,8 @@ from bot.config.model import RepositoryConfig
 from bot.core.events import Delivery, Person, PullRequest
 from bot.core.payload import Payload
 from handlers.merge.pending import PendingMerge
-from handlers.merge.readiness import Kind, MergeState, Reason
-from handlers.merge.waiting import Verdict, decide, is_a_hint, may_matter
+from handlers.merge.readiness import BlockerKind, MergeBlocker, MergeState
+from handlers.merge.waiting import PendingMergeVerdict, decide_pending_merge, is_a_hint, may_matter
 
 HEAD, OTHER = "a" * 40, "b" * 40
 HUBOT = Person(2, "hubot", False)
@@ -21,8 +21,8 @@ PULL = PullRequest(
     number=12, head_sha=HEAD, base_ref="main", author=HUBOT, title="", body="", draft=False, is_open=True, updated_at=""
 )
 WISH = PendingMerge(HEAD, "main", HUBOT, "https://github.example/octocat/compiler/pull/12", "2026-11-20T05:00:00Z")
-CHECK, APPROVAL = Reason(Kind.CHECK, "a check"), Reason(Kind.APPROVAL, "an approval")
-DRAFT, CLOSED = Reason(Kind.DRAFT, "a draft"), Reason(Kind.CLOSED, "closed")
+CHECK, APPROVAL = MergeBlocker(BlockerKind.CHECK, "a check"), MergeBlocker(BlockerKind.APPROVAL, "an approval")
+DRAFT, CLOSED = MergeBlocker(BlockerKind.DRAFT, "a draft"), MergeBlocker(BlockerKind.CLOSED, "closed")
 
 
 def config(keys: str) -> RepositoryConfig:
@@ -33,23 +33,23 @@ def config(keys: str) -> RepositoryConfig:
 @pytest.mark.parametrize(
     ("pull", "found", "verdict", "words"),
     [
-        ({}, [], Verdict.MERGE, ""),
-        ({}, [CHECK], Verdict.WAIT, ""),
-        ({}, [CHECK, APPROVAL], Verdict.WAIT, ""),
-        ({}, [DRAFT], Verdict.END, "- a draft"),
-        ({}, [DRAFT, CHECK], Verdict.END, "- a draft\n- a check"),
-        ({"is_open": False}, [CLOSED], Verdict.FORGET, ""),
-        ({"is_open": False, "head_sha": OTHER}, [CLOSED], Verdict.FORGET, ""),
-        ({"head_sha": OTHER}, [], Verdict.END, "The head moved to `bbbbbbb`"),
-        ({"head_sha": OTHER, "base_ref": "release"}, [CHECK], Verdict.END, "The head moved to `bbbbbbb`"),
-        ({"base_ref": "release"}, [], Verdict.END, "Its base is now `release`, not `main`."),
+        ({}, [], PendingMergeVerdict.MERGE, ""),
+        ({}, [CHECK], PendingMergeVerdict.WAIT, ""),
+        ({}, [CHECK, APPROVAL], PendingMergeVerdict.WAIT, ""),
+        ({}, [DRAFT], PendingMergeVerdict.END, "- a draft"),
+        ({}, [DRAFT, CHECK], PendingMergeVerdict.END, "- a draft\n- a check"),
+        ({"is_open": False}, [CLOSED], PendingMergeVerdict.FORGET, ""),
+        ({"is_open": False, "head_sha": OTHER}, [CLOSED], PendingMergeVerdict.FORGET, ""),
+        ({"head_sha": OTHER}, [], PendingMergeVerdict.END, "The head moved to `bbbbbbb`"),
+        ({"head_sha": OTHER, "base_ref": "release"}, [CHECK], PendingMergeVerdict.END, "The head moved to `bbbbbbb`"),
+        ({"base_ref": "release"}, [], PendingMergeVerdict.END, "Its base is now `release`, not `main`."),
     ],
 )
 def test_what_becomes_of_a_merge_that_waits(
-    pull: dict[str, Any], found: list[Reason], verdict: Verdict, words: str
+    pull: dict[str, Any], found: list[MergeBlocker], verdict: PendingMergeVerdict, words: str
 ) -> None:
     standing = MergeState(replace(PULL, **pull), merged=False, mergeable=True)
-    decision = decide(WISH, standing, found)
+    decision = decide_pending_merge(WISH, standing, found)
     assert decision.verdict is verdict
     assert words in decision.why
     assert bool(decision.why) is bool(words)

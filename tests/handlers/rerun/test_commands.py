@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from bot.ci.base import CiRun, Part, State
+from bot.ci.base import CiRun, CiRunPart, CiState
 from bot.commands.grammar import Command, Registry, parse
-from handlers.rerun.commands import COMMANDS, Decision, Pick, decide, explain
+from handlers.rerun.commands import COMMANDS, RerunDecision, RerunPick, decide_rerun, explain_rerun
 from tests.steps import assert_linear
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
-FAILED, RUNNING, SUCCEEDED = State.FAILED, State.RUNNING, State.SUCCEEDED
+FAILED, RUNNING, SUCCEEDED = CiState.FAILED, CiState.RUNNING, CiState.SUCCEEDED
 
 
-def run(name: str, state: State, *parts: Part, conclusion: str = "", untouchable: str = "") -> CiRun:
+def run(name: str, state: CiState, *parts: CiRunPart, conclusion: str = "", untouchable: str = "") -> CiRun:
     words = {FAILED: "failure", SUCCEEDED: "success", RUNNING: ""}
     return CiRun(
         provider="GitHub Actions",
@@ -28,13 +28,13 @@ def run(name: str, state: State, *parts: Part, conclusion: str = "", untouchable
     )
 
 
-ARM = Part("build [arm]", FAILED, 11)
-X86 = Part("build [x86]", SUCCEEDED, 12)
-UNIT = Part("Unit", FAILED, 13)
+ARM = CiRunPart("build [arm]", FAILED, 11)
+X86 = CiRunPart("build [x86]", SUCCEEDED, 12)
+UNIT = CiRunPart("Unit", FAILED, 13)
 CI = run("CI", FAILED, ARM, X86, UNIT)
-LINT = run("Lint", SUCCEEDED, Part("ruff", SUCCEEDED, 21))
-DOCS = run("Docs", RUNNING, Part("sphinx", FAILED, 31))
-GPU = run("gpu/pr-head", FAILED, Part("gpu/pr-head", FAILED), Part("compiler-gpu/PR-12", FAILED))
+LINT = run("Lint", SUCCEEDED, CiRunPart("ruff", SUCCEEDED, 21))
+DOCS = run("Docs", RUNNING, CiRunPart("sphinx", FAILED, 31))
+GPU = run("gpu/pr-head", FAILED, CiRunPart("gpu/pr-head", FAILED), CiRunPart("compiler-gpu/PR-12", FAILED))
 COVERAGE = run("coverage", FAILED, untouchable="it belongs to another app")
 ALL_OF_THEM = (CI, LINT, DOCS, GPU, COVERAGE)
 
@@ -44,14 +44,14 @@ def test_names_are_looked_for_in_linear_work() -> None:
     names = [*(f"biuld {index} (arm64)" for index in range(10)), *(f"*a*b*{index}" for index in range(10))]
 
     def make(size: int) -> Callable[[], object]:
-        jobs = [Part(f"build {index} (arm64)", FAILED, index + 1) for index in range(5)]
+        jobs = [CiRunPart(f"build {index} (arm64)", FAILED, index + 1) for index in range(5)]
         runs = [run(f"CI {index}", FAILED, *jobs) for index in range(size)]
-        return lambda: explain(runs, decide(runs, "", names), SHA, "@ci")
+        return lambda: explain_rerun(runs, decide_rerun(runs, "", names), SHA, "@ci")
 
     assert_linear(make, 20)
 
 
-def picked(decision: Decision) -> list[tuple[str, str]]:
+def picked(decision: RerunDecision) -> list[tuple[str, str]]:
     """What is run again as (run, how much of it)."""
     return [(p.run.name, p.part.name if p.part else "failed" if p.failed_only else "whole") for p in decision.picks]
 
@@ -82,24 +82,24 @@ def picked(decision: Decision) -> list[tuple[str, str]]:
     ],
 )
 def test_what_is_run_again(choice: str, names: tuple[str, ...], expected: list[tuple[str, str]]) -> None:
-    assert picked(decide(ALL_OF_THEM, choice, names)) == expected
+    assert picked(decide_rerun(ALL_OF_THEM, choice, names)) == expected
 
 
 @pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out", "startup_failure"])
 def test_every_kind_of_failure_is_run_again_by_default(conclusion: str) -> None:
     """The predecessor left CANCELLED and TIMED_OUT alone."""
     failed = run("CI", FAILED, conclusion=conclusion)
-    assert decide((failed,), "failed", ()).picks == (Pick(failed, failed_only=True),)
+    assert decide_rerun((failed,), "failed", ()).picks == (RerunPick(failed, failed_only=True),)
 
 
 def test_what_runs_is_left_alone_and_said_so() -> None:
-    decision = decide(ALL_OF_THEM, "all", ())
+    decision = decide_rerun(ALL_OF_THEM, "all", ())
     assert decision.running == (DOCS,)
-    assert "Still running, so left alone: `Docs`." in explain(ALL_OF_THEM, decision, SHA, "@ci")
+    assert "Still running, so left alone: `Docs`." in explain_rerun(ALL_OF_THEM, decision, SHA, "@ci")
 
 
 def said(choice: str, *names: str, runs: Sequence[CiRun] = ALL_OF_THEM) -> str:
-    return explain(runs, decide(runs, choice, names), SHA, "@ci")
+    return explain_rerun(runs, decide_rerun(runs, choice, names), SHA, "@ci")
 
 
 def test_the_answer_names_the_commit_and_everything_that_runs_again() -> None:
@@ -129,13 +129,13 @@ def test_only_running_says_that_nothing_has_ended() -> None:
     )
 
 
-def jenkins(name: str, state: State, server: str = "https://ci.example.org") -> CiRun:
-    word = {State.MISSING: "no status", FAILED: "failure", SUCCEEDED: "success", RUNNING: "pending"}[state]
+def jenkins(name: str, state: CiState, server: str = "https://ci.example.org") -> CiRun:
+    word = {CiState.MISSING: "no status", FAILED: "failure", SUCCEEDED: "success", RUNNING: "pending"}[state]
     url = f"{server}/job/{name}/job/PR-12"
     return CiRun("Jenkins", name, url, state, word, url, server=server)
 
 
-CPU, MISSING = jenkins("cpu", SUCCEEDED), jenkins("gpu", State.MISSING)
+CPU, MISSING = jenkins("cpu", SUCCEEDED), jenkins("gpu", CiState.MISSING)
 
 
 @pytest.mark.parametrize(
@@ -152,11 +152,11 @@ CPU, MISSING = jenkins("cpu", SUCCEEDED), jenkins("gpu", State.MISSING)
 def test_a_job_without_a_status_is_started_by_name_by_all_and_where_its_server_has_posted_none(
     choice: str, names: tuple[str, ...], runs: Sequence[CiRun], expected: list[str]
 ) -> None:
-    assert [pick.run.name for pick in decide(runs, choice, names).picks] == expected
+    assert [pick.run.name for pick in decide_rerun(runs, choice, names).picks] == expected
 
 
 def test_a_job_without_a_status_that_is_left_alone_is_named_with_how_to_start_it() -> None:
-    assert said("failed", runs=(CPU, MISSING, jenkins("arm", State.MISSING))) == (
+    assert said("failed", runs=(CPU, MISSING, jenkins("arm", CiState.MISSING))) == (
         "Nothing failed on `0123456`. Finished: `cpu`. To restart everything, comment `@ci rerun all`.\n"
         "No status on `0123456` yet, so left alone: `gpu`, `arm`. If CI missed the push, start one by name: "
         "`@ci rerun NAME`."
