@@ -82,7 +82,7 @@ async def test_check_says_what_would_be_read_and_what_could_be_better(folder: Pa
     assert finished.err == ""
     first, advice, last = finished.out.splitlines()
     assert first == "ops.xml: junit: 1 passed"
-    assert advice.startswith("advice: ops.xml: no case says in which file it stands")
+    assert advice.startswith("advice: ops.xml: no case names its file")
     assert last == "OK to upload"
 
 
@@ -173,7 +173,7 @@ def test_a_lab_or_target_that_app_yaml_does_not_know_is_told_before_anything_is_
     (folder / "app.yaml").write_text(APP_YAML.format(bucket=aws_world.name))
     unknown = upload(aws_world, target="hexagon")
     assert (unknown.exit_code, unknown.stdout) == (1, "")
-    assert "app.yaml has no target hexagon for the lab example-lab; it has adreno" in unknown.stderr
+    assert "app.yaml has no target hexagon for the lab example-lab; available: adreno" in unknown.stderr
     other = upload(aws_world, repository="octocat/other", bucket=None)
     assert "app.yaml has no results for octocat/other" in other.stderr
     assert content(aws_world) == {}

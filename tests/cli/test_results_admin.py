@@ -145,7 +145,7 @@ async def test_what_was_not_stored_is_told_and_ends_with_1(operator: Operator) -
     operator.upload(operator.run(sha, "run-1", target="unknown"))
     finished = await operator.nightjar("ingest", f"s3://{operator.bucket.name}/results/")
     assert finished.status == 1
-    assert "refused: app.yaml has no target unknown for the lab example-lab; it has adreno" in finished.out
+    assert "refused: app.yaml has no target unknown for the lab example-lab; available: adreno" in finished.out
     assert "Traceback" not in finished.err
 
 

@@ -66,7 +66,7 @@ async def test_a_run_that_waits_comes_to_an_end_though_its_manifest_is_gone(plac
     place.bucket.s3.delete_object(Bucket=place.bucket.name, Key=f"{folder}manifest.json")
     await place.look(later=7 * 3600)
     await place.settle()
-    assert "manifest.json is not there any more; it was waited for in vain" in str(place.check(sha).summary)
+    assert "manifest.json was removed; the deadline has passed" in str(place.check(sha).summary)
     assert await place.town.failures() == []
 
 
@@ -83,7 +83,7 @@ async def test_a_run_that_waits_comes_to_an_end_though_the_bucket_was_away_at_it
     place.bucket.put(f"{folder}manifest.json", manifest)
     await place.look(later=3600)
     await place.settle()
-    assert "it was waited for in vain" in str(place.check(sha).summary)
+    assert "the deadline has passed" in str(place.check(sha).summary)
 
 
 async def test_a_file_that_is_not_the_one_described_is_never_green(place: LabTown) -> None:
@@ -106,7 +106,7 @@ async def test_a_lab_that_is_not_in_app_yaml_gets_no_check(place: LabTown, verdi
     (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
     assert (run.state, run.reason) == (
         "refused",
-        "app.yaml has no target unheard-of for the lab example-lab; it has hexagon-v73, adreno; once it is there, "
+        "app.yaml has no target unheard-of for the lab example-lab; available: hexagon-v73, adreno; once it is there, "
         "ask a maintainer to run `nightjar results ingest` for this run, or upload it under another run ID",
     )
 
@@ -124,7 +124,7 @@ async def test_a_folder_that_spells_the_repository_otherwise_is_refused_in_words
     (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
     assert run.state == "refused"
     assert run.reason == (
-        "the folder is that of OctoCat/Compiler, and app.yaml calls the repository octocat/compiler; "
+        "the folder is for OctoCat/Compiler, and app.yaml calls the repository octocat/compiler; "
         "upload the run to the folder results/octocat/compiler/"
     )
     assert place.town.bot.services.part(RESULTS).store.runs("octocat/compiler", before=run.key) == []
@@ -147,7 +147,7 @@ async def test_a_manifest_that_was_corrected_is_looked_at_again(place: LabTown) 
     await place.settle()
     (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
     assert run.state == "refused"
-    assert "upload the run under another run ID when that is corrected" in run.reason
+    assert "fix this and upload the run under another run ID" in run.reason
     place.runs -= 1
     assert place.upload(sha, {"a.xml": junit(**GOOD)}) == folder
     await place.look(later=3600)

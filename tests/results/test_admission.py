@@ -51,7 +51,7 @@ def test_a_lab_and_its_targets_are_those_of_app_yaml() -> None:
     assert lab_of(key("5" * 40), CONFIG).runs_per_day == 3
     with pytest.raises(Refused, match=r"has no lab other-lab for octocat/compiler"):
         lab_of(key("5" * 40, lab="other-lab"), CONFIG)
-    with pytest.raises(Refused, match=r"no target adreno-2 for the lab example-lab; it has hexagon-v73, adreno"):
+    with pytest.raises(Refused, match=r"no target adreno-2 for the lab example-lab; available: hexagon-v73, adreno"):
         lab_of(key("5" * 40, target="adreno-2"), CONFIG)
 
 

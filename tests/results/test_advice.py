@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.results.ingest.advice import NO_FILE, NO_MODULE, NO_TEST, Onlooker
+from bot.results.ingest.advice import Onlooker
+from bot.results.ingest.texts import NO_FILE, NO_MODULE, NO_TEST
 from bot.results.model import Case, Status, Trouble
 
 

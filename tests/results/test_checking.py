@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from bot.results.compare.diff import Counts
-from bot.results.ingest.advice import NO_TEST
 from bot.results.ingest.limits import MAX_FILE_BYTES
 from bot.results.ingest.offline_check import check_files, check_run, key_of
+from bot.results.ingest.texts import NO_TEST
 from bot.results.model import RunKey
 
 SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
@@ -145,7 +145,7 @@ def test_a_run_is_checked_with_all_that_its_manifest_says(tmp_path: Path) -> Non
 def test_a_run_of_another_commit_than_its_folder_is_refused(tmp_path: Path) -> None:
     report = check_run(run_folder(tmp_path, sha="f" * 40))
     assert not report.good
-    assert f"the folder is that of {SHA}" in report.problems[0]
+    assert f"the folder is for {SHA}" in report.problems[0]
 
 
 def test_a_folder_that_is_not_laid_out_as_in_the_bucket_is_checked_all_the_same(tmp_path: Path) -> None:
@@ -173,13 +173,13 @@ def test_a_manifest_that_is_wrong_or_missing_is_told(tmp_path: Path) -> None:
         write(folder, "manifest.json", content)
         assert not check_run(folder).good
     (folder / "manifest.json").unlink()
-    assert "holds no manifest.json" in check_run(folder).problems[0]
+    assert "has no manifest.json" in check_run(folder).problems[0]
 
 
 def test_a_file_that_nobody_will_read_is_told(tmp_path: Path) -> None:
     folder = run_folder(tmp_path)
     write(folder, "core.dump", b"x")
-    assert check_run(folder).warnings == ("core.dump is not named by manifest.json, and nobody will read it",)
+    assert check_run(folder).warnings == ("core.dump is not in manifest.json, so the bot does not read it",)
 
 
 def test_the_exit_status_tells_a_crash_before_the_first_test(tmp_path: Path) -> None:

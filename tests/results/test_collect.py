@@ -190,7 +190,7 @@ def test_names_of_more_cases_than_are_looked_at_at_once_are_all_there() -> None:
 
 
 def test_a_run_has_so_many_tests_at_most_however_many_files_it_has() -> None:
-    with pytest.raises(TooMuch, match="more than 1,000,000 tests together; send the run in shards"):
+    with pytest.raises(TooMuch, match="more than 1,000,000 tests together; upload the run in shards"):
         merge([Columns(tests=dict.fromkeys(range(MAX_TESTS), 1)), Columns(tests={-1: 1})])
 
 

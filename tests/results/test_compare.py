@@ -2,21 +2,8 @@ from itertools import product
 
 import pytest
 
-from bot.results.compare.diff import (
-    ALL_SKIPPED,
-    CRASHED,
-    MASS_COLLECTION,
-    MASS_TESTS,
-    NOTHING,
-    ONE_CAUSE,
-    ONE_CAUSE_TESTS,
-    ONLY_CRASHES,
-    Comparison,
-    Counts,
-    Told,
-    compare,
-    confirmed,
-)
+from bot.results.compare.diff import MASS_TESTS, ONE_CAUSE_TESTS, Comparison, Counts, Told, compare, confirmed
+from bot.results.compare.texts import ALL_SKIPPED, CRASHED, MASS_COLLECTION, NO_TESTS, ONE_CAUSE, ONLY_CRASHES
 from bot.results.model import Seen, Status, Trouble
 
 A, B = "tests/test_a.py", "tests/test_b.py"
@@ -227,9 +214,9 @@ FILES = tuple(f"tests/test_{letter}.py" for letter in "abcdefgh")
 @pytest.mark.parametrize(
     ("now", "exit_status", "why"),
     [
-        ({}, None, NOTHING),
-        ({}, 0, NOTHING),
-        ({}, 5, NOTHING),
+        ({}, None, NO_TESTS),
+        ({}, 0, NO_TESTS),
+        ({}, 5, NO_TESTS),
         ({}, 1, CRASHED.format(status=1)),
         ({}, -11, CRASHED.format(status=-11)),
         (INTERNAL, 3, ONLY_CRASHES),

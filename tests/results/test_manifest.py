@@ -75,7 +75,7 @@ def test_keys_of_newer_labs_are_passed_over() -> None:
         (LEAST | {"schema": 2}, "schema must be 1"),
         (LEAST | {"schema": True}, "schema must be 1"),
         ({"schema": 1, "sha": SHA, "files": [FILE]}, "suite is missing; it must be up to 100 letters"),
-        (LEAST | {"sha": "4" * 40}, f"sha is {'4' * 40}, but the folder is that of {SHA}"),
+        (LEAST | {"sha": "4" * 40}, f"sha is {'4' * 40}, but the folder is for {SHA}"),
         (LEAST | {"sha": SHA[:7]}, "sha must be 40 hexadecimal digits"),
         (LEAST | {"suite": "a|b"}, "suite must be up to 100 letters"),
         (LEAST | {"files": []}, "files is empty"),

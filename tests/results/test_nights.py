@@ -9,7 +9,8 @@ from typing import BinaryIO, cast
 
 import pytest
 
-from bot.results.compare.diff import MASS_COLLECTION, Comparison, compare
+from bot.results.compare.diff import Comparison, compare
+from bot.results.compare.texts import MASS_COLLECTION
 from bot.results.formats import junit
 from bot.results.ingest.collect import Reason, collect, read_names, split
 from bot.results.ingest.identity import Resolver

@@ -73,16 +73,16 @@ def test_what_the_bot_would_not_take_is_told_before_anything_is_sent(
 
 @pytest.mark.parametrize("wrong", [{"lab": "a/b"}, {"target": ".."}, {"sha": "main"}, {"run_id": ""}])
 def test_a_key_that_is_none_is_told(tmp_path: Path, wrong: dict[str, str]) -> None:
-    with pytest.raises(UserError, match="is no folder of a run"):
+    with pytest.raises(UserError, match="is not the folder of a run"):
         parcel(tmp_path, key=replace(KEY, **wrong))
 
 
 def test_files_that_cannot_lie_in_one_folder_are_told() -> None:
     named([Path("a/x.xml"), Path("b/y.xml")])
-    with pytest.raises(UserError, match=r"two of the files are named x\.xml"):
+    with pytest.raises(UserError, match=r"two files are named x\.xml"):
         named([Path("a/x.xml"), Path("b/x.xml")])
     for name in ("manifest.json", "my results.xml", ".hidden", "é.xml"):
-        with pytest.raises(UserError, match="is no name for a run's file"):
+        with pytest.raises(UserError, match="cannot be the name of a run's file"):
             named([Path(name)])
 
 

@@ -11,6 +11,7 @@ from bot.core.payload import Payload
 from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.queue import Owner
 from bot.github.pages import PER_PAGE
+from bot.results.compare import texts
 from bot.results.compare.compared import compared_with, with_confirmed
 from bot.results.compare.diff import CONFIRMED_RUNS, Comparison, Counts
 from bot.results.model import Seen
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 COMMITS = "/repos/{+repo}/commits{?sha}"
 MOST_COMMITS = 1_000
 """Commits that are looked through for one to compare with: ten requests, where one is the rule."""
-
-COST_TOO_MUCH = "it could not be compared: {why}"
 
 
 async def compared_suites(
@@ -67,7 +66,7 @@ async def _compared(
         told = replace(told, good=ancestors[1])
         return await apart(with_confirmed, told, before, await seen(ancestors[1]))
     except OverLimit as error:
-        return Compared(Comparison(Counts(), bool(ancestors), infra=COST_TOO_MUCH.format(why=error)))
+        return Compared(Comparison(Counts(), bool(ancestors), infra=texts.COMPARISON_COST.format(why=error)))
 
 
 async def nearest(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bot.core.patterns import SPACE, Pattern
+from bot.results.compare import texts
 from bot.results.compare.places import Places
 from bot.results.compare.renames import search_renames
 from bot.results.model import BAD, Seen, Status, Trouble
@@ -32,17 +33,6 @@ MASS_SHARE = 0.1
 CONFIRMED_RUNS = 2
 """A failure that is seen in so many runs in a row is no chance any more."""
 
-NOTHING = "it has no test at all; see which tests the lab's command selects"
-CRASHED = (
-    "the lab's command ended with exit status {status} before its first test; see the lab's installation and device"
-)
-ONLY_CRASHES = "nothing but crashes was reported, and not one test's result; see the lab's installation and device"
-UNTESTED = "all {skipped:,} tests were skipped"
-ALL_SKIPPED = (
-    "all {skipped:,} tests were skipped, of which {good:,} ended well before; see whether the lab's device was found"
-)
-MASS_COLLECTION = "{broken:,} of {files:,} test files could not be imported; see the lab's installation"
-ONE_CAUSE = "{failed:,} of the {ran:,} tests that ran failed with one cause; see the lab's installation and device"
 
 GOOD = frozenset({Status.PASSED, Status.XFAILED, Status.XPASSED})
 _SKIPPED = Status.SKIPPED
@@ -114,9 +104,9 @@ def compare(now: Mapping[str, Seen], baseline: Mapping[str, Seen] | None, *, exi
 def infra(now: Mapping[str, Seen], baseline: Mapping[str, Seen] | None, *, exit_status: int | None) -> str:
     """Say why a run tells nothing about the code, what to look at included, or ""; none of a lab's words is in it."""
     if not now:
-        return NOTHING if exit_status in FINISHED else CRASHED.format(status=exit_status)
+        return texts.NO_TESTS if exit_status in FINISHED else texts.CRASHED.format(status=exit_status)
     if all(seen.trouble in (Trouble.INTERNAL, Trouble.CRASH) for seen in now.values()):
-        return ONLY_CRASHES
+        return texts.ONLY_CRASHES
     return _mass_collection(now) or _all_skipped(now, baseline or {}) or _one_cause(now)
 
 
@@ -126,7 +116,7 @@ def untested(now: Mapping[str, Seen]) -> str:
     As a baseline, a night without its device would make each night after it look like nothing changed.
     """
     skipped = all(seen.status is _SKIPPED for seen in now.values())
-    return UNTESTED.format(skipped=len(now)) if skipped else ""
+    return texts.UNTESTED.format(skipped=len(now)) if skipped else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,14 +270,14 @@ def _mass_collection(now: Mapping[str, Seen]) -> str:
         return ""
     files = broken | {_file(test) for test, seen in now.items() if seen.trouble is not Trouble.INTERNAL}
     much = len(broken) >= MASS_COLLECTION_SHARE * len(files)
-    return MASS_COLLECTION.format(broken=len(broken), files=len(files)) if much else ""
+    return texts.MASS_COLLECTION.format(broken=len(broken), files=len(files)) if much else ""
 
 
 def _all_skipped(now: Mapping[str, Seen], baseline: Mapping[str, Seen]) -> str:
     if any(seen.status is not _SKIPPED for seen in now.values()):
         return ""
     good = sum(seen.status in GOOD for seen in baseline.values())
-    return ALL_SKIPPED.format(skipped=len(now), good=good) if good >= ALL_SKIPPED_TESTS else ""
+    return texts.ALL_SKIPPED.format(skipped=len(now), good=good) if good >= ALL_SKIPPED_TESTS else ""
 
 
 def _one_cause(now: Mapping[str, Seen]) -> str:
@@ -299,7 +289,7 @@ def _one_cause(now: Mapping[str, Seen]) -> str:
     for message, count in messages.items():
         causes[_cause(message)] += count
     failed = max(causes.values())
-    return ONE_CAUSE.format(failed=failed, ran=ran) if failed > ONE_CAUSE_SHARE * ran else ""
+    return texts.ONE_CAUSE.format(failed=failed, ran=ran) if failed > ONE_CAUSE_SHARE * ran else ""
 
 
 def _cause(message: str) -> str:

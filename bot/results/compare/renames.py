@@ -11,6 +11,8 @@ from itertools import groupby, islice
 
 import structlog
 
+from bot.results.compare import texts
+
 RENAMED_TOGETHER = 10
 """So many tests must have been renamed by one rule, or it may be chance."""
 RENAMED_SHARE = 0.8
@@ -27,8 +29,6 @@ MAX_STEPS = 40_000_000
 """Characters of names, and components of locations, that one search handles: two or three seconds at worst. It takes
 600,000 to find that ten thousand tests moved from one folder to another."""
 
-GAVE_UP = "renamed tests are not looked for"
-TOO_LONG = "that would take more than {most:,} steps"
 
 Location = tuple[str, ...]
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -54,8 +54,8 @@ def renames(gone: Iterable[str], new: Iterable[str], *, most_steps: int | None =
     found = search_renames(gone, new, most_steps=most_steps)
     if found is None:
         log.warning(
-            GAVE_UP,
-            reason=TOO_LONG.format(most=most_steps or MAX_STEPS),
+            texts.SEARCH_SKIPPED,
+            reason=texts.SEARCH_TOO_LONG.format(most=most_steps or MAX_STEPS),
             removed=len(gone - new),
             added=len(new - gone),
         )

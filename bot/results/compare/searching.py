@@ -13,7 +13,9 @@ import structlog
 
 from bot.core.errors import TryAgain
 from bot.core.untrusted.limits import OverLimit
-from bot.results.compare.renames import GAVE_UP, MAX_STEPS, TOO_LONG, renames, search_renames
+from bot.results.compare import texts
+from bot.results.compare.renames import MAX_STEPS, renames, search_renames
+from bot.results.compare.texts import SEARCH_SKIPPED, SEARCH_TOO_LONG
 
 if TYPE_CHECKING:
     from bot.core.untrusted.pool import Pool
@@ -26,7 +28,6 @@ FEW, FEW_CHARACTERS = 100, 10_000
 """Tests, and characters of their names, that are searched at once: that takes a millisecond or two."""
 MOST_SEARCHES = 20
 """Searches for one run; it has at most three for each of the suites that it had before and has now."""
-KEEPS_CHANGING = "the results beside this run keep changing while it is stored"
 
 Written = TypeVar("Written")
 _Lists = tuple[tuple[str, ...], tuple[str, ...]]
@@ -83,7 +84,7 @@ def written(write: Callable[[Renames], Written], search: Renames) -> Written:
             return write(answers)
         except SearchNeeded as needed:
             answers.add(needed.lists, search(*needed.lists))
-    raise TryAgain(KEEPS_CHANGING)
+    raise TryAgain(texts.KEEPS_CHANGING)
 
 
 async def written_apart(write: Callable[[Renames], Written], pool: Pool, owner: Owner) -> Written:
@@ -97,16 +98,18 @@ async def written_apart(write: Callable[[Renames], Written], pool: Pool, owner: 
             return await asyncio.to_thread(write, answers)
         except SearchNeeded as needed:
             answers.add(needed.lists, await _searched(pool, owner, needed.lists))
-    raise TryAgain(KEEPS_CHANGING)
+    raise TryAgain(texts.KEEPS_CHANGING)
 
 
 async def _searched(pool: Pool, owner: Owner, lists: _Lists) -> Mapping[str, str]:
-    why = TOO_LONG.format(most=MAX_STEPS)
+    why = SEARCH_TOO_LONG.format(most=MAX_STEPS)
     try:
         found = await pool.run(owner, pool.limits.renames, search_renames, *lists)
     except OverLimit as error:
         found, why = None, str(error)
     if found is None:
         removed, added = map(len, lists)
-        log.warning(GAVE_UP, reason=why, repository=owner.repository, part=owner.part, removed=removed, added=added)
+        log.warning(
+            SEARCH_SKIPPED, reason=why, repository=owner.repository, part=owner.part, removed=removed, added=added
+        )
     return found or {}

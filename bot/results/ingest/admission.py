@@ -20,6 +20,7 @@ from bot.core.refused import Refused
 from bot.github.errors import is_not_found, is_unprocessable
 from bot.github.pages import PER_PAGE
 from bot.github.pull_heads import head_of
+from bot.results.ingest import texts
 from bot.results.model import RunKey
 from bot.results.state import Admission
 
@@ -28,23 +29,6 @@ if TYPE_CHECKING:
     from bot.engine.records import Records
     from bot.github.client import GitHub
 
-UNKNOWN_LAB = "app.yaml has no lab {lab} for {repository}; ask its maintainers to add it below results.labs"
-UNKNOWN_TARGET = "app.yaml has no target {target} for the lab {lab}; it has {known}"
-UNKNOWN_COMMIT = "there is no commit {sha} in {repository}"
-OTHER_HEAD = "the head of pull request {number} is {head}, not {sha}; leave pull_request out, or test its head"
-NO_SUCH_PULL_REQUEST = "there is no pull request {number} in {repository}"
-NOT_TO_BE_TESTED = (
-    "{sha} is neither on {branches} nor the head of a pull request; of a pull request from a fork the manifest has to "
-    "name the number, as pull_request"
-)
-TOO_MANY_RUNS = (
-    "the lab has sent {runs} runs today (UTC), the most that app.yaml allows (runs_per_day); upload it "
-    "tomorrow, under another run ID"
-)
-TOO_MANY_BYTES = (
-    "with this run the lab would have sent more than {megabytes} MB today (UTC), the most that app.yaml allows "
-    "(megabytes_per_day); upload it tomorrow, under another run ID"
-)
 
 REMEMBERED, REMEMBERED_SECONDS = 10_000, 600.0
 """A lab sends many runs of one commit within minutes; whether that is to be tested is asked once."""
@@ -56,18 +40,18 @@ def lab_of(key: RunKey, config: Results) -> Lab:
     """Return the lab that a run belongs to. Raises `Refused` where app.yaml knows no such lab or target."""
     lab = config.labs.get(key.lab)
     if lab is None:
-        raise Refused(UNKNOWN_LAB.format(lab=key.lab, repository=key.repository))
+        raise Refused(texts.UNKNOWN_LAB.format(lab=key.lab, repository=key.repository))
     if key.target not in lab.targets:
-        raise Refused(UNKNOWN_TARGET.format(target=key.target, lab=key.lab, known=", ".join(lab.targets)))
+        raise Refused(texts.UNKNOWN_TARGET.format(target=key.target, lab=key.lab, known=", ".join(lab.targets)))
     return lab
 
 
 def check_quota(lab: Lab, runs: int, sent: int, size: int) -> None:
     """Raise `Refused` if a run of `size` bytes is too much after those `runs` and bytes that were taken today."""
     if runs >= lab.runs_per_day:
-        raise Refused(TOO_MANY_RUNS.format(runs=runs))
+        raise Refused(texts.TOO_MANY_RUNS.format(runs=runs))
     if sent + size > lab.megabytes_per_day * 1_000_000:
-        raise Refused(TOO_MANY_BYTES.format(megabytes=lab.megabytes_per_day))
+        raise Refused(texts.TOO_MANY_BYTES_TODAY.format(megabytes=lab.megabytes_per_day))
 
 
 class Admissions:
@@ -125,7 +109,7 @@ class Admissions:
                 return Admission(committed_at, mainline=True, pull_request=claimed)
         number = claimed if claimed is not None else await _pull_request_of(github, key)
         if number is None:
-            raise Refused(NOT_TO_BE_TESTED.format(sha=key.sha, branches=" or ".join(branches)))
+            raise Refused(texts.NOT_TO_BE_TESTED.format(sha=key.sha, branches=" or ".join(branches)))
         return Admission(committed_at, mainline=False, pull_request=number)
 
     async def _check_head(self, github: GitHub, key: RunKey, repository_id: int, number: int) -> None:
@@ -135,17 +119,17 @@ class Admissions:
             return
         pull = await _found(github, "/repos/{+repo}/pulls/{number}", repo=key.repository, number=str(number))
         if pull is None:
-            raise Refused(NO_SUCH_PULL_REQUEST.format(number=number, repository=key.repository))
+            raise Refused(texts.NO_SUCH_PULL_REQUEST.format(number=number, repository=key.repository))
         head = pull.string("head", "sha")
         if head != key.sha:
-            raise Refused(OTHER_HEAD.format(number=number, head=head, sha=key.sha))
+            raise Refused(texts.OTHER_HEAD.format(number=number, head=head, sha=key.sha))
 
 
 async def _committed_at(github: GitHub, key: RunKey) -> float:
     # This one, for `GET /repos/{owner}/{repo}/commits/{ref}` sends all that the commit changed with it.
     commit = await _found(github, "/repos/{+repo}/git/commits/{sha}", repo=key.repository, sha=key.sha)
     if commit is None:
-        raise Refused(UNKNOWN_COMMIT.format(sha=key.sha, repository=key.repository))
+        raise Refused(texts.UNKNOWN_COMMIT.format(sha=key.sha, repository=key.repository))
     return datetime.fromisoformat(commit.string("committer", "date")).timestamp()
 
 

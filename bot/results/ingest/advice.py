@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bot.core.patterns import Pattern
+from bot.results.ingest import texts
 from bot.results.ingest.identity import Resolver
 from bot.results.model import Case, Trouble
 
@@ -12,25 +13,6 @@ EXAMPLES = 3
 """Names that a warning shows at most."""
 LONGEST_EXAMPLE = 120
 
-NO_TEST = "it holds no test; see which tests the lab's command selects"
-NO_FILE = (
-    "no case says in which file it stands: tests are found by their dotted names alone, and "
-    "annotations have no line; use pytest-reportlog, or pytest -o junit_family=xunit1"
-)
-NO_MODULE = (
-    "no case says in which file it stands, and no name holds a test's module, as in "
-    "tests.test_add: the names cannot be resolved; use pytest-reportlog, or pytest -o junit_family=xunit1, or whatever "
-    "makes your runner write `file` and `line`"
-)
-REPEATED = (
-    "{count:,} of its cases have the name of another one, and are told as one test with it, as in {examples}; give "
-    "different tests different names"
-)
-CHANGING = (
-    "{count:,} names hold an address, a hash or a temporary path, which differ in every run, so that each run seems "
-    "to have new tests, as in {examples}; give parameters IDs of their own (pytest: `ids=`)"
-)
-NO_DURATION = "{count:,} of its {cases:,} cases have no duration"
 
 UNTIMED = ("executorch-csv",)
 """Formats without a test's duration."""
@@ -79,16 +61,16 @@ class Onlooker:
     def warnings(self, format: str) -> Iterator[str]:
         """Yield what the lab could do better, in sentences; `format` is that of the file whose cases were seen."""
         if not self.cases:
-            yield NO_TEST
+            yield texts.NO_TEST
             return
         if format == "junit" and not self._placed:
-            yield NO_FILE if self._modules else NO_MODULE
+            yield texts.NO_FILE if self._modules else texts.NO_MODULE
         if self._repeats:
-            yield REPEATED.format(count=self._repeats, examples=_examples(self._repeated))
+            yield texts.REPEATED.format(count=self._repeats, examples=_examples(self._repeated))
         if self._changing:
-            yield CHANGING.format(count=len(self._changing), examples=_examples(list(self._changing)))
+            yield texts.CHANGING.format(count=len(self._changing), examples=_examples(list(self._changing)))
         if self._undated and format not in UNTIMED:
-            yield NO_DURATION.format(count=self._undated, cases=self.cases)
+            yield texts.NO_DURATION.format(count=self._undated, cases=self.cases)
 
 
 def _changes(test: str) -> bool:

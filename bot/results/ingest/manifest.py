@@ -16,31 +16,17 @@ from pydantic_core import ErrorDetails
 
 from bot.core.patterns import Pattern
 from bot.core.refused import Refused, TooMuch
-from bot.results.ingest.limits import MAX_FILE_BYTES, MAX_FILES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES
+from bot.results.ingest import texts
+from bot.results.ingest.limits import MAX_FILES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES
 from bot.results.model import RunKey
 from bot.results.state import Claims
 
 MANIFEST = "manifest.json"
 SCHEMA = 1
 
-TOO_LARGE = f"manifest.json is larger than {MAX_MANIFEST_BYTES:,} bytes; put measurements into result files"
-NOT_JSON = "manifest.json is not JSON: {reason}"
-NOT_AN_OBJECT = "manifest.json must hold a JSON object"
 OTHER_SCHEMA = f"manifest.json: schema must be {SCHEMA}, the only one that this version of Nightjar reads"
-FAULTS = "manifest.json: {faults}"
-OTHER_SHA = "manifest.json: sha is {claimed}, but the folder is that of {sha}; upload to the folder of the commit"
-NAMED_TWICE = "manifest.json: files names {name} twice"
 NAMES_ITSELF = f"{MANIFEST}: files must not name {MANIFEST} itself"
-NO_FILES = "manifest.json: files is empty; name at least one file, also where no test was run"
-TOO_MANY_BYTES = f"manifest.json: its files have more than {MAX_RUN_BYTES >> 20} MiB together; send the run in shards"
-FILE_MISSING = "{name} has not arrived"
-FILE_OF_OTHER_SIZE = "{name} has {found:,} bytes, and manifest.json says {expected:,}"
-FILE_OF_OTHER_CONTENT = "{name} is not the file that manifest.json describes: its SHA-256 is {found}"
-FILE_TOO_LARGE = f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB, the most that are read; split it, or compress it"
-BEYOND = "the index is beyond the total"
 MOST_FAULTS = 5
-MISSING = "{key} is missing; it must be {words}"
-WRONG = "{key} must be {words}"
 _WORDS: Mapping[str, str] = {
     "sha": "40 hexadecimal digits, a to f in small letters",
     "suite": "up to 100 letters, digits, blanks and . _ + / -, as in operators",
@@ -94,7 +80,7 @@ class _Shard(_Strict):
     def _within(cls, total: int, info: ValidationInfo) -> int:
         index = info.data.get("index", 1)
         if index > total:
-            raise ValueError(BEYOND)
+            raise ValueError(texts.BEYOND)
         return total
 
 
@@ -142,20 +128,20 @@ def read_manifest(raw: bytes, key: RunKey) -> Manifest:
     Raises `Refused` with everything that is wrong with it, for the lab.
     """
     if len(raw) > MAX_MANIFEST_BYTES:
-        raise TooMuch(TOO_LARGE)
+        raise TooMuch(texts.MANIFEST_TOO_LARGE)
     document = _validated(_parsed(raw))
     if document.sha != key.sha:
-        raise Refused(OTHER_SHA.format(claimed=document.sha, sha=key.sha))
+        raise Refused(texts.OTHER_SHA.format(claimed=document.sha, sha=key.sha))
     names = [file.name for file in document.files]
     if not names:
-        raise Refused(NO_FILES)
+        raise Refused(texts.NO_FILES)
     if MANIFEST in names:
         raise Refused(NAMES_ITSELF)
     if twice := next((name for name, times in Counter(names).items() if times > 1), None):
-        raise Refused(NAMED_TWICE.format(name=twice))
+        raise Refused(texts.NAMED_TWICE.format(name=twice))
     manifest = Manifest(_claims(document), document.files)
     if manifest.bytes > MAX_RUN_BYTES:
-        raise TooMuch(TOO_MANY_BYTES)
+        raise TooMuch(texts.RUN_TOO_LARGE)
     return manifest
 
 
@@ -163,9 +149,9 @@ def _parsed(raw: bytes) -> dict[str, Any]:
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise Refused(NOT_JSON.format(reason=str(error) or type(error).__name__)) from None
+        raise Refused(texts.NOT_JSON.format(reason=str(error) or type(error).__name__)) from None
     if not isinstance(value, dict):
-        raise Refused(NOT_AN_OBJECT)
+        raise Refused(texts.NOT_AN_OBJECT)
     if type(value.get("schema")) is not int or value["schema"] != SCHEMA:
         raise Refused(OTHER_SCHEMA)
     return value
@@ -177,14 +163,14 @@ def _validated(value: dict[str, Any]) -> _Document:
     except ValidationError as error:
         found = list(dict.fromkeys(_fault(fault) for fault in error.errors()))
     more = f"; and {len(found) - MOST_FAULTS} more" if len(found) > MOST_FAULTS else ""
-    raise Refused(FAULTS.format(faults="; ".join(found[:MOST_FAULTS]) + more))
+    raise Refused(texts.FAULTS.format(faults="; ".join(found[:MOST_FAULTS]) + more))
 
 
 def _fault(error: ErrorDetails) -> str:
     # Below `environment` the keys are the lab's own.
     place = error["loc"][:1] if error["loc"][0] == "environment" else error["loc"]
     key = next(step for step in reversed(place) if isinstance(step, str))
-    said = MISSING if error["type"] == "missing" else WRONG
+    said = texts.KEY_MISSING if error["type"] == "missing" else texts.KEY_WRONG
     return said.format(key=".".join(map(str, place)), words=_WORDS[key])
 
 

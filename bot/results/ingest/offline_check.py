@@ -17,34 +17,18 @@ from typing import Any
 
 from bot.core.refused import Refused
 from bot.results import formats
-from bot.results.compare.diff import NOTHING, Counts, infra
+from bot.results.compare.diff import Counts, infra
+from bot.results.compare.texts import NO_TESTS
+from bot.results.ingest import texts
 from bot.results.ingest.advice import Onlooker
 from bot.results.ingest.collect import Columns, collect, merge, read_names, split
 from bot.results.ingest.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
-from bot.results.ingest.manifest import (
-    FILE_MISSING,
-    FILE_OF_OTHER_CONTENT,
-    FILE_OF_OTHER_SIZE,
-    FILE_TOO_LARGE,
-    MANIFEST,
-    FileEntry,
-    Manifest,
-    read_manifest,
-    run_key,
-)
+from bot.results.ingest.manifest import MANIFEST, FileEntry, Manifest, read_manifest, run_key
 from bot.results.ingest.opening import inflated
+from bot.results.ingest.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
 from bot.results.model import BAD, RunKey, Seen, Trouble
 from bot.results.store.columns import is_flaky, status_of
 
-UNREADABLE = "{path} cannot be read: {reason}"
-NO_RUN = "{path} holds no manifest.json; name result files, or the folder of one run"
-IS_FOLDER = "{path} is a folder; name the files in it"
-INFRA = "the check would say that this run tells nothing about the code: {why}"
-NOT_NAMED = "{name} is not named by manifest.json, and nobody will read it"
-NOT_LAID_OUT = (
-    "the folder's path does not end as in the bucket (OWNER/NAME/LAB/TARGET/SHA/RUN), so that only the manifest says "
-    "for which commit it is"
-)
 KEY_PARTS = 6
 """Folders of a run's key: owner, name, lab, target, SHA and run."""
 NONE = Counts()
@@ -102,11 +86,11 @@ def check_run(path: Path) -> RunReport:
         with (folder / MANIFEST).open("rb") as file:
             raw = file.read(MAX_MANIFEST_BYTES + 1)
     except FileNotFoundError:
-        return RunReport((), problems=(NO_RUN.format(path=folder),))
+        return RunReport((), problems=(texts.NO_RUN.format(path=folder),))
     except OSError as error:
-        return RunReport((), problems=(UNREADABLE.format(path=folder / MANIFEST, reason=_reason(error)),))
+        return RunReport((), problems=(texts.PATH_UNREADABLE.format(path=folder / MANIFEST, reason=_reason(error)),))
     key = key_of(folder)
-    warnings = () if key is not None else (NOT_LAID_OUT,)
+    warnings = () if key is not None else (texts.NOT_LAID_OUT,)
     try:
         manifest = read_manifest(raw, key or RunKey("", "", "", _claimed_sha(raw), ""))
     except Refused as refused:
@@ -116,7 +100,7 @@ def check_run(path: Path) -> RunReport:
     report = _together(
         [_check_entry(folder, entry) for entry in manifest.files], exit_status=manifest.claims.exit_status
     )
-    warnings = (*warnings, *(NOT_NAMED.format(name=name) for name in others), *report.warnings)
+    warnings = (*warnings, *(texts.NOT_NAMED.format(name=name) for name in others), *report.warnings)
     return RunReport(report.files, report.counts, report.problems, warnings, manifest)
 
 
@@ -147,7 +131,7 @@ def _check_entry(folder: Path, entry: FileEntry) -> Checked:
     except FileNotFoundError:
         return _refused(entry.name, FILE_MISSING.format(name=entry.name))
     except OSError as error:
-        return _refused(entry.name, UNREADABLE.format(path=path, reason=_reason(error)))
+        return _refused(entry.name, texts.PATH_UNREADABLE.format(path=path, reason=_reason(error)))
     return _check(path, entry.name, entry.format)
 
 
@@ -159,7 +143,7 @@ def sha256_of(path: Path) -> str:
 
 def _check(path: Path, name: str, format: str | None) -> Checked:
     if path.is_dir():
-        return _refused(name, IS_FOLDER.format(path=path))
+        return _refused(name, texts.IS_FOLDER.format(path=path))
     onlooker = Onlooker()
     guessed = format or ""
     try:
@@ -173,7 +157,7 @@ def _check(path: Path, name: str, format: str | None) -> Checked:
         said = str(refused)
         return _refused(name, said if name in said else f"{name}: {said}", guessed)
     except OSError as error:
-        return _refused(name, UNREADABLE.format(path=path, reason=_reason(error)), guessed)
+        return _refused(name, texts.PATH_UNREADABLE.format(path=path, reason=_reason(error)), guessed)
     troubles = _troubles(columns)
     report = FileReport(
         name,
@@ -198,7 +182,7 @@ def _together(checked: Sequence[Checked], *, exit_status: int | None) -> RunRepo
     warnings: tuple[str, ...] = ()
     if all(not file.problem for file in files) and (why := infra(_seen(columns), None, exit_status=exit_status)):
         # That there is no test at all, a single file says already.
-        warnings = () if why == NOTHING and len(files) == 1 else (INFRA.format(why=why),)
+        warnings = () if why == NO_TESTS and len(files) == 1 else (texts.LAB_PROBLEM.format(why=why),)
     return RunReport(files, _counts(columns), warnings=warnings)
 
 

@@ -7,10 +7,9 @@ from typing import BinaryIO
 
 from bot.core.refused import Refused
 from bot.results import formats
+from bot.results.ingest import texts
 from bot.results.ingest.collect import Columns, collect, merge
 from bot.results.ingest.identity import Resolver
-
-UNREADABLE = "{name}: {why}"
 
 Named = tuple[str, str | None]
 """A file's name, and its format as far as the manifest names one."""
@@ -28,4 +27,4 @@ def _each_parsed(files: Sequence[BinaryIO], names: Sequence[Named], listed: froz
             yield collect(formats.read(file, name, format_), resolve)
         except Refused as error:
             said = str(error)
-            raise Refused(said if name in said else UNREADABLE.format(name=name, why=said)) from error
+            raise Refused(said if name in said else texts.FILE_UNREADABLE.format(name=name, why=said)) from error

@@ -26,19 +26,13 @@ from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.pool import Pool
 from bot.core.untrusted.queue import Owner
 from bot.results.compare.searching import written_apart
+from bot.results.ingest import texts
 from bot.results.ingest.admission import Admissions, check_quota, lab_of
 from bot.results.ingest.files import FileLists
 from bot.results.ingest.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
-from bot.results.ingest.manifest import (
-    FILE_MISSING,
-    FILE_OF_OTHER_CONTENT,
-    FILE_OF_OTHER_SIZE,
-    FILE_TOO_LARGE,
-    FileEntry,
-    Manifest,
-    read_manifest,
-)
+from bot.results.ingest.manifest import FileEntry, Manifest, read_manifest
 from bot.results.ingest.parse import parse_run
+from bot.results.ingest.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
 from bot.results.model import RunKey
 from bot.results.state import Admission, Run, RunState
 
@@ -47,18 +41,6 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
     from bot.results.store.store import ResultsStore
 
-OTHER_SPELLING = (
-    "the folder is that of {found}, and app.yaml calls the repository {repository}; upload the run to the folder "
-    "{prefix}{repository}/"
-)
-ONCE_NAMED = (
-    "once it is there, have a maintainer run `nightjar results ingest` for this run, or upload it under another run ID"
-)
-ONCE_CORRECTED = "upload the run under another run ID when that is corrected"
-GONE = "{key} is not there any more"
-LARGER = "{name} has more than the {expected:,} bytes that manifest.json says"
-COST_TOO_MUCH = "the files could not be read: {why}; send the run in shards, under another run ID"
-NEVER_CAME = "{missing}; it was waited for in vain, upload the run again under another run ID"
 MOST_TOLD = 5
 """Files of which it is told what is wrong with them; of the others, how many they are."""
 HEADS_AT_ONCE = 16
@@ -124,17 +106,19 @@ class Intake:
         run = Run(taking.key, taking.arrival.version, RunState.REFUSED, "", since)
         try:
             _check_spelling(taking)
-            with _adding(ONCE_NAMED):
+            with _adding(texts.ONCE_NAMED):
                 lab_of(taking.key, taking.config)
             small = await taking.source.read_small(taking.arrival.key, MAX_MANIFEST_BYTES)
-            with _adding(ONCE_CORRECTED):
+            with _adding(texts.ONCE_CORRECTED):
                 manifest = read_manifest(small.body, taking.key)
             run = replace(run, version=small.version, claims=manifest.claims, bytes=manifest.bytes)
             run = replace(run, admission=await self._admit(taking, manifest, before, again=again))
         except NotThere:
             if before is not None and before.state is RunState.WAITING:
-                return await self._wait(before, GONE.format(key=taking.arrival.key), seconds(taking.config.deadline))
-            raise UserError(GONE.format(key=taking.arrival.key)) from None
+                return await self._wait(
+                    before, texts.MANIFEST_REMOVED.format(key=taking.arrival.key), seconds(taking.config.deadline)
+                )
+            raise UserError(texts.MANIFEST_REMOVED.format(key=taking.arrival.key)) from None
         except Refused as error:
             return await self._note(replace(run, reason=str(error)))
         waited = before is not None and before.state is RunState.WAITING
@@ -179,7 +163,7 @@ class Intake:
         except Incomplete as error:
             return await self._wait(run, str(error), seconds(taking.config.deadline))
         except OverLimit as error:
-            reason = COST_TOO_MUCH.format(why=error)
+            reason = texts.READING_COST.format(why=error)
             return await self._note(replace(run, state=RunState.INCOMPLETE, reason=reason))
         except Refused as error:
             # The lab's results exist, and nobody can read them: that is to be seen, not passed over.
@@ -211,7 +195,7 @@ class Intake:
         except NotThere:
             raise Incomplete(FILE_MISSING.format(name=entry.name)) from None
         except TooMuch:
-            raise Incomplete(LARGER.format(name=entry.name, expected=entry.bytes)) from None
+            raise Incomplete(texts.LARGER.format(name=entry.name, expected=entry.bytes)) from None
         if got.bytes != entry.bytes:
             raise Incomplete(FILE_OF_OTHER_SIZE.format(name=entry.name, found=got.bytes, expected=entry.bytes))
         if got.sha256 != entry.sha256:
@@ -222,7 +206,7 @@ class Intake:
     async def _wait(self, run: Run, missing: str, deadline: float) -> Run:
         if self._now() - run.received_at < deadline:
             return await self._note(replace(run, state=RunState.WAITING, reason=missing))
-        reason = NEVER_CAME.format(missing=missing)
+        reason = texts.NEVER_ARRIVED.format(missing=missing)
         return await self._note(replace(run, state=RunState.INCOMPLETE, reason=reason))
 
     async def _note(self, run: Run) -> Run:
@@ -248,7 +232,7 @@ def _check_spelling(taking: Taking) -> None:
     # GitHub takes a name in any spelling and folders do not: history would be kept twice, and each half told apart.
     if taking.key.repository != taking.repository:
         found, prefix = taking.key.repository, taking.config.prefix
-        raise Refused(OTHER_SPELLING.format(found=found, repository=taking.repository, prefix=prefix))
+        raise Refused(texts.OTHER_SPELLING.format(found=found, repository=taking.repository, prefix=prefix))
 
 
 def _is_settled(run: Run, version: str) -> bool:

@@ -18,6 +18,7 @@ from bot.aws.bucket import AlreadyThere, Bucket
 from bot.core.errors import TryAgain, UserError
 from bot.core.patterns import Pattern
 from bot.core.refused import Refused
+from bot.results.ingest import texts
 from bot.results.ingest.limits import MAX_FILE_BYTES
 from bot.results.ingest.manifest import MANIFEST, SCHEMA, read_manifest, run_key
 from bot.results.ingest.offline_check import sha256_of
@@ -25,20 +26,8 @@ from bot.results.ingest.opening import GZIP, ZSTD
 from bot.results.model import RunKey
 from bot.results.state import Claims
 
-NOT_A_KEY = "{key} is no folder of a run; lab and target are letters, digits and . _ -, up to 64 of them"
 UNREADABLE = "{path} cannot be read: {reason}"
-TWO_OF_A_NAME = "two of the files are named {name}; rename one of them, for a run's files lie in one folder"
 FOLDER = "{path} is a folder; name the files in it"
-BAD_NAME = "{name} is no name for a run's file; rename it to letters, digits and . _ + -, as in te.xml"
-TOO_LARGE = f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB, the most that are read; use --compress, or send shards"
-STILL_TOO_LARGE = (
-    f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB even compressed, the most that are read; send shards"
-)
-AGAIN = "{reason}; repeat the same command with --run-id {run_id}, and it goes on where it stopped"
-MANIFEST_THERE = (
-    "{key} is in the bucket already, and these credentials may not read it: a run of this ID was uploaded before. If "
-    "that was this one, all is well; if it was another one, upload under another run ID"
-)
 
 ZSTD_LEVEL = 10
 SUFFIXES = {"gz": ".gz", "zst": ".zst"}
@@ -86,9 +75,9 @@ def named(paths: Sequence[Path]) -> None:
         if path.is_dir():
             raise UserError(FOLDER.format(path=path))
         if not _FILE_NAME.fullmatch(path.name) or path.name == MANIFEST:
-            raise UserError(BAD_NAME.format(name=path.name))
+            raise UserError(texts.BAD_NAME.format(name=path.name))
         if path.name in seen:
-            raise UserError(TWO_OF_A_NAME.format(name=path.name))
+            raise UserError(texts.TWO_OF_A_NAME.format(name=path.name))
         seen.add(path.name)
 
 
@@ -104,7 +93,7 @@ def pieces(paths: Sequence[Path], format: str | None, compress: str | None, into
             size = source.stat().st_size
             if size > MAX_FILE_BYTES:
                 packed = source is not path or _is_compressed(path)
-                raise UserError((STILL_TOO_LARGE if packed else TOO_LARGE).format(name=path.name))
+                raise UserError((texts.STILL_TOO_LARGE if packed else texts.UPLOAD_TOO_LARGE).format(name=path.name))
             yield Piece(source, source.name, size, sha256_of(source), format)
         except OSError as error:
             reason = (error.strerror or type(error).__name__).lower()
@@ -120,7 +109,7 @@ def pack(key: RunKey, prefix: str, files: Sequence[Piece], claims: Claims) -> Pa
     raw = json.dumps(_document(key, files, claims), indent=2, ensure_ascii=False).encode() + b"\n"
     parcel = Parcel(key, prefix, tuple(files), raw)
     if run_key(parcel.folder + MANIFEST, prefix) != (key, MANIFEST):
-        raise UserError(NOT_A_KEY.format(key=parcel.folder))
+        raise UserError(texts.NOT_A_KEY.format(key=parcel.folder))
     try:
         read_manifest(raw, key)
     except Refused as refused:
@@ -143,10 +132,10 @@ def send(parcel: Parcel, bucket: Bucket, progress: Callable[[Piece | None, bool]
         try:
             progress(None, bucket.put_once(key, BytesIO(parcel.manifest), sha256=_sha256(parcel.manifest)))
         except AlreadyThere:
-            raise UserError(MANIFEST_THERE.format(key=key)) from None
+            raise UserError(texts.MANIFEST_THERE.format(key=key)) from None
     except (TryAgain, OSError) as error:
         reason = str(error) if isinstance(error, TryAgain) else error.strerror
-        raise UserError(AGAIN.format(reason=reason, run_id=parcel.key.run_id)) from None
+        raise UserError(texts.UPLOAD_AGAIN.format(reason=reason, run_id=parcel.key.run_id)) from None
 
 
 def _put(bucket: Bucket, key: str, file: Any, sha256: str) -> bool:
