@@ -243,7 +243,7 @@ async def test_a_run_whose_files_cost_too_much_is_shown_with_the_limit_and_not_r
     assert check.title == "Incomplete: 1 unusable run of operators"
     assert (
         "the files could not be read: reading the files of one run may take 1e-06 seconds, and this took longer; "
-        "send the run in shards, under another run ID" in str(check.summary)
+        "upload the run in shards, under another run ID" in str(check.summary)
     )
     assert await place.town.failures() == []
     pool.limits = AllLimits()

@@ -60,8 +60,8 @@ def test_a_lab_and_its_targets_are_those_of_app_yaml() -> None:
     [
         (0, 0, 0, ""),
         (2, 1_000_000, 1_000_000, ""),
-        (3, 0, 0, "sent 3 runs today"),
-        (0, 1_000_000, 1_000_001, "more than 2 MB today"),
+        (3, 0, 0, "uploaded 3 runs today"),
+        (0, 1_000_000, 1_000_001, "exceed 2 MB today"),
     ],
 )
 def test_a_lab_sends_so_much_a_day(runs: int, sent: int, size: int, refused: str) -> None:
@@ -105,7 +105,7 @@ async def test_an_older_commit_of_a_pull_request_is_not_tested(world: World) -> 
 async def test_the_head_of_a_pull_request_from_a_fork_is_known_by_the_number_that_is_claimed(world: World) -> None:
     pull = world.repository.open_pull_request("hubot", fork=True)
     assert (await admitted(world, pull.head_sha, claimed=pull.number)).pull_request == pull.number
-    assert "the manifest has to name the number" in await refusal(world, pull.head_sha)
+    assert "set pull_request in the manifest" in await refusal(world, pull.head_sha)
 
 
 async def test_a_claimed_pull_request_must_have_that_head(world: World) -> None:

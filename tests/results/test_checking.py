@@ -152,7 +152,7 @@ def test_a_folder_that_is_not_laid_out_as_in_the_bucket_is_checked_all_the_same(
     folder = run_folder(tmp_path).rename(tmp_path / "somewhere")
     report = check_run(folder)
     assert report.good
-    assert "does not end as in the bucket" in report.warnings[0]
+    assert "does not end with OWNER" in report.warnings[0]
     assert report.counts.passed == 1
 
 

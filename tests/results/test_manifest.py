@@ -107,7 +107,7 @@ def test_a_manifest_is_no_place_for_data() -> None:
 
 def test_a_run_that_is_too_large_is_refused_before_any_of_it_is_read() -> None:
     files = [FILE | {"name": f"{n}.xml", "bytes": 1 << 28} for n in range(3)]
-    assert "send the run in shards" in refusal(LEAST | {"files": files})
+    assert "upload the run in shards" in refusal(LEAST | {"files": files})
 
 
 def test_the_key_says_whose_run_it_is() -> None:

@@ -99,7 +99,7 @@ def test_a_file_that_cannot_be_sent_is_told(tmp_path: Path) -> None:
         list(pieces([large], None, None, tmp_path))
     with large.open("r+b") as file:
         file.write(GZIP)
-    with pytest.raises(UserError, match=r"large\.xml has more than 64 MiB even compressed, .*; send shards"):
+    with pytest.raises(UserError, match=r"large\.xml has more than 64 MiB even compressed, .*; use shards"):
         list(pieces([large], None, "gz", tmp_path))
     for path in (tmp_path / "gone.xml", tmp_path):
         with pytest.raises(UserError, match="cannot be read"):
@@ -144,7 +144,7 @@ def test_credentials_that_may_only_write_go_on_where_an_upload_stopped(tmp_path:
     aws_world.put(f"{FOLDER}a.xml", (tmp_path / "a.xml").read_bytes())
     aws_world.server.forbid(aws_world.name, "s3:GetObject")
     assert sent(whole, aws_world) == {"a.xml": False, "b.xml": True, "manifest.json": True}
-    with pytest.raises(UserError, match="a run of this ID was uploaded before"):
+    with pytest.raises(UserError, match="a run with this ID was uploaded before"):
         sent(whole, aws_world)
 
 
