@@ -21,7 +21,7 @@ from bot.results.store.columns import BOUNDS, CODES, FLAKY, STATUS_BITS, STATUS_
 LEFT_OUT = "\n… {count:,} characters left out …\n"
 CUT_MESSAGE = "…"
 SAME_NAME = "two tests have names that differ in a line break alone; give each a name of its own"
-TOO_MANY = f"the files have more than {MAX_TESTS:,} tests together; send the run in shards"
+TOO_MANY = f"the files have more than {MAX_TESTS:,} tests together; upload the run in shards"
 IN_ID = "@"
 """Stands for the path with which the test's ID begins."""
 LEVEL = 3
