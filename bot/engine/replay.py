@@ -95,25 +95,14 @@ async def dry_run(journal: Journal, tasks: Tasks, guid: str) -> dict[str, Any]:
     Raises `UserError` for a GUID that is not known.
     """
     record = await known(journal, guid)
-    return await planned_for(tasks, await tasks.delivery(record.job.job_id))
+    return await planned_for(tasks.processor, await tasks.delivery(record.job.job_id))
 
 
-async def planned_for(tasks: Tasks, delivery: Delivery) -> dict[str, Any]:
+async def planned_for(processor: Processor, delivery: Delivery) -> dict[str, Any]:
     """Plan a delivery that need not have come in, and return the plans as JSON. Nothing is written anywhere."""
-    processor = tasks.processor
     routing = await processor.handlers_for(delivery)
     intent = intent_key(delivery)
-    plans: list[dict[str, Any]] = []
-    for handler in routing.handlers:
-        try:
-            planned = await processor.plan(delivery, handler, intent)
-            concluded = await _concluded(processor, delivery, handler, intent, planned)
-        except Exception as error:  # one handler's fault is part of the answer
-            plans.append({"handler": handler, "error": PLANNING_FAILED.format(kind=type(error).__name__, error=error)})
-        else:
-            shown = {"handler": handler, "why": planned.why, "effects": _shown(planned.effects)}
-            conclusion = {"why": concluded.why, "effects": _shown(concluded.effects)} if concluded else None
-            plans.append({**shown, "conclusion": conclusion})
+    plans = [await planned_by(processor, delivery, handler) for handler in routing.handlers]
     return {
         "guid": delivery.guid,
         "event": delivery.event,
@@ -123,6 +112,18 @@ async def planned_for(tasks: Tasks, delivery: Delivery) -> dict[str, Any]:
         "ignored": routing.reason if not routing.handlers else "",
         "plans": plans,
     }
+
+
+async def planned_by(processor: Processor, delivery: Delivery, handler: str) -> dict[str, Any]:
+    """Return as JSON what one handler would plan for a delivery and conclude, or why it cannot."""
+    intent = intent_key(delivery)
+    try:
+        planned = await processor.plan(delivery, handler, intent)
+        concluded = await _concluded(processor, delivery, handler, intent, planned)
+    except Exception as error:  # one handler's fault is part of the answer
+        return {"handler": handler, "error": PLANNING_FAILED.format(kind=type(error).__name__, error=error)}
+    conclusion = {"why": concluded.why, "effects": _shown(concluded.effects)} if concluded else None
+    return {"handler": handler, "why": planned.why, "effects": _shown(planned.effects), "conclusion": conclusion}
 
 
 async def _concluded(

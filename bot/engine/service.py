@@ -285,7 +285,7 @@ class Engine:
 
     async def preview(self, delivery: Delivery) -> dict[str, Any]:
         """Return as JSON what would be planned for a delivery that has not come in; nothing is written."""
-        return await planned_for(self._tasks(), delivery)
+        return await planned_for(self._tasks().processor, delivery)
 
     async def finished(self, guid: str, *, patience: float | None, progress: Progress | None = None) -> DeliveryRecord:
         """Wait until nothing of a delivery is left to do, or for `patience` seconds; return how it stands then."""

@@ -25,9 +25,11 @@ from bot.core.events import Delivery, Repository, intent_key
 from bot.core.payload import Payload
 from bot.engine.processor import AppliedEffect, ConcludeJob, EffectJob, EffectState, EndedEffect, PlannedEffect
 from bot.engine.records import Records
+from bot.engine.replay import planned_by
 from bot.engine.service import Engine
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
+from bot.github.limits import Allowance
 from bot.github.repositories import Repositories
 from bot.plan.effect import Effect
 from sandbox.apps import DEFAULT_PERMISSIONS
@@ -52,6 +54,25 @@ class World:
     records: Records
     applied: list[str] = field(default_factory=list)
     """What the audit record says of each effect."""
+    planned_to_write: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
+    """What each handler planned and concluded, as JSON, by the handler's name."""
+    run_dry_first: bool = False
+    """Whether each delivery is run dry, and what that shows compared with what is written then."""
+    announced: list[Delivery] = field(default_factory=list)
+    """Deliveries of the bot's own that nobody has worked off yet."""
+
+    async def accept(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
+        """Take a delivery of the bot's own, as the engine does; return whether it is new."""
+        known = any(one.guid == guid for one in self.announced)
+        if not known:
+            self.announced.append(Delivery(guid, event, Payload(json.loads(body)), time.time()))
+        return not known
+
+    async def work_off_announced(self) -> None:
+        """Work off the bot's own deliveries, and those that they lead to."""
+        for delivery in self.announced:  # it grows meanwhile
+            await self._deliver(delivery)
+        self.announced.clear()
 
     def open(self, body: str | None = "", **values: Any) -> PullRequest:
         """Let octocat open a pull request."""
@@ -100,16 +121,23 @@ class World:
     async def _deliver(self, delivery: Delivery) -> None:
         await self.pipeline.note(delivery)
         for handler in (await self.pipeline.handlers_for(delivery)).handlers:
+            # Anew for each handler: what those before it wrote may change what it decides.
+            shown = await planned_by(self.pipeline, delivery, handler) if self.run_dry_first else None
             planned = await self.pipeline.plan(delivery, handler, intent_key(delivery))
             targets = [effect.target for effect in planned.effects]
             assert len(targets) == len(set(targets)), "the engine keeps one effect of each target"
+            written = [{"target": effect.target, **effect.effect} for effect in planned.effects]
             outcomes: list[EndedEffect] = []
             for effect in planned.effects:
                 outcomes.append(await self._apply(delivery, handler, effect))
             if planned.conclude_with is not None:
                 job = ConcludeJob(handler, intent_key(delivery), planned.conclude_with, outcomes)
                 for effect in (await self.pipeline.conclude(delivery, job)).effects:
+                    written.append({"target": effect.target, **effect.effect})
                     await self._apply(delivery, handler, effect)
+            self.planned_to_write.append((handler, written))
+            if shown is not None:
+                assert _effects_shown(shown) == _without_moment(written), f"{handler} differs from its dry run"
 
     async def _apply(self, delivery: Delivery, handler: str, effect: PlannedEffect) -> EndedEffect:
         repository = Repository.of(delivery.payload)
@@ -126,6 +154,17 @@ class World:
         self.applied.append(applied.text)
         state = EffectState.APPLIED if applied.changed else EffectState.UNCHANGED
         return EndedEffect(effect.target, effect.effect, state, applied.text, applied.value)
+
+
+def _effects_shown(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    assert "error" not in plan, plan
+    conclusion = plan["conclusion"]
+    return _without_moment([*plan["effects"], *(conclusion["effects"] if conclusion else [])])
+
+
+def _without_moment(effects: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out the moment of the plan itself, which orders late retries."""
+    return [{name: value for name, value in effect.items() if name != "as_of"} for effect in effects]
 
 
 def _state_of(error: Exception) -> EffectState:
@@ -146,6 +185,7 @@ async def a_world(
     permissions: Mapping[str, str] | None = None,
     credentials: bool = True,
     jenkins: JenkinsSandbox | None = None,
+    allowance: Allowance | None = None,
 ) -> AsyncIterator[World]:
     """Start a world; `features` are the repository's keys in app.yaml beside the Jenkins server."""
     github, jenkins = GitHubSandbox(), jenkins or JenkinsSandbox()
@@ -171,7 +211,9 @@ async def a_world(
         settings = Settings.from_environment(environment)
         # The governor leaves a second between two writes; nothing here is about that.
         timing = JumpingTime().timing()
-        bot = GitHubApp(session, app_id=app.id, private_key=app.private_key, api_url=url, timing=timing)
+        bot = GitHubApp(
+            session, app_id=app.id, private_key=app.private_key, api_url=url, timing=timing, allowance=allowance
+        )
 
         async def reading(name: str) -> GitHub:
             return await bot.reader(name)

@@ -1,0 +1,122 @@
+"""A dry run shows exactly what a real run then writes, for deliveries of every kind.
+
+The driver plans each delivery dry, runs it for real against the sandbox, and compares both lists of effects.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from bot.app.features import full_router
+from bot.core.events import Repository
+from bot.engine.internal import announce
+from bot.github.limits import Allowance
+from bot.timers.timers import TIMER_DUE, TimerDue
+from sandbox import PullRequest
+from tests.handlers.driver import FULL_NAME, World, a_world
+
+FEATURES = {
+    "cc_reviewers": True,
+    "docs": {"context": "docs/pr-head", "link": "https://docs.example.org/PR-{number}/{build}/index.html"},
+    "last_good": {"branch": "last-successful", "require": ["lint"]},
+    "lint": {},
+    "main_failures": {"branches": ["main"], "contexts": ["lint"], "to": ["issue"], "wait": "1s"},
+    "merge": {"required": ["cpu"], "label": "ready"},
+    "nightly": {},
+    "skip_ci": {"globs": ["*.md"]},
+    "slow_tests": {"branches": ["main", "staging-*"]},
+    "stale_reviews": {"after": "7d"},
+    "teams": {"topics": {"hexagon": ["@octocat"]}},
+    "welcome": True,
+}
+NOT_HERE = frozenset(
+    {
+        *("hardware-runs", "hardware-results", "hardware-results-all", "regressions", "news", "docker-update"),
+        *("skipped-tests", "skipped-tests-run", "skipped-tests-results"),
+        *("runtime", "runtime-run", "runtime-results"),
+        *("merge-group-slow-tests", "merge-group-lint", "merge-group-skip-ci"),
+        *(
+            "repository-file",
+            "repository-file-check",
+            "repository-file-again",
+            "lint-again",
+            "team-list",
+            "sections",
+            "welcome",
+        ),
+    }
+)
+"""Handlers that need a bucket, a channel, Docker Hub, artifacts of CI, a button, a merge queue or a first contribution.
+They have no conclude stage, so all that they write is in their plan, which a dry run shows as it is."""
+
+
+@asynccontextmanager
+async def dry_first(folder: Path) -> AsyncIterator[World]:
+    unhurried = Allowance(10_000, 10_000, 100_000, 100_000, write_spacing=0)
+    async with a_world(folder, features=FEATURES, allowance=unhurried) as world:
+        world.pipeline = replace(world.pipeline, announce=world.accept)
+        world.run_dry_first = True
+        yield world
+
+
+async def everything_that_waits(world: World) -> None:
+    while world.github.webhooks.held or world.announced:
+        await world.happen()
+        await world.work_off_announced()
+
+
+async def timer(world: World, name: str) -> None:
+    repository = Repository(world.repository.id, FULL_NAME, None)
+    await announce(world.accept, TIMER_DUE, repository, TimerDue(name, f"asked-{time.time_ns()}", int(time.time())))
+    await everything_that_waits(world)
+
+
+async def a_pull_request_is_talked_about_and_merged(world: World) -> PullRequest:
+    pull = world.open("cc @hubot, for [hexagon]", title="[hexagon] Fix")
+    await everything_that_waits(world)
+    world.repository.add_workflow_run(pull.head_sha, "CI", "failure")
+    for text in ("@ci rerun\n@ci rnu", "@ci merge when green", "@ci run slow tests", "@ci cancel", "@ci help"):
+        pull.comment("octocat", text)
+        await everything_that_waits(world)
+    world.repository.set_status(
+        "octocat", pull.head_sha, "docs/pr-head", "success", target_url="https://ci.example.org/7/"
+    )
+    pull.push()
+    world.repository.set_status("octocat", pull.head_sha, "cpu", "success")
+    world.repository.set_role("maintainer", "maintain")
+    pull.review("maintainer", state="APPROVED")
+    await everything_that_waits(world)
+    pull.comment("octocat", "@ci merge")
+    await everything_that_waits(world)
+    return pull
+
+
+async def branches_are_looked_at(world: World) -> None:
+    world.repository.push("staging-1", by="octocat")
+    head = world.repository.branch("main")
+    world.repository.set_status("octocat", head, "lint", "failure")
+    world.repository.set_status("octocat", world.repository.push("main", by="octocat").sha, "lint", "success")
+    await everything_that_waits(world)
+    for name in ("nightly", "last-good", "main-failures", "merges", "stale-reviews"):
+        await timer(world, name)
+
+
+async def test_what_a_dry_run_shows_is_what_is_written(tmp_path: Path) -> None:
+    for folder in (tmp_path / "pulls", tmp_path / "branches"):
+        folder.mkdir()
+    async with dry_first(tmp_path / "pulls") as pulls:
+        pull = await a_pull_request_is_talked_about_and_merged(pulls)
+    async with dry_first(tmp_path / "branches") as branches:
+        await branches_are_looked_at(branches)
+    assert pull.state == "closed"
+    planned = [*pulls.planned_to_write, *branches.planned_to_write]
+    ran = {handler for handler, _ in planned}
+    assert {handler.name for handler in full_router().handlers} - ran <= NOT_HERE
+    concluding = {handler.name for handler in full_router().handlers if handler.conclude is not None}
+    assert concluding <= ran
+    assert not concluding & NOT_HERE
+    assert any(effects for handler, effects in planned if handler == "nightly")
