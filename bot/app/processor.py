@@ -20,9 +20,18 @@ from bot.app.texts import (
 from bot.config.shared import SWITCHES
 from bot.core.errors import PayloadError, UnknownHandler, UserError
 from bot.core.events import Delivery, Repository
-from bot.engine.processor import Announce, AppliedEffect, ConcludeJob, EffectJob, PlannedEffect, PlannedEffects, Routing
+from bot.engine.processor import (
+    Announce,
+    AppliedEffect,
+    ConcludeJob,
+    EffectJob,
+    ErrorKind,
+    PlannedEffect,
+    PlannedEffects,
+    Routing,
+)
 from bot.github.access import Place
-from bot.github.errors import RateLimited
+from bot.github.errors import RateLimited, kind_of
 from bot.github.in_force import config_in_force
 from bot.github.pull_heads import note_head
 from bot.github.ranks import Rank, ranked
@@ -165,6 +174,10 @@ class Pipeline:
             # To wait would hold up everybody's commands on this pull request.
             return AppliedEffect(RATE_LIMITED, changed=False)
         return AppliedEffect(applied.text, applied.changed, _as_json(applied.value))
+
+    def kind_of(self, error: BaseException) -> ErrorKind:
+        """Say whether GitHub refused."""
+        return kind_of(error)
 
     def told(self, error: Exception, guid: str) -> str:
         """Put a failure into words that may be shown to people."""

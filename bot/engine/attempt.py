@@ -18,6 +18,7 @@ from bot.core.errors import Away, PayloadError, Refusal, UserError
 from bot.engine.guard import Busy, Guard
 from bot.engine.notes import AWAY, FAILED, REFUSED, RETRYING, Note, read_note, write_note
 from bot.engine.outage import release_waiting
+from bot.engine.processor import ErrorKind
 from bot.engine.retry import (
     FIRST_WAIT,
     MAX_ALONE,
@@ -30,7 +31,6 @@ from bot.engine.retry import (
     next_try,
 )
 from bot.engine.writes import Writes
-from bot.github.errors import is_refusal
 
 SUSPECT = "it was in progress when processes ended, so it runs alone"
 
@@ -66,6 +66,7 @@ class Attempt:
     guard: Guard
     watch: Callable[[str, float], None]
     told: Callable[[Exception], str]
+    kind_of: Callable[[BaseException], ErrorKind]
     labels: Mapping[str, str | int]
     retry_priority: int | None = None
     writes: Writes = field(default_factory=Writes)
@@ -129,7 +130,7 @@ class Attempt:
     ) -> Again | Failed | None:
         """Store how the try ended; return what is to be raised, None where the job ends with the refusal."""
         now = time.time()
-        seconds = next_try(error, tries, now, self.first_wait)
+        seconds = next_try(error, tries, now, self.first_wait, self.kind_of(error))
         told = self.told(error)
         after = tries.after(error, now)
         outcome = RETRYING if seconds is not None else _final(error)
@@ -162,7 +163,7 @@ class Attempt:
             log.info(line, **more)
         elif isinstance(error, PayloadError):
             log.error(line, path=error.path, **more)
-        elif is_refusal(error):
+        elif self.kind_of(error) is not ErrorKind.OTHER:
             log.error(line, **more)
         else:
             log.error(line, exc_info=error, **more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from typing import Any, Protocol
 
 from bot.core.events import Delivery, Repository
@@ -124,6 +124,16 @@ class AppliedEffect:
     """What the conclude stage reads of it, as JSON."""
 
 
+class ErrorKind(Enum):
+    """What the answer of another service means for the next try; `OTHER` is all that is no refusal."""
+
+    OTHER = auto()
+    REFUSED = auto()
+    """It says no as often as it is asked."""
+    MISSING = auto()
+    """It does not know what is asked for, perhaps not yet."""
+
+
 class Processor(Protocol):
     """What the engine calls. Any method but `told` may raise; `bot/engine/retry.py` says what comes of which error."""
 
@@ -153,6 +163,10 @@ class Processor(Protocol):
 
     def told(self, error: Exception, guid: str) -> str:
         """Put a failure into words that may be shown to people."""
+        ...
+
+    def kind_of(self, error: BaseException) -> ErrorKind:
+        """Say whether another service refused."""
         ...
 
 

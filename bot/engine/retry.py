@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import aiohttp
-from gidgethub import BadRequest, GitHubBroken
+from gidgethub import GitHubBroken
 from procrastinate import BaseRetryStrategy, RetryDecision
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
@@ -18,8 +18,8 @@ from procrastinate.types import JSONDict
 from sqlalchemy import exc as database
 
 from bot.core.errors import Away, PayloadError, Refusal, StorageError, TryAgain, UnknownName, UserError
+from bot.engine.processor import ErrorKind
 from bot.engine.writes import LookAgain
-from bot.github.errors import is_not_found, is_refusal
 
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 600.0
@@ -145,17 +145,23 @@ class Tries:
         return replace(answered, faults=self.faults + 1)
 
 
-def is_final(error: BaseException) -> bool:
+def is_final(error: BaseException, kind: ErrorKind = ErrorKind.OTHER) -> bool:
     """Say whether an error is final at once, whatever was tried before."""
-    return isinstance(error, FINAL) or is_refusal(error)
+    return isinstance(error, FINAL) or kind is not ErrorKind.OTHER
 
 
-def next_try(error: BaseException, tries: Tries, now: float, first_wait: float = FIRST_WAIT) -> float | None:
+def next_try(
+    error: BaseException,
+    tries: Tries,
+    now: float,
+    first_wait: float = FIRST_WAIT,
+    kind: ErrorKind = ErrorKind.OTHER,
+) -> float | None:
     """Return in how many seconds to try again, or None if `error` is final after these earlier tries."""
-    if is_not_found(error) and isinstance(error, BadRequest):
+    if kind is ErrorKind.MISSING:
         # What a delivery is about was there when GitHub sent it; parts of GitHub lag behind others.
         return _back_off(tries.faults, first_wait) if tries.faults + 1 < MAX_MISSING_TRIES else None
-    if is_final(error):
+    if is_final(error, kind):
         return None
     if isinstance(error, Away):
         return _until_answered(error, now - (tries.away_since or now), first_wait)

@@ -11,6 +11,7 @@ from procrastinate.jobs import Job
 
 from bot.engine.attempt import Outcome, id_of
 from bot.engine.notes import WRITING, Note, read_note, write_note
+from bot.engine.processor import ErrorKind
 from bot.engine.retry import is_final
 from bot.engine.writes import LookAgain, Writes
 
@@ -28,7 +29,9 @@ async def writes_of(connector: BaseAsyncConnector, job: Job, look_after: float) 
     return Writes(note.writes, save, look_after)
 
 
-async def apply_and_heal(writes: Writes, apply: Callable[[], Awaitable[Outcome]]) -> Outcome:
+async def apply_and_heal(
+    writes: Writes, apply: Callable[[], Awaitable[Outcome]], kind_of: Callable[[BaseException], ErrorKind]
+) -> Outcome:
     """Apply an effect. Where a write had to be sent again, come back until twins of it would have been found.
 
     Raises `LookAgain` to come back, and what `apply` raises.
@@ -41,7 +44,7 @@ async def apply_and_heal(writes: Writes, apply: Callable[[], Awaitable[Outcome]]
             raise
     except Exception as error:
         # It was applied before: that it cannot be applied once more is no failure.
-        if outcome is None or not is_final(error):
+        if outcome is None or not is_final(error, kind_of(error)):
             raise
     else:
         outcome = outcome or applied

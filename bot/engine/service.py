@@ -29,6 +29,7 @@ from bot.engine.processor import (
     AppliedEffect,
     ConcludeJob,
     EffectJob,
+    ErrorKind,
     NobodyWatches,
     Observer,
     PlannedEffect,
@@ -128,8 +129,11 @@ class Engine:
         self._recovered = False
         self._app = App(connector=self.database.connector, periodic_defaults={"max_delay": LONGEST_OUTAGE})
         self._guard = Guard(self._pace.job)
-        self._timers = Timers(self._app, self.database.connector, self._guard)
+        self._timers = Timers(self._app, self.database.connector, self._guard, self._kind_of)
         self.every(RETENTION, RETENTION_CRON, self._forget_old)
+
+    def _kind_of(self, error: BaseException) -> ErrorKind:
+        return self._processor.kind_of(error) if self._processor is not None else ErrorKind.OTHER
 
     def use(self, processor: Processor) -> None:
         """Give the engine its processor, where that one needs the engine's records to be made. Once, before `run`."""

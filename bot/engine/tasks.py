@@ -106,6 +106,7 @@ class Tasks:
             first_wait=self._first_wait,
             watch=watch,
             told=lambda error: self.processor.told(error, origin.guid),
+            kind_of=self.processor.kind_of,
             labels={"delivery": origin.guid, "handler": origin.handler},
             retry_priority=HANDLE_RETRY_PRIORITY,
             answer=answer,
@@ -118,7 +119,7 @@ class Tasks:
         writes = await writes_of(self._store.connector, job, self._look_after)
 
         async def work() -> Outcome:
-            return await apply_and_heal(writes, lambda: self._apply(origin, args, writes))
+            return await apply_and_heal(writes, lambda: self._apply(origin, args, writes), self.processor.kind_of)
 
         await Attempt(
             job=job,
@@ -128,6 +129,7 @@ class Tasks:
             writes=writes,
             watch=lambda outcome, seconds: self._observer.effect(kind, outcome, seconds),
             told=lambda error: self.processor.told(error, origin.guid),
+            kind_of=self.processor.kind_of,
             labels={"delivery": origin.guid, "handler": origin.handler, "target": args["target"]},
             retry_priority=EFFECT_RETRY_PRIORITY,
         ).run(self._store.connector)
@@ -146,6 +148,7 @@ class Tasks:
             first_wait=self._first_wait,
             watch=lambda outcome, seconds: self._observer.handler(origin.handler, outcome, seconds),
             told=lambda error: self.processor.told(error, origin.guid),
+            kind_of=self.processor.kind_of,
             labels={"delivery": origin.guid, "handler": origin.handler},
             retry_priority=CONCLUDE_RETRY_PRIORITY,
         ).run(self._store.connector)
@@ -167,6 +170,7 @@ class Tasks:
             first_wait=self._first_wait,
             watch=lambda outcome, _: self._observer.delivery(event, outcome, time.time() - received_at),
             told=lambda error: self.processor.told(error, guid),
+            kind_of=self.processor.kind_of,
             labels={"delivery": guid, "event_name": event},
         ).run(self._store.connector)
 

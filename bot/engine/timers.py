@@ -18,6 +18,7 @@ from bot.engine.attempt import Attempt, Outcome
 from bot.engine.guard import Guard
 from bot.engine.jobs import TICK, TIMER, URGENT_PRIORITY, timer_job
 from bot.engine.once import defer_once
+from bot.engine.processor import ErrorKind
 from bot.engine.retry import EngineRetry
 
 RAN, SKIPPED = "ran", "skipped"
@@ -34,7 +35,14 @@ TimerWork = Callable[[], Awaitable[object]]
 class Timers:
     """The timers of one engine."""
 
-    def __init__(self, app: App, connector: BaseAsyncConnector, guard: Guard) -> None:
+    def __init__(
+        self,
+        app: App,
+        connector: BaseAsyncConnector,
+        guard: Guard,
+        kind_of: Callable[[BaseException], ErrorKind],
+    ) -> None:
+        self._kind_of = kind_of
         self._app = app
         self._guard = guard
         self._connector = connector
@@ -75,5 +83,6 @@ class Timers:
             guard=self._guard,
             watch=lambda *_: None,
             told=str,
+            kind_of=self._kind_of,
             labels={"timer": name},
         ).run(self._connector)

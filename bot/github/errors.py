@@ -25,6 +25,7 @@ from gidgethub import (
 
 from bot.core.errors import OUTAGE_PATIENCE, Away, TryAgain
 from bot.core.web_json import seconds_in
+from bot.engine.processor import ErrorKind
 from bot.engine.writes import UnclearWrite
 from bot.github.forbidden import Cause, LockedForRest, cause_of
 
@@ -179,6 +180,13 @@ def is_refusal(error: BaseException) -> bool:
     """Say whether GitHub will say no as often as it is asked: a 4xx, GraphQL's like, a place where the App is not."""
     final = isinstance(error, BadRequest | RedirectionException | NotInstalled)
     return final or is_forbidden(error) or is_not_found(error) or is_unprocessable(error)
+
+
+def kind_of(error: BaseException) -> ErrorKind:
+    """Say what an answer of GitHub means for the next try."""
+    if is_not_found(error) and isinstance(error, BadRequest):
+        return ErrorKind.MISSING
+    return ErrorKind.REFUSED if is_refusal(error) else ErrorKind.OTHER
 
 
 def _graphql_types(error: BaseException) -> set[str]:

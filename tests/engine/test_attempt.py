@@ -17,6 +17,7 @@ from bot.engine.guard import Guard
 from bot.engine.notes import APPLIED, AWAY, RETRYING, Note, read_note, write_note
 from bot.engine.once import NewJob, defer_once
 from bot.engine.retry import Again, Tries
+from bot.github.errors import kind_of
 
 AFTER_AN_OUTAGE = Tries(away=3, away_since=1_700_000_000.0)
 POSTPONE = "UPDATE procrastinate_jobs SET scheduled_at = now() WHERE id = %(id)s"
@@ -54,7 +55,7 @@ def attempt(job_id: int, end: Outcome | Exception) -> Attempt:
         return end
 
     job = Job(id=job_id, status="doing", queue="q", lock=None, queueing_lock=None, task_name="effect", attempts=3)
-    seen: dict[str, Any] = {"watch": lambda *_: None, "told": str, "labels": {}}
+    seen: dict[str, Any] = {"watch": lambda *_: None, "told": str, "kind_of": kind_of, "labels": {}}
     return Attempt(job=job, work=work, guard=Guard(), **seen)
 
 

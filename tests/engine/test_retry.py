@@ -28,7 +28,7 @@ from bot.engine.retry import (
     next_try,
 )
 from bot.engine.writes import LookAgain
-from bot.github.errors import PARTIAL_PATIENCE, AppRefused, NotInstalled, Unavailable, UnclearAnswer
+from bot.github.errors import PARTIAL_PATIENCE, AppRefused, NotInstalled, Unavailable, UnclearAnswer, kind_of
 
 NOW = 1_800_000_000.0
 
@@ -36,7 +36,7 @@ NOW = 1_800_000_000.0
 def waits_until_final(error: Exception) -> list[float]:
     """Fail with the same error over and over; return the waits until it is final."""
     tries, waits, now = Tries(), list[float](), NOW
-    while (seconds := next_try(error, tries, now)) is not None:
+    while (seconds := next_try(error, tries, now, kind=kind_of(error))) is not None:
         waits.append(seconds)
         tries = tries.after(error, now)
         now += seconds
@@ -147,14 +147,18 @@ def partial() -> Unavailable:
 def test_an_outage_uses_up_no_tries(error: Unavailable, patience: float, elapsed: float) -> None:
     tries, now = Tries(), NOW
     while now < NOW + elapsed:
-        seconds = next_try(error, tries, now)
+        seconds = next_try(error, tries, now, kind=kind_of(error))
         assert seconds is not None
         assert seconds <= LONGEST_AWAY_WAIT * (1 + JITTER)
         tries = tries.after(error, now)
         now += seconds
     assert tries.away_since == NOW
     assert len(waits_until_final(TryAgain("not yet"))) == MAX_TRIES - 1
-    assert [next_try(error, tries, NOW + patience + late) is None for late in (-1, 0, 1)] == [False, False, True]
+    assert [next_try(error, tries, NOW + patience + late, kind=kind_of(error)) is None for late in (-1, 0, 1)] == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_a_new_outage_is_given_its_own_time() -> None:

@@ -18,7 +18,9 @@ from typing import Any
 
 from bot.core.errors import PayloadError, RefusedToPerson, TryAgain, UnknownHandler, UserError
 from bot.core.events import Delivery
+from bot.engine.processor import ErrorKind
 from bot.engine.service import AppliedEffect, ConcludeJob, EffectJob, PlannedEffect, PlannedEffects, Routing
+from bot.github.errors import kind_of
 from tests.waiting import until
 
 REPOSITORY = {"id": 1, "full_name": "octocat/compiler"}
@@ -139,6 +141,9 @@ class Toy:
         self.world.write(key, text)
         self._die(f"effect {key}", job.effect, "after")
         return AppliedEffect("written")
+
+    def kind_of(self, error: BaseException) -> ErrorKind:
+        return kind_of(error)
 
     def told(self, error: Exception, guid: str) -> str:
         return str(error) if isinstance(error, UserError) else SORRY.format(guid=guid)
