@@ -43,6 +43,8 @@ class ShownSkip:
     reason: str
     value: bool
     description: str
+    run_again: bool = False
+    """Whether it says that CI has to run again, for the decision about this head changed."""
 
 
 SKIP_CI = Record("skip-ci", 1, ShownSkip, "what `ci/skip` says on the head of a pull request", days=365)
@@ -111,19 +113,19 @@ async def _shown(context: Context, proposed: ProposedChange, verdict: CiVerdict)
     if rules is None:
         return NOTHING
     key = SKIP_CI.of(context.repository.id, pull.number)
-    description = described(verdict, pull.head_sha, await context.records.get(key))
-    shown = ShownSkip(pull.head_sha, verdict.reason, verdict.value, description)
+    shown = shown_for(verdict, pull.head_sha, await context.records.get(key))
     # A retry may come late; it then finds that something else is to be shown by now.
     recorded = SKIP_CI.dump(shown)
-    status = SetStatus(pull.head_sha, rules.status, SUCCESS, description, record=key.name, recorded=recorded)
+    status = SetStatus(pull.head_sha, rules.status, SUCCESS, shown.description, record=key.name, recorded=recorded)
     return Plan((StoreRecord.of(key, shown), status), why=verdict.reason)
 
 
-def described(verdict: CiVerdict, sha: str, before: ShownSkip | None) -> str:
+def shown_for(verdict: CiVerdict, sha: str, before: ShownSkip | None) -> ShownSkip:
     """Return what the status says of a verdict; `before` is what was shown last of the pull request, if anything."""
-    if before is None or before.sha != sha:
-        return truncate(verdict.reason, DESCRIPTION_LIMIT)
-    if before.reason == verdict.reason:
-        return before.description
-    more = RUN_AGAIN if before.value != verdict.value or before.description.endswith(RUN_AGAIN) else ""
-    return truncate(verdict.reason, DESCRIPTION_LIMIT - len(more)) + more
+    same_head = before if before is not None and before.sha == sha else None
+    if same_head is not None and same_head.reason == verdict.reason:
+        return ShownSkip(sha, verdict.reason, verdict.value, same_head.description, same_head.run_again)
+    run_again = same_head is not None and (same_head.run_again or same_head.value != verdict.value)
+    more = RUN_AGAIN if run_again else ""
+    description = truncate(verdict.reason, DESCRIPTION_LIMIT - len(more)) + more
+    return ShownSkip(sha, verdict.reason, verdict.value, description, run_again)

@@ -13,7 +13,7 @@ from bot.config.ci_decisions import SkipCi
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from handlers.ci_decisions.decide import CiVerdict
-from handlers.ci_decisions.skip_ci import NAME, RUN_AGAIN, ShownSkip, accepts, described
+from handlers.ci_decisions.skip_ci import NAME, RUN_AGAIN, ShownSkip, accepts, shown_for
 from sandbox import PullRequest
 from tests.handlers.driver import World, a_world
 
@@ -57,7 +57,8 @@ def test_an_edit_counts_where_it_can_change_the_decision(
 
 
 def before(verdict: CiVerdict, description: str = "", sha: str = "a") -> ShownSkip:
-    return ShownSkip(sha, verdict.reason, verdict.value, description or verdict.reason)
+    said = description or verdict.reason
+    return ShownSkip(sha, verdict.reason, verdict.value, said, run_again=said != verdict.reason)
 
 
 @pytest.mark.parametrize(
@@ -76,13 +77,13 @@ def before(verdict: CiVerdict, description: str = "", sha: str = "a") -> ShownSk
 def test_a_decision_that_changed_on_one_head_asks_for_another_run(
     verdict: CiVerdict, was: ShownSkip | None, expected: str
 ) -> None:
-    assert described(verdict, "a", was) == expected
+    assert shown_for(verdict, "a", was).description == expected
 
 
 def test_what_is_said_fits_into_a_status_with_the_advice_at_its_end() -> None:
     long = CiVerdict(False, "x" * 300)
-    assert len(described(long, "a", None)) == 140
-    said = described(long, "a", before(SKIPPED))
+    assert len(shown_for(long, "a", None).description) == 140
+    said = shown_for(long, "a", before(SKIPPED)).description
     assert len(said) == 140
     assert said.endswith("…" + RUN_AGAIN)
 
