@@ -94,9 +94,9 @@ def record_after(
             "moved_at": aim["at"] if ours else None,
             "commits": aim["commits"] if ours else None,
         }
-    looked = {"looked_at": step.at, "why": step.why, "trouble": ended.trouble}
+    scanned = {"looked_at": step.at, "why": step.why, "trouble": ended.trouble}
     listed = [dict(one) for one in step.why_not_newer]
-    return cast("TrackingState", {"branch": step.branch, **moved, **looked, "why_not_newer": listed, **more})
+    return cast("TrackingState", {"branch": step.branch, **moved, **scanned, "why_not_newer": listed, **more})
 
 
 def stored_aim(name: str, repository_id: int, before: Mapping[str, Any], aim: Mapping[str, Any]) -> list[Effect]:

@@ -1,4 +1,4 @@
-"""What comes of a look at a branch that follows another. Pure."""
+"""Decide where a branch that tracks another one moves, by a scan. Pure."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from handlers.branches.texts import (
 
 MOST_NAMED = 3
 """Blockers, or patterns, that a sentence names."""
-MOST_KEPT = 5
-"""Blockers of a commit that are kept and shown; of the others, how many there are."""
+MOST_STORED = 5
+"""Blockers of a commit that are stored and shown; of the others, how many there are."""
 MOST_ASKED, ALWAYS_ASKED = 30, 10
-"""Commits whose statuses and checks are read in one look, and how many of them are the newest."""
+"""Commits whose statuses and checks are read in one scan, and how many of them are the newest."""
 FIT = "chosen"
 """The verdict on a commit that nothing keeps from being fit."""
 
@@ -56,14 +56,14 @@ class Rules(Protocol):
 
 
 class StoredBlocker(TypedDict):
-    """What kept a commit from being chosen, as it is stored."""
+    """What stored a commit from being chosen, as it is stored."""
 
     name: str
     state: str
 
 
 class CommitVerdict(TypedDict):
-    """`Looked`, as it is stored and as the API shows it."""
+    """`ScannedCommit`, as it is stored and as the API shows it."""
 
     sha: str
     title: str
@@ -75,8 +75,8 @@ class CommitVerdict(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """A commit, and what kept it from being fit when it was looked at (in ISO 8601): nothing, if it is fit.
+class ScannedCommit:
+    """A commit, and what made it unfit when it was scanned (in ISO 8601): nothing, if it is fit.
 
     `more` blockers are not listed. Those that are listed come in the order of `bot.github.required.blockers`.
     """
@@ -87,23 +87,23 @@ class Looked:
     more: int = 0
 
     def as_json(self) -> CommitVerdict:
-        """Return the verdict as it is kept and as the API tells it."""
+        """Return the verdict as it is stored and as the API tells it."""
         return {
             "sha": self.commit.sha,
             "title": self.commit.title,
             "committed_at": self.commit.committed_at or None,
             "looked_at": self.looked_at,
             "verdict": self.blockers[0].state.value if self.blockers else FIT,
-            "blockers": [{"name": one.name, "state": one.state.value} for one in self.blockers[:MOST_KEPT]],
-            "more": self.more + len(self.blockers[MOST_KEPT:]),
+            "blockers": [{"name": one.name, "state": one.state.value} for one in self.blockers[:MOST_STORED]],
+            "more": self.more + len(self.blockers[MOST_STORED:]),
         }
 
     @classmethod
-    def read(cls, kept: CommitVerdict) -> Looked:
+    def read(cls, stored: CommitVerdict) -> ScannedCommit:
         """Read a verdict back."""
-        blockers = tuple(Signal(one["name"], State(one["state"])) for one in kept["blockers"])
-        commit = Commit(kept["sha"], kept["title"], kept["committed_at"] or "")
-        return cls(commit, blockers, kept["looked_at"], kept["more"])
+        blockers = tuple(Signal(one["name"], State(one["state"])) for one in stored["blockers"])
+        commit = Commit(stored["sha"], stored["title"], stored["committed_at"] or "")
+        return cls(commit, blockers, stored["looked_at"], stored["more"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ UP_TO_DATE = Lag(0, "")
 
 @dataclass(frozen=True, slots=True)
 class TrackingScan:
-    """What was seen: where the branch is (None: nowhere), how its source lies to it, and the commits looked at.
+    """What was seen: where the branch is (None: nowhere), how its source lies to it, and the commits scanned.
 
     `commits` is how many it would move by, None where that is not known. `lag` is how far it is behind, `lag_after` how
     far once it is at the chosen commit; None where there is no branch, and no such commit.
@@ -130,7 +130,7 @@ class TrackingScan:
 
     before: str | None
     relation: str
-    looked: tuple[Looked, ...]
+    scanned: tuple[ScannedCommit, ...]
     commits: int | None = None
     lag: Lag | None = None
     lag_after: Lag | None = None
@@ -138,13 +138,13 @@ class TrackingScan:
     @property
     def chosen(self) -> Commit | None:
         """Return the newest commit that is fit, None where there is none."""
-        last = self.looked[-1] if self.looked else None
+        last = self.scanned[-1] if self.scanned else None
         return last.commit if last is not None and not last.blockers else None
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is to come of a look, in plain values: a branch is to be at `chosen`, empty where there is no such commit.
+    """The result of a scan as plain values: the branch should be at `chosen`, or stay if that is empty.
 
     `before` is where it was, empty where there was no branch. `fine`: nothing keeps it from being moved, so that an
     issue may be closed. `at` is when the timer was due, in ISO 8601.
@@ -161,26 +161,26 @@ class Step:
     why_not_newer: tuple[CommitVerdict, ...]
 
 
-def step_of(look: TrackingScan, rules: Rules, at: float) -> Step:
-    """Return what is to come of a look at a moment, in seconds since 1970.
+def step_of(scan: TrackingScan, rules: Rules, at: float) -> Step:
+    """Return the result of a scan at a moment, in seconds since 1970.
 
-    Where the branch has diverged, it is to be moved all the same: that is refused, and told in one way.
+    Where the branch has diverged, it is to be moved all the same: that is refused, and reported in one way.
     """
-    chosen = look.chosen
+    chosen = scan.chosen
     return Step(
         branch=rules.branch,
         source=rules.source,
         chosen=chosen.sha if chosen else "",
-        before=look.before or "",
-        commits=look.commits,
-        fine=chosen is not None or look.relation in (IDENTICAL, BEHIND),
+        before=scan.before or "",
+        commits=scan.commits,
+        fine=chosen is not None or scan.relation in (IDENTICAL, BEHIND),
         at=iso_utc(at),
-        why=_why(look, rules),
-        why_not_newer=tuple(one.as_json() for one in look.looked),
+        why=_why(scan, rules),
+        why_not_newer=tuple(one.as_json() for one in scan.scanned),
     )
 
 
-def due(candidates: Sequence[Commit], known: Mapping[str, Looked]) -> frozenset[str]:
+def due(candidates: Sequence[Commit], known: Mapping[str, ScannedCommit]) -> frozenset[str]:
     """Return which of the candidates, given the newest first, to ask about: MOST_ASKED at most.
 
     These are the newest, each time, and of the others the new ones and then the oldest verdicts. No verdict is final,
@@ -191,25 +191,25 @@ def due(candidates: Sequence[Commit], known: Mapping[str, Looked]) -> frozenset[
     return frozenset(commit.sha for commit in (*newest, *by_age[: MOST_ASKED - ALWAYS_ASKED]))
 
 
-def _why(look: TrackingScan, rules: Rules) -> str:
-    names = {"branch": rules.branch, "source": rules.source, "count": len(look.looked)}
-    newest = _blocked(look.looked[0]) if look.looked and look.looked[0].blockers else ""
-    if look.chosen is not None:
-        moves = CREATED if look.before is None else MOVED
-        told = moves.format(**names, sha=look.chosen.sha[:7], commits=_count(look.commits))
-        return told + (NOT_NEWEST.format(newest=newest) if newest else "")
-    if not look.looked:
-        return (AT_HEAD if look.relation == IDENTICAL else IS_AHEAD).format(**names)
-    if len(look.looked) == 1:
+def _why(scan: TrackingScan, rules: Rules) -> str:
+    names = {"branch": rules.branch, "source": rules.source, "count": len(scan.scanned)}
+    newest = _blocked(scan.scanned[0]) if scan.scanned and scan.scanned[0].blockers else ""
+    if scan.chosen is not None:
+        moves = CREATED if scan.before is None else MOVED
+        reported = moves.format(**names, sha=scan.chosen.sha[:7], commits=_count(scan.commits))
+        return reported + (NOT_NEWEST.format(newest=newest) if newest else "")
+    if not scan.scanned:
+        return (AT_HEAD if scan.relation == IDENTICAL else IS_AHEAD).format(**names)
+    if len(scan.scanned) == 1:
         return ONE_NOT_GREEN.format(**names, newest=newest)
-    patterns = _unmatched(look.looked)
-    told = NO_MATCH.format(patterns=_listed(patterns, len(patterns))) if patterns else ""
-    return NONE_GREEN.format(**names, newest=newest) + told
+    patterns = _unmatched(scan.scanned)
+    reported = NO_MATCH.format(patterns=_listed(patterns, len(patterns))) if patterns else ""
+    return NONE_GREEN.format(**names, newest=newest) + reported
 
 
-def _unmatched(looked: Iterable[Looked]) -> list[str]:
+def _unmatched(scanned: Iterable[ScannedCommit]) -> list[str]:
     """Return the patterns that nothing matches on any of the commits whose blockers are all known."""
-    whole = [one for one in looked if not one.more]
+    whole = [one for one in scanned if not one.more]
     missing = [{signal.name for signal in one.blockers if signal.state is State.MISSING} for one in whole]
     return sorted(set.intersection(*missing)) if len(missing) > 1 else []
 
@@ -220,9 +220,9 @@ def _count(commits: int | None) -> str:
     return ONE_COMMIT if commits == 1 else COMMITS.format(count=commits)
 
 
-def _blocked(looked: Looked) -> str:
-    named = [f"{signal.name} is {signal.state}" for signal in looked.blockers]
-    return BLOCKED.format(sha=looked.commit.sha[:7], blockers=_listed(named, len(named) + looked.more))
+def _blocked(scanned: ScannedCommit) -> str:
+    named = [f"{signal.name} is {signal.state}" for signal in scanned.blockers]
+    return BLOCKED.format(sha=scanned.commit.sha[:7], blockers=_listed(named, len(named) + scanned.more))
 
 
 def _listed(names: Sequence[str], count: int) -> str:

@@ -26,7 +26,7 @@ from handlers.branches.conclusion import (
 )
 from handlers.branches.decide import Lag, Step, TrackingScan, step_of
 from handlers.branches.record import LAST_GOOD, TRACKING, TrackingRecord, behind_of, known_of
-from handlers.branches.scan import Looking
+from handlers.branches.scan import ScanInProgress
 from handlers.branches.texts import LAST_GOOD_ISSUE, MOVE_FAILED
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class LastGoodStep:
         return {self.step.before: self.lag, self.step.chosen: self.lag_after}.get(head or "")
 
 
-async def conclude_last_good(context: Context, taken: LastGoodStep, outcomes: Outcomes) -> Plan:
+async def last_good_conclusion(context: Context, taken: LastGoodStep, outcomes: Outcomes) -> Plan:
     """Store where the branch is once its move has ended, and tell people if need be."""
     stored = await StoredState.load(context, LAST_GOOD, taken.step)
     ended = await how_it_ended(context, taken.step, outcomes)
@@ -93,7 +93,7 @@ def decide_last_good_conclusion(
     LAST_GOOD,
     name=LAST_GOOD,
     feature="last_good",
-    conclude=ConcludeStage(LastGoodStep, conclude_last_good),
+    conclude=ConcludeStage(LastGoodStep, last_good_conclusion),
 )
 async def move_last_good(context: Context) -> Plan:
     """Look at the branch and the commits that it may move to, and decide."""
@@ -104,53 +104,53 @@ async def move_last_good(context: Context) -> Plan:
     name, known = context.repository.full_name, known_of(record, rules.require)
     ours = Ours.of(context.me, context.config)
     with ranked(Rank.SWEEP):
-        look = await Looking(context.github, name, rules, iso_utc(at), ours, known).look()
-        look = await _with_since(context, look, record)
-    return decide(look, rules, at)
+        scan = await ScanInProgress(context.github, name, rules, iso_utc(at), ours, known).scan()
+        scan = await _with_since(context, scan, record)
+    return decide(scan, rules, at)
 
 
-def decide(look: TrackingScan, rules: LastGood, at: float) -> Plan:
+def decide(scan: TrackingScan, rules: LastGood, at: float) -> Plan:
     """Return what is to be done at a moment, in seconds since 1970."""
-    step = step_of(look, rules, at)
-    return Plan(moves(step), step.why, conclude_with=LastGoodStep(step, look.lag, look.lag_after, rules.require))
+    step = step_of(scan, rules, at)
+    return Plan(moves(step), step.why, conclude_with=LastGoodStep(step, scan.lag, scan.lag_after, rules.require))
 
 
-async def _with_since(context: Context, look: TrackingScan, record: Mapping[str, Any]) -> TrackingScan:
-    """Fill in since when the branch is behind, where that is further back than a look goes.
+async def _with_since(context: Context, scan: TrackingScan, record: Mapping[str, Any]) -> TrackingScan:
+    """Fill in since when the branch is behind, where that is further back than a scan goes.
 
     As long as the branch stays where it is, its oldest newer commit stays the same, so GitHub is asked once.
     """
-    if look.before is None or look.lag is None or not look.lag.commits or look.lag.since:
-        return look
-    kept = record.get("lag") or {}
-    since = kept.get("since", "") if record.get("sha") == look.before else ""
+    if scan.before is None or scan.lag is None or not scan.lag.commits or scan.lag.since:
+        return scan
+    stored = record.get("lag") or {}
+    since = stored.get("since", "") if record.get("sha") == scan.before else ""
     if not since:
-        repository, newest = context.repository.full_name, look.looked[0].commit
-        since = await first_between(context.github, repository, look.before, newest.sha)
-    return replace(look, lag=replace(look.lag, since=since))
+        repository, newest = context.repository.full_name, scan.scanned[0].commit
+        since = await first_between(context.github, repository, scan.before, newest.sha)
+    return replace(scan, lag=replace(scan.lag, since=since))
 
 
 class LastGoods:
-    """What the API and the metrics tell of last good branches; `now` gives seconds since 1970."""
+    """What the API and the metrics report last good branches; `now` gives seconds since 1970."""
 
     def __init__(self, config: Config, records: Records, now: Callable[[], float]) -> None:
-        self._kept = TrackingRecord(config, records, LAST_GOOD)
+        self._stored = TrackingRecord(config, records, LAST_GOOD)
         self._now = now
 
     async def __call__(self, repository: str) -> Mapping[str, Any]:
-        """Return what the API tells of a repository's branch; raises LookupError where there is nothing to tell."""
-        record = await self._kept.of(repository)
+        """Return what the API reports a repository's branch; raises LookupError where there is nothing to tell."""
+        record = await self._stored.of(repository)
         behind = behind_of(repository, record, self._now())
-        return {**record, "lag": _told(behind) if behind else None, "blockers": _blockers(behind) if behind else []}
+        return {**record, "lag": _reported(behind) if behind else None, "blockers": _blockers(behind) if behind else []}
 
     async def behind(self) -> list[Behind]:
         """Return how far all branches are behind now, of which that is known."""
         now = self._now()
-        found = [behind_of(repository, record, now) for repository, record in await self._kept.all()]
+        found = [behind_of(repository, record, now) for repository, record in await self._stored.all()]
         return [behind for behind in found if behind is not None]
 
 
-def _told(behind: Behind) -> dict[str, Any]:
+def _reported(behind: Behind) -> dict[str, Any]:
     hours = None if behind.seconds is None else round(behind.seconds / HOUR, 1)
     return {"commits": behind.commits, "hours": hours, "since": behind.since or None}
 

@@ -7,11 +7,11 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.web.openapi import Operation
-from handlers.branches import routes as following
+from handlers.branches import routes as tracking
 
 
 class LagBehind(BaseModel):
-    """How far the branch is behind the one that its commits come from, by the last look, as of now."""
+    """How far the branch is behind the one that its commits come from, by the last scan, as of now."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -29,7 +29,7 @@ class SoleBlocker(BaseModel):
     commits: int
 
 
-class LastGoodBranch(following.FollowingBranch):
+class LastGoodBranch(tracking.TrackedBranch):
     """Where the last good branch is. What is not known (yet) is null."""
 
     require: list[str] = Field(description="The patterns of what must be green.")
@@ -37,7 +37,7 @@ class LastGoodBranch(following.FollowingBranch):
     blockers: list[SoleBlocker] = Field(description="The worst first, at most ten.")
 
 
-def operation(read: following.ReadBranch) -> Operation:
+def operation(read: tracking.ReadBranch) -> Operation:
     """Return the route."""
     summary = "The newest commit on which everything required is green, how far behind it is, and what is in the way"
-    return following.operation("last-good", summary, LastGoodBranch, read)
+    return tracking.operation("last-good", summary, LastGoodBranch, read)

@@ -26,7 +26,7 @@ from handlers.branches.conclusion import (
 from handlers.branches.decide import Step, TrackingScan, step_of
 from handlers.branches.nightly_effects import FOR_LABS, MarkNightly, PublishNightly
 from handlers.branches.record import NIGHTLY, TRACKING
-from handlers.branches.scan import Looking
+from handlers.branches.scan import ScanInProgress
 from handlers.branches.texts import MOVE_FAILED, NIGHTLY_ISSUE, STATUS_DESCRIPTION
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class NightlyStep:
     day: str
 
 
-async def conclude_nightly(context: Context, taken: NightlyStep, outcomes: Outcomes) -> Plan:
+async def nightly_conclusion(context: Context, taken: NightlyStep, outcomes: Outcomes) -> Plan:
     """Tell labs, the commit, and people if need be, where the branch is once its move has ended."""
     stored = await StoredState.load(context, NIGHTLY, taken.step)
     ended = await how_it_ended(context, taken.step, outcomes)
@@ -73,7 +73,7 @@ def decide_nightly_conclusion(
 
 
 @router.on(
-    TIMER_DUE.name, NIGHTLY, name=NIGHTLY, feature="nightly", conclude=ConcludeStage(NightlyStep, conclude_nightly)
+    TIMER_DUE.name, NIGHTLY, name=NIGHTLY, feature="nightly", conclude=ConcludeStage(NightlyStep, nightly_conclusion)
 )
 async def move_nightly(context: Context) -> Plan:
     """Look at the branch and the commits that it may move to, and decide."""
@@ -81,12 +81,12 @@ async def move_nightly(context: Context) -> Plan:
     assert nightly is not None, "the handler is asked where the feature is on"
     at = moment_of(context.delivery.payload)
     ours = Ours.of(context.me, context.config)
-    look = await Looking(context.github, context.repository.full_name, nightly, iso_utc(at), ours).look()
-    return decide(look, nightly, at)
+    scan = await ScanInProgress(context.github, context.repository.full_name, nightly, iso_utc(at), ours).scan()
+    return decide(scan, nightly, at)
 
 
-def decide(look: TrackingScan, nightly: Nightly, at: float) -> Plan:
+def decide(scan: TrackingScan, nightly: Nightly, at: float) -> Plan:
     """Return what is to be done at a moment, in seconds since 1970."""
-    step = step_of(look, nightly, at)
+    step = step_of(scan, nightly, at)
     day = datetime.fromtimestamp(at, ZoneInfo(nightly.timezone)).date().isoformat()
     return Plan(moves(step), step.why, conclude_with=NightlyStep(step, day))

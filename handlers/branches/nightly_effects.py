@@ -16,7 +16,7 @@ from handlers.branches.texts import NO_LABS
 
 FILE = "nightly.json"
 FOR_LABS = ("branch", "sha", "previous_sha", "moved_at", "commits")
-"""What labs read of the record. It changes when the branch does, so that whoever watches the file is told of that."""
+"""Fields of the record that labs read. The file changes only when the branch moves, so that labs can watch it."""
 PUBLISHED, SAYS_SO = f"{FILE} says now where the branch is", f"{FILE} says so already"
 
 
@@ -24,7 +24,7 @@ PUBLISHED, SAYS_SO = f"{FILE} says now where the branch is", f"{FILE} says so al
 class MarkNightly:
     """Set the status of the commit that the branch was moved to, and note that it has it.
 
-    As long as that is not noted, each look tries again, so that no commit that labs test is without it for long.
+    As long as that is not noted, each scan tries again, so that no commit that labs test is without it for long.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({STATUSES})

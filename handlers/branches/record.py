@@ -1,4 +1,4 @@
-"""What is kept of branches that follow another: for the next look, for the API, and for metrics."""
+"""What is stored of branches that follow another: for the next scan, for the API, and for metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from bot.engine.records import Record
 from bot.github.pull_heads import repository_id_of
 from bot.github.required import State
-from handlers.branches.decide import CommitVerdict, Looked
+from handlers.branches.decide import CommitVerdict, ScannedCommit
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NIGHTLY, LAST_GOOD = "nightly", "last-good"
 """The timers that move them, and the beginnings of their records' keys."""
 MOST_BLOCKERS = 10
-"""Sole blockers that are told, the worst ones."""
+"""Sole blockers that are reported, the worst ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Behind:
 
 
 class TrackingRecord:
-    """What is kept of the branches that the timers of one name move."""
+    """What is stored of the branches that the timers of one name move."""
 
     def __init__(self, config: Config, records: Records, name: str) -> None:
         self._config = config
@@ -49,7 +49,7 @@ class TrackingRecord:
         self._name = name
 
     async def of(self, repository: str) -> TrackingState:
-        """Return the record of `owner/name`; raises LookupError where no branch is moved or was looked at."""
+        """Return the record of `owner/name`; raises LookupError where no branch is moved or was scanned."""
         record = await self._record(repository)
         if record is None:
             raise LookupError(repository)
@@ -113,14 +113,14 @@ TRACKING_STEP = Record("tracking-step", 1, TrackingStep, "the last step of that 
 RECORDS = (TRACKING, TRACKING_STEP)
 
 
-def known_of(record: Mapping[str, Any], require: Iterable[str]) -> dict[str, Looked]:
-    """Return the verdicts of the last look that are still worth something, by SHA.
+def known_of(record: Mapping[str, Any], require: Iterable[str]) -> dict[str, ScannedCommit]:
+    """Return the verdicts of the last scan that are still worth something, by SHA.
 
     Not those of other requirements, and not what was fit: that is asked again before the branch is moved to it.
     """
     if record.get("require") != list(require):
         return {}
-    verdicts = map(Looked.read, record["why_not_newer"])
+    verdicts = map(ScannedCommit.read, record["why_not_newer"])
     return {one.commit.sha: one for one in verdicts if one.blockers}
 
 
@@ -133,16 +133,16 @@ def behind_of(repository: str, record: Mapping[str, Any], now: float) -> Behind 
         seconds: float | None = 0.0
     else:
         seconds = max(0.0, now - datetime.fromisoformat(lag["since"]).timestamp()) if lag["since"] else None
-    blockers = sole_blockers(map(Looked.read, record["why_not_newer"]))
+    blockers = sole_blockers(map(ScannedCommit.read, record["why_not_newer"]))
     return Behind(repository, lag["commits"], seconds, lag["since"], blockers)
 
 
-def sole_blockers(looked: Iterable[Looked]) -> dict[str, int]:
+def sole_blockers(scanned: Iterable[ScannedCommit]) -> dict[str, int]:
     """Return what alone keeps commits from being fit, and how many, the worst first.
 
     That is what is red or missing where everything else is green. What is pending may become green by itself, so it is
     no blocker yet; and beside something pending nobody knows yet what will be the only one.
     """
-    alone = (one.blockers[0] for one in looked if len(one.blockers) + one.more == 1)
+    alone = (one.blockers[0] for one in scanned if len(one.blockers) + one.more == 1)
     counted = Counter(signal.name for signal in alone if signal.state in (State.RED, State.MISSING))
     return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:MOST_BLOCKERS])

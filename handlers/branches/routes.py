@@ -1,4 +1,4 @@
-"""What the API tells of a branch that follows another: where it is, and why it is not at a newer commit."""
+"""What the API reports a branch that follows another: where it is, and why it is not at a newer commit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Sha = Annotated[str, Field(pattern="^[0-9a-f]{40,64}$")]
 
 
 class Blocker(BaseModel):
-    """What kept a commit from being chosen: a status or check, or a pattern that nothing matches."""
+    """What stored a commit from being chosen: a status or check, or a pattern that nothing matches."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -28,8 +28,8 @@ class Blocker(BaseModel):
     state: Literal["red", "pending", "missing"]
 
 
-class LookedAt(BaseModel):
-    """A commit, and what was found when it was looked at."""
+class ListedCommit(BaseModel):
+    """A commit, and its state when it was scanned."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -42,7 +42,7 @@ class LookedAt(BaseModel):
     more: int = Field(description="Blockers that are not listed.")
 
 
-class FollowingBranch(BaseModel):
+class TrackedBranch(BaseModel):
     """Where the branch is. What is not known (yet) is null."""
 
     model_config = ConfigDict(extra="forbid")
@@ -52,13 +52,13 @@ class FollowingBranch(BaseModel):
     previous_sha: Sha | None = Field(description="Where it was before its last move.")
     moved_at: datetime | None = Field(description="When it moved last.")
     commits: int | None = Field(description="How many commits the last move brought.")
-    looked_at: datetime = Field(description="When it was last looked for a newer commit.")
-    why: str = Field(description="What came of that look, and why, in a sentence for people.")
+    looked_at: datetime = Field(description="When it was last searched for a newer commit.")
+    why: str = Field(description="What came of that scan, and why, in a sentence for people.")
     trouble: str = Field(description="Why the branch cannot be moved; empty while it can.")
-    why_not_newer: list[LookedAt] = Field(description="The commits that were looked at, the newest first.")
+    why_not_newer: list[ListedCommit] = Field(description="The commits that were scanned, the newest first.")
 
 
-def operation(name: str, summary: str, model: type[FollowingBranch], read: ReadBranch) -> Operation:
+def operation(name: str, summary: str, model: type[TrackedBranch], read: ReadBranch) -> Operation:
     """Return the route `GET /api/v1/repos/{owner}/{repo}/{name}`."""
 
     async def handler(request: web.Request) -> web.Response:
@@ -74,7 +74,7 @@ def operation(name: str, summary: str, model: type[FollowingBranch], read: ReadB
         answers={
             200: Answer("The branch", model),
             400: problem("Not the name of a repository"),
-            404: problem(f"No {name} branch is moved there, or it was not looked at yet"),
+            404: problem(f"No {name} branch is moved there, or it was not scanned yet"),
             503: problem("The database could not be read; Retry-After says when to ask again"),
         },
     )

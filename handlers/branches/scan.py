@@ -1,4 +1,4 @@
-"""Looking at a branch that follows another, and at the commits that it may move to."""
+"""ScanInProgress at a branch that follows another, and at the commits that it may move to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bot.github.errors import is_not_found
 from bot.github.refs import AHEAD, BEHIND, IDENTICAL, Commit, branch_head, compared, first_parents
 from bot.github.required import Signal, blockers
 from bot.github.signals import signals_of
-from handlers.branches.decide import UP_TO_DATE, Lag, Looked, Rules, TrackingScan, due
+from handlers.branches.decide import UP_TO_DATE, Lag, Rules, ScannedCommit, TrackingScan, due
 from handlers.branches.texts import NO_SOURCE_BRANCH
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
-    """A look at a branch, at a moment `at` in ISO 8601.
+class ScanInProgress:
+    """A scan of a branch, at a moment `at` in ISO 8601.
 
-    `known` are verdicts of earlier looks, by SHA, on commits that were not fit: with them it is looked further back
+    `known` are verdicts of earlier scans, by SHA, on commits that were not fit: with them a scan goes further back
     than is asked about at once.
     """
 
@@ -32,9 +32,9 @@ class Looking:
     rules: Rules
     at: str
     ours: Ours
-    known: Mapping[str, Looked] = field(default_factory=dict)
+    known: Mapping[str, ScannedCommit] = field(default_factory=dict)
 
-    async def look(self) -> TrackingScan:
+    async def scan(self) -> TrackingScan:
         """Look where the branch is and, the newest first, at the commits that it may move to, up to one that is fit.
 
         Raises `UserError` where there is no branch that they come from.
@@ -44,18 +44,18 @@ class Looking:
         relation, newer, lag = await self._behind(before, chain)
         if relation in (IDENTICAL, BEHIND):
             return TrackingScan(before, relation, (), lag=UP_TO_DATE)
-        looked = await self._verdicts(newer)
-        if not looked or looked[-1].blockers:
-            return TrackingScan(before, relation, tuple(looked), lag=lag)
-        position = chain.index(looked[-1].commit)
+        scanned = await self._verdicts(newer)
+        if not scanned or scanned[-1].blockers:
+            return TrackingScan(before, relation, tuple(scanned), lag=lag)
+        position = chain.index(scanned[-1].commit)
         commits = len(newer) - position if before is not None else None
         if before is not None and len(newer) == len(chain):
             # The branch is further back than one page, or on a side branch: the chosen commit may be behind it.
-            step = await compared(self.github, self.repository, before, looked[-1].commit.sha)
+            step = await compared(self.github, self.repository, before, scanned[-1].commit.sha)
             if step.status in (IDENTICAL, BEHIND):
-                return TrackingScan(before, relation, tuple(looked[:-1]), lag=lag)
+                return TrackingScan(before, relation, tuple(scanned[:-1]), lag=lag)
             commits = step.ahead_by if step.status == AHEAD else None
-        return TrackingScan(before, relation, tuple(looked), commits, lag, _lag(chain[:position]))
+        return TrackingScan(before, relation, tuple(scanned), commits, lag, _lag(chain[:position]))
 
     async def _source(self) -> list[Commit]:
         try:
@@ -76,17 +76,17 @@ class Looking:
         whole = await compared(self.github, self.repository, before, shas[0])
         return whole.status, chain, Lag(whole.ahead_by, "")
 
-    async def _verdicts(self, newer: Sequence[Commit]) -> list[Looked]:
+    async def _verdicts(self, newer: Sequence[Commit]) -> list[ScannedCommit]:
         wanted = due(newer, self.known)
-        looked: list[Looked] = []
+        scanned: list[ScannedCommit] = []
         for commit in newer:
             if commit.sha in wanted:
-                looked.append(Looked(commit, await self._blockers(commit.sha), self.at))
+                scanned.append(ScannedCommit(commit, await self._blockers(commit.sha), self.at))
             elif commit.sha in self.known:
-                looked.append(self.known[commit.sha])
-            if looked and not looked[-1].blockers:
+                scanned.append(self.known[commit.sha])
+            if scanned and not scanned[-1].blockers:
                 break
-        return looked
+        return scanned
 
     async def _blockers(self, sha: str) -> tuple[Signal, ...]:
         """Ask what keeps a commit from being fit: two requests, more where it has over a hundred statuses or checks."""

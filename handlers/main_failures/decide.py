@@ -1,4 +1,4 @@
-"""What fails on a branch: what has begun to fail since the last look, and what is well again. Pure.
+"""What fails on a branch: what has begun to fail since the last scan, and what has recovered. Pure.
 
 A status or check counts by the newest commit on which it has ended: what is pending says nothing yet, and a failure of
 an older commit that comes late is no news where a newer one is green.
@@ -22,13 +22,13 @@ PASSED = frozenset({"success", "neutral"})
 failed, or it was not touched), cancelled (a newer push took its place), action_required (it waits for a maintainer),
 stale, and whatever still runs."""
 
-GONE_AFTER = 86400.0
-"""Seconds after which what no commit that is looked at reports any more, in whatever state, is no longer waited for.
+REMOVED_AFTER = 86400.0
+"""Seconds after which what no commit that is scanned reports any more, in whatever state, is no longer waited for.
 
-They begin with the first look that does not find it: of how long nobody has looked, nobody can say anything.
+They begin with the first scan that does not find it: nothing is known of the time before.
 """
 LONGEST_WORDS, LONGEST_URL = 140, 800
-"""Characters of what a status says, and of its address, that are kept; a longer address is left out."""
+"""Characters of what a status says, and of its address, that are stored; a longer address is left out."""
 
 
 def has_failed(result: str) -> bool | None:
@@ -55,7 +55,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """A context that is well again: on which commit, how many after the one that broke it (None: not known).
+    """A context that is recovered: on which commit, how many after the one that broke it (None: not known).
 
     `seconds` is for how long it was known to fail.
     """
@@ -69,11 +69,11 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known between two looks: what fails, and which failures were seen, so that none is news twice.
+    """What is known between two scans: what fails, and which failures were seen, so that none is news twice.
 
-    `seen` has the contexts of each commit that was looked at last, so it is bounded by how many those are. `news` is
-    the key of what people were told last, empty where that was nothing yet, and `told_at` its moment, later than that
-    of the news before it even where a clock was put back.
+    `seen` has the contexts of each commit that was scanned last, so it is bounded by how many those are. `news` is
+    the key of the last message, empty if there was none, and `told_at` its moment, which is later than that of the
+    message before it even if a clock was put back.
     """
 
     failing: Mapping[str, Failure] = field(default_factory=dict)
@@ -81,8 +81,8 @@ class Known:
     news: str = ""
     told_at: float = 0.0
 
-    def telling(self, news: str, at: float) -> Known:
-        """Return it as it is once people are told news of a key, at a moment in seconds since 1970."""
+    def reporting(self, news: str, at: float) -> Known:
+        """Return it as it is after a message with this key, at a moment in seconds since 1970."""
         return replace(self, news=news, told_at=max(at, self.told_at + 1))
 
 
@@ -101,7 +101,7 @@ class BranchScan:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is different from the last look; `gone` failed, and nothing reports it any more. `known` is for the next."""
+    """What is different from the last scan; `gone` failed, and nothing reports it any more. `known` is for the next."""
 
     began: tuple[Failure, ...]
     recovered: tuple[Recovery, ...]
@@ -110,7 +110,7 @@ class Change:
 
     @property
     def is_news(self) -> bool:
-        """Tell whether there is anything to be told."""
+        """Tell whether there is anything to be reported."""
         return bool(self.began or self.recovered or self.gone)
 
 
@@ -123,63 +123,63 @@ class _Result:
     failed: bool | None
 
 
-def decide(before: Known | None, look: BranchScan, contexts: Sequence[str]) -> Change:
-    """Compare a look with what was known before it; `contexts` are patterns of what is watched.
+def decide(before: Known | None, scan: BranchScan, contexts: Sequence[str]) -> Change:
+    """Compare a scan with what was known before it; `contexts` are patterns of what is watched.
 
-    At the very first look, what fails is only known: it is news where something green precedes it.
+    At the very first scan, what fails is only known: it is news where something green precedes it.
     """
     known = before or Known()
-    results = _results(look.signals, contexts)
+    results = _results(scan.signals, contexts)
     began, recovered, gone = [], [], []
     failing: dict[str, Failure] = {}
     for name in sorted(results.keys() | known.failing.keys()):
         listed = results.get(name, [])
         old = known.failing.get(name)
         if old is None:
-            new = _begun(name, listed, look, known)
+            new = _begun(name, listed, scan, known)
             if new is not None:
                 failing[name] = new
                 if before is not None or any(result.failed is False for result in listed):
                     began.append(new)
-        elif (recovery := _recovery(old, listed, look)) is not None:
+        elif (recovery := _recovery(old, listed, scan)) is not None:
             recovered.append(recovery)
-        elif not listed and old.missing_since and look.at - old.missing_since >= GONE_AFTER:
+        elif not listed and old.missing_since and scan.at - old.missing_since >= REMOVED_AFTER:
             gone.append(old)
         else:
-            failing[name] = replace(old, missing_since=0.0 if listed else old.missing_since or look.at)
-    after = replace(known, failing=failing, seen=_seen(results, look, known))
+            failing[name] = replace(old, missing_since=0.0 if listed else old.missing_since or scan.at)
+    after = replace(known, failing=failing, seen=_seen(results, scan, known))
     return Change(tuple(began), tuple(recovered), tuple(gone), after)
 
 
-def _begun(name: str, listed: Sequence[_Result], look: BranchScan, known: Known) -> Failure | None:
+def _begun(name: str, listed: Sequence[_Result], scan: BranchScan, known: Known) -> Failure | None:
     """Return what a context that did not fail before fails with now, by the oldest of its newest failures in a row.
 
-    A failure that was seen before is none: it was told, or something newer was green, before it was run once more.
+    A failure that was seen before is none: it was reported, or something newer was green, before it was run once more.
     """
     ended = (result for result in listed if result.failed is not None)
-    row = list(takewhile(lambda r: r.failed and name not in known.seen.get(look.commits[r.place].sha, ()), ended))
+    row = list(takewhile(lambda r: r.failed and name not in known.seen.get(scan.commits[r.place].sha, ()), ended))
     if not row:
         return None
-    broken, signal = look.commits[row[-1].place], row[-1].signal
+    broken, signal = scan.commits[row[-1].place], row[-1].signal
     return Failure(
         name=name,
         sha=broken.sha,
         title=broken.title,
         says=(signal.says or signal.result.replace("_", " "))[:LONGEST_WORDS],
         url=signal.url if len(signal.url) <= LONGEST_URL else "",
-        since=look.at,
+        since=scan.at,
     )
 
 
-def _recovery(old: Failure, listed: Sequence[_Result], look: BranchScan) -> Recovery | None:
-    """Return how a context is well again; what it was on commits before the one that broke it does not count."""
-    broken = look.position(old.sha)
+def _recovery(old: Failure, listed: Sequence[_Result], scan: BranchScan) -> Recovery | None:
+    """Return how a context is recovered; what it was on commits before the one that broke it does not count."""
+    broken = scan.position(old.sha)
     ended = (r for r in listed if r.failed is not None and (broken is None or r.place <= broken))
     newest = next(ended, None)
     if newest is None or newest.failed:
         return None
     commits = broken - newest.place if broken is not None else None
-    return Recovery(old, look.commits[newest.place], commits, max(0.0, look.at - old.since), newest.signal.url)
+    return Recovery(old, scan.commits[newest.place], commits, max(0.0, scan.at - old.since), newest.signal.url)
 
 
 def _results(signals: Sequence[Sequence[Signal]], contexts: Sequence[str]) -> dict[str, list[_Result]]:
@@ -202,10 +202,10 @@ def _result(place: int, same: Iterable[Signal]) -> _Result:
     return _Result(place, signal, failed)
 
 
-def _seen(results: Mapping[str, Sequence[_Result]], look: BranchScan, known: Known) -> dict[str, frozenset[str]]:
-    """Return which contexts have failed on which of the commits that were looked at, now or before."""
+def _seen(results: Mapping[str, Sequence[_Result]], scan: BranchScan, known: Known) -> dict[str, frozenset[str]]:
+    """Return which contexts have failed on which of the commits that were scanned, now or before."""
     seen: dict[str, frozenset[str]] = {}
-    for place, commit in enumerate(look.commits[: len(look.signals)]):
+    for place, commit in enumerate(scan.commits[: len(scan.signals)]):
         now = {name for name, listed in results.items() if any(r.place == place and r.failed for r in listed)}
         names = known.seen.get(commit.sha, frozenset()) | now
         if names:

@@ -1,4 +1,4 @@
-"""Looks at a branch: asked for by whatever tells of a change, a moment after the first of them, and made one by one."""
+"""Looks at a branch: asked for by whatever reports a change, a moment after the first of them, and made one by one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from bot.engine.records import Record
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 
-ASKED = "{branch} is looked at"
-ASKED_ALREADY = "{branch} is looked at soon in any case"
+ASKED = "requested a scan of {branch}"
+ASKED_ALREADY = "a scan of {branch} is pending already"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ NEXT_SCAN = Record("main-failures-scan", 1, NextScan, "when a watched branch is 
 
 @dataclass(frozen=True, slots=True)
 class RequestScan:
-    """Have a branch looked at, `wait` seconds after the moment `at` (in seconds since 1970).
+    """Have a branch scanned, `wait` seconds after the moment `at` (in seconds since 1970).
 
     Whoever asks for one while it waits has asked for the same. Without a `wait` it is made in any case. `asked` names
     who asks: the GUID of a delivery.
@@ -76,7 +76,7 @@ class RequestScan:
 
 
 def is_scan_pending(record: NextScan | None, at: float, wait: float) -> bool:
-    """Tell whether a look is still to come that will see what happened at a moment, so that none has to be asked for.
+    """Tell whether a scan is still to come that will see what happened at a moment, so that none has to be asked for.
 
     One that is further away than the `wait` is not counted on: a clock was changed, or app.yaml.
     """

@@ -1,7 +1,7 @@
-"""Alarms: what begins to fail on a watched branch is told once, and once more when it is well again.
+"""Alarms: report once what begins to fail on a watched branch, and once more when it has recovered.
 
-Events are only hints that something may have changed: they cost nothing at GitHub, and may come late, twice or not at
-all. What is told is what a look at the branch finds, which a hint asks for, or the timer.
+Events only trigger a scan: they cost no request to GitHub, and may come late, twice or not at all. Messages follow from
+what a scan of the branch finds, after a trigger or at the timer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_DUE, moment_of
 from handlers.main_failures.decide import BranchScan, Change, Known, decide, has_failed
 from handlers.main_failures.effects import NEXT_SCAN, SCAN_DUE, RequestScan, is_scan_pending
-from handlers.main_failures.texts import NO_NEWS, news_of, standing_of
+from handlers.main_failures.texts import NO_NEWS, issue_text, news_of
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 NAME = "main-failures"
 KEY = "main_failures"
 MOST_COMMITS = 10
-"""Commits whose statuses and checks are read in one look: two requests each, and more where there are many."""
+"""Commits whose statuses and checks are read in one scan: two requests each, and more where there are many."""
 MOST_BRANCHES = 10
 """Branches that a status names of those that have its commit.
 
@@ -48,8 +48,8 @@ https://docs.github.com/webhooks/webhook-events-and-payloads#status
 
 NO_BRANCH = "there is no branch {branch}; name those that are to be watched in app.yaml, below main_failures.branches"
 NOT_WATCHED = "{branch} is not watched any more"
-NOTHING_TO_ASK = "it changes nothing that is known, or a look that will see it is due already"
-ASKED = "to be looked at: {branches}"
+NOTHING_TO_ASK = "it changes nothing that is known, or a scan that will see it is due already"
+ASKED = "to be scanned: {branches}"
 
 router = Router()
 
@@ -69,16 +69,16 @@ RECORDS = (FAILURES, WATCHED_BRANCHES, NEXT_SCAN)
 
 
 @dataclass(frozen=True, slots=True)
-class Hint:
-    """What an event tells of watched branches: that a context (empty: some check) has failed, or has passed."""
+class ScanTrigger:
+    """What an event reports watched branches: that a context (empty: some check) has failed, or has passed."""
 
     branches: tuple[str, ...]
     name: str
     failed: bool
 
 
-def hint_of(delivery: Delivery, watched: MainFailures) -> Hint | None:
-    """Read a hint out of an event's payload, None where it is about nothing that is watched."""
+def trigger_of(delivery: Delivery, watched: MainFailures) -> ScanTrigger | None:
+    """Read a trigger out of an event's payload, None where it is about nothing that is watched."""
     payload = delivery.payload
     match delivery.event:
         case "status":
@@ -87,7 +87,7 @@ def hint_of(delivery: Delivery, watched: MainFailures) -> Hint | None:
         case "check_run":
             run = payload.at("check_run")
             name, result = run.string("name"), run.text("conclusion")
-            # Of GitHub Actions it may be a fork's branch that is named like ours: the look will find nothing then.
+            # Of GitHub Actions it may be a fork's branch that is named like ours: the scan will find nothing then.
             branches = [run.text("check_suite", "head_branch")]
         case _:
             name, result, branches = "", *_of_workflow(payload)
@@ -98,11 +98,11 @@ def hint_of(delivery: Delivery, watched: MainFailures) -> Hint | None:
     found = tuple(branch for branch in ours if branch in branches)
     if not found and len(branches) >= MOST_BRANCHES:
         found = ours  # any of them may be among those that were left out
-    return Hint(found, name, failed) if found else None
+    return ScanTrigger(found, name, failed) if found else None
 
 
 def _of_workflow(payload: Payload) -> tuple[str, list[str]]:
-    """Read the failure of a workflow on a branch of ours; who is well again is told by the check runs of its jobs."""
+    """Read the failure of a workflow on a watched branch; the check runs of its jobs report a recovery."""
     run = payload.at("workflow_run")
     ours = run.has("head_repository", "id") and run.integer("head_repository", "id") == payload.integer(
         "repository", "id"
@@ -112,35 +112,35 @@ def _of_workflow(payload: Payload) -> tuple[str, list[str]]:
 
 
 def _accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
-    return config.main_failures is not None and hint_of(delivery, config.main_failures) is not None
+    return config.main_failures is not None and trigger_of(delivery, config.main_failures) is not None
 
 
-@router.on("status", name=f"{NAME}-hints", feature=KEY, accepts=_accepts)
-@router.on("check_run", "completed", name=f"{NAME}-hints", feature=KEY, accepts=_accepts)
-@router.on("workflow_run", "completed", name=f"{NAME}-hints", feature=KEY, accepts=_accepts)
-async def take_hint(context: Context) -> Plan:
-    """Ask for a look where a hint differs from what is known; GitHub is asked nothing."""
+@router.on("status", name=f"{NAME}-triggers", feature=KEY, accepts=_accepts)
+@router.on("check_run", "completed", name=f"{NAME}-triggers", feature=KEY, accepts=_accepts)
+@router.on("workflow_run", "completed", name=f"{NAME}-triggers", feature=KEY, accepts=_accepts)
+async def on_trigger(context: Context) -> Plan:
+    """Ask for a scan where a trigger differs from what is known; GitHub is asked nothing."""
     watched = _watched(context)
-    hint = hint_of(context.delivery, watched)
+    trigger = trigger_of(context.delivery, watched)
     at, wait = context.delivery.received_at, seconds(watched.wait)
     asked = []
-    for branch in hint.branches if hint else ():
+    for branch in trigger.branches if trigger else ():
         known = await context.records.get(FAILURES.of(context.repository.id, branch)) or Known()
         due = await context.records.get(NEXT_SCAN.of(context.repository.id, branch))
-        if hint and _differs(hint, known) and not is_scan_pending(due, at, wait):
+        if trigger and _differs(trigger, known) and not is_scan_pending(due, at, wait):
             asked.append(RequestScan(branch, context.delivery.guid, at, wait))
     return _asking(asked)
 
 
-def _differs(hint: Hint, known: Known) -> bool:
-    return hint.failed != (hint.name in known.failing)
+def _differs(trigger: ScanTrigger, known: Known) -> bool:
+    return trigger.failed != (trigger.name in known.failing)
 
 
 @router.on(TIMER_DUE.name, NAME, name=NAME, feature=KEY)
 async def sweep(context: Context) -> Plan:
-    """Ask for a look at every branch, for what no event has told of.
+    """Ask for a scan at every branch, for what no event has reported of.
 
-    And at each that was watched before, as long as it has an issue: only then is it looked whether that is closed.
+    And at each that was watched before, as long as it has an issue: only then is it scanned whether that is closed.
     """
     at, guid, number = moment_of(context.delivery.payload), context.delivery.guid, context.repository.id
     watched = list(dict.fromkeys(_watched(context).branches))
@@ -163,8 +163,8 @@ def _asking(asked: list[RequestScan]) -> Plan:
 
 
 @router.on(SCAN_DUE.name, name=f"{NAME}-look", feature=KEY)
-async def look_at_branch(context: Context) -> Plan:
-    """Read how the newest commits of a branch stand, and tell what has changed since the last look."""
+async def scan_branch(context: Context) -> Plan:
+    """Read how the newest commits of a branch stand, and tell what has changed since the last scan."""
     watched = _watched(context)
     asked = SCAN_DUE.read(context.delivery.payload)
     branch = asked.branch
@@ -178,9 +178,9 @@ async def look_at_branch(context: Context) -> Plan:
     repository = context.repository.full_name
     ours = Ours.of(context.me, context.config).on(branch)
     signals = [await signals_of(context.github, repository, commit.sha, ours) for commit in commits[:MOST_COMMITS]]
-    look = BranchScan(float(asked.at), commits, signals)
-    change = decide(before, look, watched.contexts)
-    decided = plan(change, branch, key, watched, before, look.at)
+    scan = BranchScan(float(asked.at), commits, signals)
+    change = decide(before, scan, watched.contexts)
+    decided = plan(change, branch, key, watched, before, scan.at)
     if (
         change.is_news
         or "issue" not in watched.to
@@ -196,25 +196,23 @@ def not_watched(context: Context, branch: str, at: float) -> Plan:
     Where there is no issue, GitHub is asked nothing.
     """
     number, issue = context.repository.id, _issue_of(branch)
-    told = NOT_WATCHED.format(branch=code(branch))
-    closed = EnsureIssue(issue, news=told, news_key=f"{issue}:{context.delivery.guid}", as_of=at)
+    reported = NOT_WATCHED.format(branch=code(branch))
+    closed = EnsureIssue(issue, news=reported, news_key=f"{issue}:{context.delivery.guid}", as_of=at)
     return Plan((StoreRecord.of(FAILURES.of(number, branch), None), closed), why=NOT_WATCHED.format(branch=branch))
 
 
 def plan(change: Change, branch: str, key: Key[Known], watched: MainFailures, before: Known | None, at: float) -> Plan:
     """Return what is to be done about a change that was seen at a moment, in seconds since 1970.
 
-    It is remembered first, so that no other look can find it once more.
+    It is remembered first, so that no other scan can find it once more.
     """
-    known = change.known.telling(_news_key(change, branch), at) if change.is_news else change.known
+    known = change.known.reporting(_news_key(change, branch), at) if change.is_news else change.known
     effects: list[Effect] = [StoreRecord.of(key, known)] if known != before else []
     if not change.is_news:
         return Plan(tuple(effects), why=NO_NEWS.format(branch=branch, count=len(known.failing)))
     news = news_of(change, branch)
-    standing = IssueState(
-        _issue_of(branch), *standing_of(known, branch), begins=bool(change.began), as_of=known.told_at
-    )
-    effects += message_effects(watched.to, known.news, news, standing)
+    issue = IssueState(_issue_of(branch), *issue_text(known, branch), begins=bool(change.began), as_of=known.told_at)
+    effects += message_effects(watched.to, known.news, news, issue)
     return Plan(tuple(effects), why=news.title)
 
 
@@ -223,7 +221,7 @@ def issue_of(known: Known, branch: str) -> EnsureIssue:
 
     Looks are made one by one, each when all that the last one came to has ended: nobody else is about to write it.
     """
-    return EnsureIssue(_issue_of(branch), *standing_of(known, branch), news_key=known.news, as_of=known.told_at)
+    return EnsureIssue(_issue_of(branch), *issue_text(known, branch), news_key=known.news, as_of=known.told_at)
 
 
 def _issue_of(branch: str) -> str:
@@ -231,13 +229,13 @@ def _issue_of(branch: str) -> str:
 
 
 def _news_key(change: Change, branch: str) -> str:
-    """Name news by what it tells: found by another look once more, it is the same news."""
-    told = [
+    """Name news by what it tells: found by another scan once more, it is the same news."""
+    reported = [
         [[one.name, one.sha] for one in change.began],
         [[one.failure.name, one.failure.sha, one.commit.sha] for one in change.recovered],
         [[one.name, one.sha] for one in change.gone],
     ]
-    return f"{NAME}:{branch}:{hashlib.sha256(json.dumps(told).encode()).hexdigest()[:24]}"
+    return f"{NAME}:{branch}:{hashlib.sha256(json.dumps(reported).encode()).hexdigest()[:24]}"
 
 
 async def _commits(context: Context, branch: str) -> list[Commit]:

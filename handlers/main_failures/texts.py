@@ -1,4 +1,4 @@
-"""What people are told of failures on a branch, and what the issue says as long as they last."""
+"""What people are reported of failures on a branch, and what the issue says as long as they last."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ONE, MANY = "1 check", "{count} checks"
 BEGAN, AT_ONE = "{what} began to fail on {branch}", " at {sha}"
 ALL_WELL, AFTER = "{branch} has recovered", ", after {how_long}"
 SOME_WELL = "{what} on {branch}: recovered"
-GONE = "{what} on {branch}: failed, and no longer reported"
+REMOVED_STATE = "{what} on {branch}: failed, and no longer reported"
 NO_NEWS = "no change on {branch}: {count} failing"
 
 AT_COMMIT = "at {sha}: {says}"
@@ -42,12 +42,12 @@ ONE_COMMIT, COMMITS = "1 commit", "{count} commits"
 
 
 def news_of(change: Change, branch: str) -> News:
-    """Return what is told of a change: what broke first, then what is well again."""
+    """Return what is reported of a change: what broke first, then what is recovered."""
     shas = list(dict.fromkeys(failure.sha for failure in change.began))
     items = [
         *(_began(failure, alone=len(shas) == 1) for failure in change.began),
         *map(_recovered, change.recovered),
-        *map(_gone, change.gone),
+        *map(_no_longer_reported, change.gone),
     ]
     still = len(change.known.failing) - len(change.began)
     notes = [COMMIT.format(sha=shas[0][:7], title=change.began[0].title)] if len(shas) == 1 else []
@@ -55,7 +55,7 @@ def news_of(change: Change, branch: str) -> News:
     return News(_title(change, branch, shas), tuple(items), notes=tuple(notes), good=not change.known.failing)
 
 
-def standing_of(known: Known, branch: str) -> tuple[str, str]:
+def issue_text(known: Known, branch: str) -> tuple[str, str]:
     """Return the title and the body, in Markdown, of the issue; the body is empty where nothing fails."""
     failing = sorted(known.failing.values(), key=lambda failure: (failure.since, failure.name))
     title = ISSUE_TITLE.format(branch=branch)
@@ -77,7 +77,7 @@ def _title(change: Change, branch: str, shas: Sequence[str]) -> str:
         return ALL_WELL.format(branch=branch) + _after(change.recovered)
     if change.recovered:
         return SOME_WELL.format(what=_checks(len(change.recovered)), branch=branch)
-    return GONE.format(what=_checks(len(change.gone)), branch=branch)
+    return REMOVED_STATE.format(what=_checks(len(change.gone)), branch=branch)
 
 
 def _began(failure: Failure, *, alone: bool) -> NewsItem:
@@ -96,7 +96,7 @@ def _recovered(recovery: Recovery) -> NewsItem:
     return NewsItem(recovery.failure.name, text, recovery.url)
 
 
-def _gone(failure: Failure) -> NewsItem:
+def _no_longer_reported(failure: Failure) -> NewsItem:
     return NewsItem(failure.name, NOT_REPORTED.format(broken=failure.sha[:7], title=failure.title), failure.url)
 
 
@@ -114,12 +114,12 @@ def _line(failure: Failure) -> str:
 def _after(recovered: Sequence[Recovery]) -> str:
     """Say how long it took, by the one that took longest."""
     longest = max(recovered, key=lambda recovery: recovery.seconds)
-    told = [_commits(longest.commits)] if longest.commits else []
+    reported = [_commits(longest.commits)] if longest.commits else []
     unit = next(((length, one, many) for length, one, many in UNITS if longest.seconds >= length), None)
     if unit is not None:
         length, one, many = unit
-        told.append(_counted(int(longest.seconds // length), one, many))
-    return AFTER.format(how_long=" and ".join(told)) if told else ""
+        reported.append(_counted(int(longest.seconds // length), one, many))
+    return AFTER.format(how_long=" and ".join(reported)) if reported else ""
 
 
 def _checks(count: int) -> str:

@@ -9,39 +9,39 @@ import pytest
 from bot.config.nightly import Nightly
 from bot.github.refs import Commit
 from bot.github.required import Signal, State
-from handlers.branches.decide import ALWAYS_ASKED, MOST_ASKED, MOST_KEPT, Looked, TrackingScan, due, step_of
+from handlers.branches.decide import ALWAYS_ASKED, MOST_ASKED, MOST_STORED, ScannedCommit, TrackingScan, due, step_of
 
 AT = 1_772_859_600.0
 """21:00 on 6 March 2026 in Los Angeles, on the next day in UTC."""
 EARLIER, LATER = "2026-03-06T20:00:00Z", "2026-03-06T20:15:00Z"
 A, B, C = (Commit(letter * 40, letter, EARLIER) for letter in "abc")
 RED = tuple(Signal(name, State.RED) for name in ("cpu", "docs", "gpu", "lint"))
-GONE = Signal("cortexm/*", State.MISSING)
+MISSING = Signal("cortexm/*", State.MISSING)
 
 
-def looked(commit: Commit, *blockers: Signal, at: str = LATER, more: int = 0) -> Looked:
-    return Looked(commit, blockers, at, more)
+def scanned(commit: Commit, *blockers: Signal, at: str = LATER, more: int = 0) -> ScannedCommit:
+    return ScannedCommit(commit, blockers, at, more)
 
 
 @pytest.mark.parametrize(
     ("look", "moved_to", "fine", "why"),
     [
-        (TrackingScan(None, "ahead", (looked(A),)), A, True, "nightly is created at aaaaaaa"),
-        (TrackingScan("c" * 40, "ahead", (looked(A),), 1), A, True, "nightly moves to aaaaaaa, one commit on"),
+        (TrackingScan(None, "ahead", (scanned(A),)), A, True, "nightly is created at aaaaaaa"),
+        (TrackingScan("c" * 40, "ahead", (scanned(A),), 1), A, True, "nightly moves to aaaaaaa, one commit on"),
         (
-            TrackingScan("c" * 40, "ahead", (looked(A, RED[0]), looked(B)), 4),
+            TrackingScan("c" * 40, "ahead", (scanned(A, RED[0]), scanned(B)), 4),
             B,
             True,
             "nightly moves to bbbbbbb, 4 commits on. Skipped newer commits: aaaaaaa: cpu is red",
         ),
         (
-            TrackingScan("c" * 40, "ahead", (looked(A, *RED), looked(B, RED[0]))),
+            TrackingScan("c" * 40, "ahead", (scanned(A, *RED), scanned(B, RED[0]))),
             None,
             False,
             "none of the 2 newest commits of main is green: aaaaaaa: cpu is red, docs is red, gpu is red, and 1 more",
         ),
         (
-            TrackingScan("c" * 40, "ahead", (looked(A, RED[0], more=7), looked(B, RED[0]))),
+            TrackingScan("c" * 40, "ahead", (scanned(A, RED[0], more=7), scanned(B, RED[0]))),
             None,
             False,
             "none of the 2 newest commits of main is green: aaaaaaa: cpu is red, and 7 more",
@@ -49,7 +49,7 @@ def looked(commit: Commit, *blockers: Signal, at: str = LATER, more: int = 0) ->
         (TrackingScan("c" * 40, "identical", ()), None, True, "nothing new: nightly is at the head of main"),
         (TrackingScan("c" * 40, "behind", ()), None, True, "nothing new: nightly is ahead of main"),
         # Refused where it is applied, and told in the same way as a protected branch.
-        (TrackingScan("c" * 40, "diverged", (looked(A),)), A, True, "nightly moves to aaaaaaa, some commits on"),
+        (TrackingScan("c" * 40, "diverged", (scanned(A),)), A, True, "nightly moves to aaaaaaa, some commits on"),
     ],
 )
 def test_the_newest_commit_that_is_fit_is_taken(
@@ -57,22 +57,28 @@ def test_the_newest_commit_that_is_fit_is_taken(
 ) -> None:
     step = step_of(look, Nightly(), AT)
     assert (step.chosen, step.fine, step.why) == (moved_to.sha if moved_to else "", fine, why)
-    assert (step.at, len(step.why_not_newer)) == ("2026-03-07T05:00:00Z", len(look.looked))
+    assert (step.at, len(step.why_not_newer)) == ("2026-03-07T05:00:00Z", len(look.scanned))
 
 
 @pytest.mark.parametrize(
     ("verdicts", "told"),
     [
-        ([looked(A, GONE), looked(B, RED[0], GONE)], "matches cortexm/*: check the names in `require`"),
-        ([looked(A, GONE, Signal("m68k", State.MISSING)), looked(B, GONE)], "matches cortexm/*: check"),
-        ([looked(A, GONE), looked(B, RED[0])], ""),
-        ([looked(A, GONE)], ""),
+        (
+            [scanned(A, MISSING), scanned(B, RED[0], MISSING)],
+            "matches cortexm/*: check the names in `require`",
+        ),
+        (
+            [scanned(A, MISSING, Signal("m68k", State.MISSING)), scanned(B, MISSING)],
+            "matches cortexm/*: check",
+        ),
+        ([scanned(A, MISSING), scanned(B, RED[0])], ""),
+        ([scanned(A, MISSING)], ""),
         # What is not listed may be among the others.
-        ([looked(A, GONE), looked(B, *RED, more=3), looked(C, GONE)], "matches cortexm/*: check"),
-        ([looked(A, GONE), looked(B, *RED, more=3)], ""),
+        ([scanned(A, MISSING), scanned(B, *RED, more=3), scanned(C, MISSING)], "matches cortexm/*: check"),
+        ([scanned(A, MISSING), scanned(B, *RED, more=3)], ""),
     ],
 )
-def test_a_name_that_exists_no_more_is_told(verdicts: list[Looked], told: str) -> None:
+def test_a_name_that_exists_no_more_is_told(verdicts: list[ScannedCommit], told: str) -> None:
     why = step_of(TrackingScan("d" * 40, "ahead", tuple(verdicts)), Nightly(), AT).why
     assert told in why
     assert ("check the names" in why) is bool(told)
@@ -81,7 +87,7 @@ def test_a_name_that_exists_no_more_is_told(verdicts: list[Looked], told: str) -
 def asked(known: dict[int, str], count: int = 100) -> list[int]:
     """Return which of so many commits, of which 0 is the newest, are asked about, with verdicts of these moments."""
     commits = [Commit(f"{n:040}", "", EARLIER) for n in range(count)]
-    verdicts = {commits[n].sha: looked(commits[n], RED[0], at=at) for n, at in known.items()}
+    verdicts = {commits[n].sha: scanned(commits[n], RED[0], at=at) for n, at in known.items()}
     found = due(commits, verdicts)
     return [n for n, commit in enumerate(commits) if commit.sha in found]
 
@@ -112,27 +118,27 @@ def test_each_commits_turn_comes() -> None:
     assert "" not in verdicts.values()
 
 
-@pytest.mark.parametrize("one", [looked(A), looked(B, RED[0], GONE), looked(C, GONE, more=40)])
-def test_a_verdict_is_the_same_after_it_was_kept(one: Looked) -> None:
-    assert Looked.read(one.as_json()) == one
+@pytest.mark.parametrize("one", [scanned(A), scanned(B, RED[0], MISSING), scanned(C, MISSING, more=40)])
+def test_a_verdict_is_the_same_after_it_was_kept(one: ScannedCommit) -> None:
+    assert ScannedCommit.read(one.as_json()) == one
 
 
 def test_of_many_blockers_the_first_are_kept_and_the_others_counted() -> None:
-    kept = looked(A, *(Signal(f"job {n}", State.RED) for n in range(200))).as_json()
-    assert (len(kept["blockers"]), kept["more"], kept["verdict"]) == (MOST_KEPT, 200 - MOST_KEPT, "red")
+    kept = scanned(A, *(Signal(f"job {n}", State.RED) for n in range(200))).as_json()
+    assert (len(kept["blockers"]), kept["more"], kept["verdict"]) == (MOST_STORED, 200 - MOST_STORED, "red")
 
 
 def test_a_step_says_what_was_seen_in_plain_values() -> None:
-    step = step_of(TrackingScan("c" * 40, "ahead", (looked(A, RED[0]), looked(B)), 4), Nightly(), AT)
+    step = step_of(TrackingScan("c" * 40, "ahead", (scanned(A, RED[0]), scanned(B)), 4), Nightly(), AT)
     assert (step.branch, step.source, step.before, step.commits) == ("nightly", "main", "c" * 40, 4)
-    assert step_of(TrackingScan(None, "ahead", (looked(A),)), Nightly(), AT).before == ""
+    assert step_of(TrackingScan(None, "ahead", (scanned(A),)), Nightly(), AT).before == ""
 
 
 def test_of_one_commit_that_is_not_fit_the_reasons_are_told() -> None:
-    why = step_of(TrackingScan("c" * 40, "ahead", (looked(A, RED[0]),)), Nightly(), AT).why
+    why = step_of(TrackingScan("c" * 40, "ahead", (scanned(A, RED[0]),)), Nightly(), AT).why
     assert "aaaaaaa: cpu is red" in why
 
 
 def test_a_commit_without_a_moment_is_kept_without_one() -> None:
-    one = looked(Commit("a" * 40, "a", ""))
-    assert Looked.read(one.as_json()) == one
+    one = scanned(Commit("a" * 40, "a", ""))
+    assert ScannedCommit.read(one.as_json()) == one

@@ -6,14 +6,14 @@ from bot.config.last_good import LastGood
 from bot.effects.refs import MoveBranch
 from bot.github.refs import Commit
 from bot.github.required import Signal, State
-from handlers.branches.decide import UP_TO_DATE, Lag, Looked, TrackingScan
+from handlers.branches.decide import UP_TO_DATE, Lag, ScannedCommit, TrackingScan
 from handlers.branches.last_good import LastGoodStep, decide
 
 AT = 1_772_884_800.0
 """12:00 UTC on 7 March 2026."""
 MORNING, NOON = "2026-03-07T10:00:00Z", "2026-03-07T12:00:00Z"
 A, B = Commit("a" * 40, "a", NOON), Commit("b" * 40, "b", MORNING)
-GOOD, RED = Looked(B, (), NOON), Looked(A, (Signal("cpu/branch", State.RED),), NOON)
+GOOD, RED = ScannedCommit(B, (), NOON), ScannedCommit(A, (Signal("cpu/branch", State.RED),), NOON)
 RULES = LastGood(require=("*/branch",))
 
 

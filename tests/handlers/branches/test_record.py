@@ -8,7 +8,7 @@ import pytest
 
 from bot.github.refs import Commit
 from bot.github.required import Signal, State
-from handlers.branches.decide import Looked
+from handlers.branches.decide import ScannedCommit
 from handlers.branches.record import behind_of, known_of, sole_blockers
 
 RED, PENDING, MISSING = State.RED, State.PENDING, State.MISSING
@@ -16,9 +16,9 @@ NOON, HOUR = 1_772_884_800.0, 3600.0
 """12:00 UTC on 7 March 2026."""
 
 
-def looked(*blockers: tuple[str, State], sha: str = "a", more: int = 0) -> Looked:
+def looked(*blockers: tuple[str, State], sha: str = "a", more: int = 0) -> ScannedCommit:
     found = tuple(Signal(name, state) for name, state in blockers)
-    return Looked(Commit(sha * 40, sha, "2026-03-07T10:00:00Z"), found, "2026-03-07T11:45:00Z", more)
+    return ScannedCommit(Commit(sha * 40, sha, "2026-03-07T10:00:00Z"), found, "2026-03-07T11:45:00Z", more)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def looked(*blockers: tuple[str, State], sha: str = "a", more: int = 0) -> Looke
     ],
 )
 def test_a_sole_blocker_is_red_or_missing_where_all_else_is_green(
-    verdicts: list[Looked], expected: dict[str, int]
+    verdicts: list[ScannedCommit], expected: dict[str, int]
 ) -> None:
     assert list(sole_blockers(verdicts).items()) == list(expected.items())
 

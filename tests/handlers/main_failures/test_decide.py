@@ -7,9 +7,9 @@ import pytest
 from bot.github.refs import Commit
 from bot.github.required import Signal, State
 from handlers.main_failures.decide import (
-    GONE_AFTER,
     LONGEST_URL,
     LONGEST_WORDS,
+    REMOVED_AFTER,
     BranchScan,
     Change,
     Failure,
@@ -187,13 +187,13 @@ def told(change: Change) -> str:
 def test_what_is_no_longer_reported_is_told_a_day_later_and_then_forgotten() -> None:
     """A job that was removed would keep an issue open for ever; one that is late must not be taken for it."""
     known = decide(Known(), look("B cpu- | A cpu+", 0), ["*"]).known
-    pending = decide(known, look("D | C cpu~", GONE_AFTER - HOUR), ["*"])
-    missing = decide(pending.known, look("F lint+ | E lint+", 5 * GONE_AFTER), ["*"])
-    back = decide(missing.known, look("G cpu~ | F lint+", 5 * GONE_AFTER + HOUR), ["*"])
-    again = decide(back.known, look("F lint+ | E lint+", 7 * GONE_AFTER), ["*"])
-    still = decide(again.known, look("F lint+ | E lint+", 8 * GONE_AFTER - 1), ["*"])
-    gone = decide(still.known, look("F lint+ | E lint+", 8 * GONE_AFTER), ["*"])
-    after = decide(gone.known, look("G lint+ | F lint+", 9 * GONE_AFTER), ["*"])
+    pending = decide(known, look("D | C cpu~", REMOVED_AFTER - HOUR), ["*"])
+    missing = decide(pending.known, look("F lint+ | E lint+", 5 * REMOVED_AFTER), ["*"])
+    back = decide(missing.known, look("G cpu~ | F lint+", 5 * REMOVED_AFTER + HOUR), ["*"])
+    again = decide(back.known, look("F lint+ | E lint+", 7 * REMOVED_AFTER), ["*"])
+    still = decide(again.known, look("F lint+ | E lint+", 8 * REMOVED_AFTER - 1), ["*"])
+    gone = decide(still.known, look("F lint+ | E lint+", 8 * REMOVED_AFTER), ["*"])
+    after = decide(gone.known, look("G lint+ | F lint+", 9 * REMOVED_AFTER), ["*"])
     changes = (pending, missing, back, again, still, gone, after)
     assert [told(change) for change in changes] == ["", "", "", "", "", "cpu gone", ""]
     assert gone.known.failing == {}

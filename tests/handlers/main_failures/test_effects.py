@@ -16,7 +16,7 @@ from tests.handlers.driver import FULL_NAME, World, a_world
 
 AT, WAIT = 1_772_859_600.0, 180.0
 FIRST = RequestScan("release/1.0", "first", AT, WAIT)
-SOON = ("release/1.0 is looked at soon in any case", False)
+SOON = ("a scan of release/1.0 is pending already", False)
 
 
 @dataclass
@@ -53,7 +53,7 @@ async def ask(world: World, effect: RequestScan) -> tuple[str, bool]:
 
 
 async def test_a_look_is_a_delivery_of_our_own_that_waits_and_runs_beside_no_other(world: World) -> None:
-    assert await ask(world, FIRST) == ("release/1.0 is looked at", True)
+    assert await ask(world, FIRST) == ("requested a scan of release/1.0", True)
     number = world.repository.id
     body = {
         "action": "",
@@ -68,21 +68,24 @@ async def test_who_asks_while_one_waits_has_asked_for_that_one(world: World) -> 
     await ask(world, FIRST)
     assert await ask(world, FIRST) == SOON
     assert await ask(world, replace(FIRST, asked="second", at=AT + WAIT)) == SOON
-    assert await ask(world, replace(FIRST, asked="third", at=AT + WAIT + 1)) == ("release/1.0 is looked at", True)
-    assert await ask(world, replace(FIRST, branch="main")) == ("main is looked at", True)
+    assert await ask(world, replace(FIRST, asked="third", at=AT + WAIT + 1)) == (
+        "requested a scan of release/1.0",
+        True,
+    )
+    assert await ask(world, replace(FIRST, branch="main")) == ("requested a scan of main", True)
     assert len(came(world)) == 3
 
 
 async def test_after_a_crash_before_it_was_noted_the_same_look_is_asked_for(world: World) -> None:
     await ask(world, FIRST)
     await world.records.put(NEXT_SCAN.of(world.repository.id, "release/1.0"), NextScan(0.0))
-    assert await ask(world, FIRST) == ("release/1.0 is looked at", False)
+    assert await ask(world, FIRST) == ("requested a scan of release/1.0", False)
     assert len(came(world)) == 1
     assert await ask(world, replace(FIRST, asked="second")) == SOON
 
 
 async def test_the_sweep_looks_in_any_case_and_at_once(world: World) -> None:
     await ask(world, FIRST)
-    assert await ask(world, RequestScan("release/1.0", "sweep", AT)) == ("release/1.0 is looked at", True)
+    assert await ask(world, RequestScan("release/1.0", "sweep", AT)) == ("requested a scan of release/1.0", True)
     assert came(world)[-1][-1] is None
     assert await ask(world, replace(FIRST, asked="second")) == SOON

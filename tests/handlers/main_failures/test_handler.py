@@ -22,7 +22,15 @@ from bot.news.effects import PostMessage
 from bot.timers.timers import TIMER_DUE, TimerDue
 from handlers.main_failures.decide import Change, Failure, Known, Recovery
 from handlers.main_failures.effects import SCAN_DUE, NextScan, RequestScan, ScanDue, is_scan_pending
-from handlers.main_failures.handler import FAILURES, NAME, WATCHED_BRANCHES, Hint, WatchedBranches, hint_of, plan
+from handlers.main_failures.handler import (
+    FAILURES,
+    NAME,
+    WATCHED_BRANCHES,
+    ScanTrigger,
+    WatchedBranches,
+    plan,
+    trigger_of,
+)
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 WATCHED = MainFailures(branches=("main", "release"), contexts=("*/branch", "lint"))
@@ -56,20 +64,24 @@ MAIN = ("main",)
 @pytest.mark.parametrize(
     ("event", "body", "expected"),
     [
-        ("status", status("failure", "main"), Hint(MAIN, "cpu/branch", True)),
-        ("status", status("error", "main"), Hint(MAIN, "cpu/branch", True)),
-        ("status", status("success", "main"), Hint(MAIN, "cpu/branch", False)),
+        ("status", status("failure", "main"), ScanTrigger(MAIN, "cpu/branch", True)),
+        ("status", status("error", "main"), ScanTrigger(MAIN, "cpu/branch", True)),
+        ("status", status("success", "main"), ScanTrigger(MAIN, "cpu/branch", False)),
         ("status", status("pending", "main"), None),
         ("status", status("failure", "main", context="docs"), None),
         ("status", status("failure"), None),
         ("status", status("failure", "feature"), None),
-        ("status", status("failure", "feature", "release", "main"), Hint(("main", "release"), "cpu/branch", True)),
+        (
+            "status",
+            status("failure", "feature", "release", "main"),
+            ScanTrigger(("main", "release"), "cpu/branch", True),
+        ),
         # Ten are named at most, so that ours may be missing.
-        ("status", status("failure", *OTHERS), Hint(("main", "release"), "cpu/branch", True)),
+        ("status", status("failure", *OTHERS), ScanTrigger(("main", "release"), "cpu/branch", True)),
         ("status", status("failure", *OTHERS[:9]), None),
-        ("check_run", check_run("failure", "main"), Hint(MAIN, "lint", True)),
-        ("check_run", check_run("timed_out", "main"), Hint(MAIN, "lint", True)),
-        ("check_run", check_run("success", "main"), Hint(MAIN, "lint", False)),
+        ("check_run", check_run("failure", "main"), ScanTrigger(MAIN, "lint", True)),
+        ("check_run", check_run("timed_out", "main"), ScanTrigger(MAIN, "lint", True)),
+        ("check_run", check_run("success", "main"), ScanTrigger(MAIN, "lint", False)),
         ("check_run", check_run("cancelled", "main"), None),
         ("check_run", check_run("skipped", "main"), None),
         ("check_run", check_run(None, "main"), None),
@@ -77,8 +89,8 @@ MAIN = ("main",)
         ("check_run", check_run("failure", "feature"), None),
         ("check_run", check_run("failure", "main", "docs"), None),
         ("check_run", {"check_run": {"name": "lint", "conclusion": "failure", "check_suite": None}}, None),
-        ("workflow_run", workflow_run("failure", "main"), Hint(MAIN, "", True)),
-        ("workflow_run", workflow_run("startup_failure", "main"), Hint(MAIN, "", True)),
+        ("workflow_run", workflow_run("failure", "main"), ScanTrigger(MAIN, "", True)),
+        ("workflow_run", workflow_run("startup_failure", "main"), ScanTrigger(MAIN, "", True)),
         ("workflow_run", workflow_run("success", "main"), None),
         ("workflow_run", workflow_run("failure", "feature"), None),
         ("workflow_run", workflow_run("failure", None), None),
@@ -87,13 +99,15 @@ MAIN = ("main",)
         ("workflow_run", workflow_run("failure", "main", None), None),
     ],
 )
-def test_only_what_ended_on_a_watched_branch_is_a_hint(event: str, body: dict[str, Any], expected: Hint | None) -> None:
-    assert hint_of(delivery(event, body), WATCHED) == expected
+def test_only_what_ended_on_a_watched_branch_is_a_trigger(
+    event: str, body: dict[str, Any], expected: ScanTrigger | None
+) -> None:
+    assert trigger_of(delivery(event, body), WATCHED) == expected
 
 
 def test_a_payload_without_what_every_event_has_says_what_is_missing() -> None:
     with pytest.raises(PayloadError, match="context"):
-        hint_of(delivery("status", {"state": "failure"}), WATCHED)
+        trigger_of(delivery("status", {"state": "failure"}), WATCHED)
 
 
 async def test_what_is_no_hint_ends_when_it_is_routed_and_what_cannot_be_read_fails_in_its_own_plan(
@@ -104,7 +118,7 @@ async def test_what_is_no_hint_ends_when_it_is_routed_and_what_cannot_be_read_fa
             await world.pipeline.handlers_for(delivery("status", body, world.repository.id))
             for body in (status("failure", "main", context="lint"), status("failure", "main"), {"state": "failure"})
         ]
-    hints = ("main-failures-hints",)
+    hints = ("main-failures-triggers",)
     assert [(routing.handlers, routing.reason) for routing in routed] == [(hints, ""), ((), NOT_ACCEPTED), (hints, "")]
 
 

@@ -10,7 +10,7 @@ from bot.effects.issues import BODY_LIMIT
 from bot.github.refs import Commit
 from bot.news.message import NewsItem
 from handlers.main_failures.decide import Change, Failure, Known, Recovery
-from handlers.main_failures.texts import MOST_LISTED, news_of, standing_of
+from handlers.main_failures.texts import MOST_LISTED, issue_text, news_of
 from tests.gfm import rendered
 
 HOUR, DAY = 3600.0, 86400.0
@@ -104,7 +104,7 @@ def test_news_says_what_and_since_when(
 
 def test_the_issue_lists_what_fails_the_oldest_first() -> None:
     old = Failure("lint", B, "Tidy", "1 warning", "", -HOUR)
-    title, body = standing_of(
+    title, body = issue_text(
         Known({"cpu": failure("cpu", url="https://ci.example.org/1?a=1&b=2"), "lint": old}), "main"
     )
     assert title == "main is failing"
@@ -112,7 +112,7 @@ def test_the_issue_lists_what_fails_the_oldest_first() -> None:
         f"- `lint`: 1 warning, first on {B} Tidy",
         f"- `cpu`: 3 tests failed ([details](<https://ci.example.org/1?a=1&amp;b=2>)), first on {A} Break it",
     ]
-    assert standing_of(Known(), "main") == (title, "")
+    assert issue_text(Known(), "main") == (title, "")
 
 
 HOSTILE = "`@octocat` <script>x</script> ![x](https://example.com/x) [y](javascript:z) #1 **b** | "
@@ -123,7 +123,7 @@ HOSTILE = "`@octocat` <script>x</script> ![x](https://example.com/x) [y](javascr
 )
 def test_nothing_from_outside_does_anything_in_the_issue(url: str) -> None:
     hostile = failure(HOSTILE, title=HOSTILE, says=HOSTILE, url=url)
-    _, body = standing_of(Known({HOSTILE: hostile}), "main")
+    _, body = issue_text(Known({HOSTILE: hostile}), "main")
     page = rendered(body, raw_html=True)
     assert not re.search("<script|<img|<strong|<h[1-6]|<table", page)
     assert "@octocat" not in re.sub("<code>.*?</code>|<[^>]*>", "", page)
@@ -136,7 +136,7 @@ def test_nothing_from_outside_does_anything_in_the_issue(url: str) -> None:
 def test_any_number_of_failures_fits_into_the_issue(letters: str, listed: int) -> None:
     url = f"https://example.org/{'&' * len(letters)}{letters * 4}"
     many = [failure(f"{n:03}{letters * 3}", title=letters[:120], says=letters, url=url) for n in range(300)]
-    _, body = standing_of(Known({one.name: one for one in many}), "main")
+    _, body = issue_text(Known({one.name: one for one in many}), "main")
     assert len(body) <= BODY_LIMIT
     assert body.count("\n- ") == listed + 1
     assert f"- and {300 - listed} more" in body
