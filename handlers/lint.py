@@ -107,7 +107,7 @@ def lint_check_run(found: LintFindings) -> CheckContent:
     return CheckContent(
         conclusion=NEUTRAL if found.faults else SUCCESS,
         title=title + (WARNED if found.people else ""),
-        summary=joined([*(Block("a remark", line) for line in lines), Block("", ADVICE)]),
+        summary=joined([*(Block("a comment", line) for line in lines), Block("", ADVICE)]),
     )
 
 

@@ -50,17 +50,17 @@ class CommandResults:
     """Whether the commands came by an edit, so that what stood there before may have been answered already."""
 
     @classmethod
-    def of(cls, remark: UserComment, items: Sequence[Item]) -> CommandResults:
-        """Describe a remark whose commands came to these items."""
+    def of(cls, comment: UserComment, items: Sequence[Item]) -> CommandResults:
+        """Describe a comment whose commands came to these items."""
         return cls(
-            remark_kind=remark.kind,
-            id=React.to(remark, DONE).id,
-            node_id=remark.node_id,
-            number=remark.number,
-            url=remark.url,
-            written_at=remark.written_at,
+            remark_kind=comment.kind,
+            id=React.to(comment, DONE).id,
+            node_id=comment.node_id,
+            number=comment.number,
+            url=comment.url,
+            written_at=comment.written_at,
             items=tuple(items),
-            edited=not remark.created,
+            edited=not comment.created,
         )
 
 

@@ -65,14 +65,14 @@ class CommandRequest:
     known_head: str | None
     """The head by our own record; where it differs from `pull.head_sha`, the head moved after the asking."""
     by: Person
-    remark: UserComment
+    comment: UserComment
     registry: Registry
     _found: list[FoundCiRuns] = field(default_factory=list)
 
     async def runs(self) -> FoundCiRuns:
         """Return what ran on the head: looked up once, however many commands of a comment are about it."""
         if not self._found:
-            asked_at = self.remark.written_at or self.pull.updated_at
+            asked_at = self.comment.written_at or self.pull.updated_at
             self._found.append(await find_runs(self.context, self.pull, asked_at))
         return self._found[0]
 
@@ -128,59 +128,59 @@ class Dialogue:
 
     async def plan(self, context: Context) -> Plan:
         """Work out every command of a comment, review or body; an edit runs only what was not there before."""
-        remark = comment_in(context.delivery)
-        if remark is None or (asked := await self._asked(context, remark)) is None:
+        comment = comment_in(context.delivery)
+        if comment is None or (asked := await self._asked(context, comment)) is None:
             return NOTHING
-        url_vars = {"repo": context.repository.full_name, "number": str(remark.number)}
+        url_vars = {"repo": context.repository.full_name, "number": str(comment.number)}
         pull = PullRequest.of(Payload(await context.github.getitem("/repos/{+repo}/pulls/{number}", url_vars=url_vars)))
-        head = await head_of(context.records, context.repository.id, remark.number)
+        head = await head_of(context.records, context.repository.id, comment.number)
         if head is not None and head.sha != pull.head_sha and head.updated_at > pull.updated_at:
             raise TryAgain(HEAD_NOT_VISIBLE)
-        may, role = await self._may(context, remark.sender, pull)
+        may, role = await self._may(context, comment.sender, pull)
         if not any(may.values()):
             # Slips are not held up to somebody who may run nothing.
             asked = [item for item in asked if isinstance(item, Command)]
         if not asked:
             return Plan(why="nothing that could be run, from somebody who may run nothing")
-        question = _question(context, remark, asked, may, pull, writer=role in WRITERS)
+        question = _question(context, comment, asked, may, pull, writer=role in WRITERS)
         rank = Rank.WRITER if question.writer else Rank.STRANGER if question.refused else Rank.EVENT
-        response = await self._response(context, remark, question)
+        response = await self._response(context, comment, question)
         if response in (
             CommandResponse.REACT,
             CommandResponse.NOTHING,
             CommandResponse.PERSON_OVER,
             CommandResponse.PULL_OVER,
         ):
-            return _brief_plan(context, remark, asked, question, response, rank)
+            return _brief_plan(context, comment, asked, question, response, rank)
         ask = CommandRequest(
             context=context,
             pull=pull,
             known_head=head.sha if head else None,
-            by=remark.sender,
-            remark=remark,
+            by=comment.sender,
+            comment=comment,
             registry=self.registry,
         )
-        plan = _plan_of(remark, [(item, await self._answer(ask, item, may)) for item in asked])
+        plan = _plan_of(comment, [(item, await self._answer(ask, item, may)) for item in asked])
         eyes, *others = plan.effects
-        return replace(plan, effects=(eyes, _count(remark, question, response), *others), rank=rank)
+        return replace(plan, effects=(eyes, _count(comment, question, response), *others), rank=rank)
 
-    async def _response(self, context: Context, remark: UserComment, question: CommandsQuestion) -> CommandResponse:
+    async def _response(self, context: Context, comment: UserComment, question: CommandsQuestion) -> CommandResponse:
         """Say what the budgets of the person and of the pull request allow."""
         repository = context.repository.id
-        person = await context.records.get(COMMANDS_BY.of(repository, remark.sender.id)) or CommandTally()
-        on_pull = await context.records.get(COMMANDS_ON.of(repository, remark.number)) or CommandTally()
+        person = await context.records.get(COMMANDS_BY.of(repository, comment.sender.id)) or CommandTally()
+        on_pull = await context.records.get(COMMANDS_ON.of(repository, comment.number)) or CommandTally()
         return decide_response(question, person, on_pull, context.app_config.commands)
 
     async def plan_failure(self, context: Context, told: str) -> Plan:
         """Answer a comment whose commands could not be worked out at all."""
-        remark = comment_in(context.delivery)
-        if remark is None or (asked := await self._asked(context, remark)) is None:
+        comment = comment_in(context.delivery)
+        if comment is None or (asked := await self._asked(context, comment)) is None:
             return NOTHING
         if not any(isinstance(item, Command) for item in asked):
             # Perhaps somebody who may run nothing, whom slips are not held up to.
             return Plan(why="no command among the lines that could not be worked out")
         items = tuple(Item(answers.shown(command), told, done=False) for command in asked)
-        effects = decide_conclusion(CommandResults.of(remark, items), Outcomes(), {})
+        effects = decide_conclusion(CommandResults.of(comment, items), Outcomes(), {})
         return Plan(effects, why="the commands could not be worked out")
 
     async def conclude(self, context: Context, results: CommandResults, outcomes: Outcomes) -> Plan:
@@ -189,19 +189,19 @@ class Dialogue:
         why = f"{failed} of {len(outcomes.ended)} effects failed" if failed else "all effects were applied"
         return Plan(decide_conclusion(results, outcomes, self._conclusions), why=why)
 
-    async def _asked(self, context: Context, remark: UserComment) -> Sequence[Command | BadCommand] | None:
+    async def _asked(self, context: Context, comment: UserComment) -> Sequence[Command | BadCommand] | None:
         """Return the commands to answer; None where there are none, or nobody whom we answer wrote them."""
         # What another bot wrote may be edited by a person, who then speaks; what we wrote quotes commands.
-        if remark.sender.is_bot or context.me.user_id in (remark.sender.id, remark.author.id):
+        if comment.sender.is_bot or context.me.user_id in (comment.sender.id, comment.author.id):
             return None
-        mentions, old = context.app_config.mentions, remark.old_text
-        if remark.created:
-            read = partial(parse, remark.text, registry=self.registry, mentions=mentions)
+        mentions, old = context.app_config.mentions, comment.old_text
+        if comment.created:
+            read = partial(parse, comment.text, registry=self.registry, mentions=mentions)
         elif old is not None:
-            read = partial(new_commands, old, remark.text, registry=self.registry, mentions=mentions)
+            read = partial(new_commands, old, comment.text, registry=self.registry, mentions=mentions)
         else:
             return None
-        return await run_in_thread(read, old, remark.text) or None
+        return await run_in_thread(read, old, comment.text) or None
 
     async def _may(self, context: Context, by: Person, pull: PullRequest) -> tuple[dict[str, bool], str]:
         """Say of each command that is switched on whether this person may run it, and what their role is."""
@@ -223,8 +223,8 @@ class Dialogue:
             return CommandAnswer(say=answers.switched_off(spec, ask.context.repository.full_name), done=False)
         if not may[spec.name]:
             return CommandAnswer(say=answers.not_allowed(command, ask.context.config.allowed(spec.feature)), done=False)
-        if spec.own_words and not ask.remark.created and ask.by.id != ask.remark.author.id:
-            return CommandAnswer(say=answers.not_own_words(command, ask.remark.author.login), done=False)
+        if spec.own_words and not ask.comment.created and ask.by.id != ask.comment.author.id:
+            return CommandAnswer(say=answers.not_own_words(command, ask.comment.author.login), done=False)
         try:
             return await self._run[spec.name](ask, command)
         except UserError as error:
@@ -239,7 +239,7 @@ class Dialogue:
 
 def _question(
     context: Context,
-    remark: UserComment,
+    comment: UserComment,
     asked: Sequence[Command | BadCommand],
     may: Mapping[str, bool],
     pull: PullRequest,
@@ -249,11 +249,11 @@ def _question(
     """Put what the budgets need of a comment together; a command that is switched off is refused to nobody."""
     commands = [item for item in asked if isinstance(item, Command)]
     refused = bool(commands) and not any(may.get(item.spec.name, any(may.values())) for item in commands)
-    written = datetime.fromisoformat(remark.written_at or pull.updated_at).timestamp()
-    return CommandsQuestion(context.intent, written, len(asked), remark.sender.id, refused=refused, writer=writer)
+    written = datetime.fromisoformat(comment.written_at or pull.updated_at).timestamp()
+    return CommandsQuestion(context.intent, written, len(asked), comment.sender.id, refused=refused, writer=writer)
 
 
-def _count(remark: UserComment, question: CommandsQuestion, response: CommandResponse) -> CountCommands:
+def _count(comment: UserComment, question: CommandsQuestion, response: CommandResponse) -> CountCommands:
     refused = response in (CommandResponse.REFUSE, CommandResponse.REACT)
     outcome = (
         CommandOutcome.REFUSED
@@ -263,37 +263,37 @@ def _count(remark: UserComment, question: CommandsQuestion, response: CommandRes
         else CommandOutcome.OVER
     )
     told = response is CommandResponse.REFUSE
-    return CountCommands(remark.number, question.person_id, question.at, question.commands, outcome, told)
+    return CountCommands(comment.number, question.person_id, question.at, question.commands, outcome, told)
 
 
 def _brief_plan(
     context: Context,
-    remark: UserComment,
+    comment: UserComment,
     asked: Sequence[Command | BadCommand],
     question: CommandsQuestion,
     response: CommandResponse,
     rank: Rank,
 ) -> Plan:
     """Plan what a comment gets of which nothing is carried out: a reaction, one answer, or nothing."""
-    count = _count(remark, question, response)
+    count = _count(comment, question, response)
     if response is CommandResponse.NOTHING:
         return Plan(why="nothing more in this hour")
     if response is CommandResponse.REACT:
         why = "they have been told on this pull request who may"
-        return Plan((count, React.to(remark, CONFUSED)), why=why, rank=rank)
+        return Plan((count, React.to(comment, CONFUSED)), why=why, rank=rank)
     limits = context.app_config.commands
     person = response is CommandResponse.PERSON_OVER
     text, limit = (texts.PERSON_OVER, limits.per_person) if person else (texts.PULL_OVER, limits.per_pull_request)
     item = Item(answers.shown(asked[0]), text.format(limit=limit), done=False)
-    conclusion = decide_conclusion(CommandResults.of(remark, [item]), Outcomes(), {})
+    conclusion = decide_conclusion(CommandResults.of(comment, [item]), Outcomes(), {})
     return Plan((count, *conclusion), why="over the limit of an hour", rank=rank)
 
 
-def _plan_of(remark: UserComment, answered: Sequence[tuple[Command | BadCommand, CommandAnswer]]) -> Plan:
-    """Put what a remark's commands came to into one plan: the eyes, their effects, and what concludes them."""
+def _plan_of(comment: UserComment, answered: Sequence[tuple[Command | BadCommand, CommandAnswer]]) -> Plan:
+    """Put what a comment's commands came to into one plan: the eyes, their effects, and what concludes them."""
     answered = _last_words(answered)
     planned = [effect for _, answer in answered for effect in answer.effects]
-    effects, moved = one_for_each_run([React.to(remark, EYES), *planned])
+    effects, moved = one_for_each_run([React.to(comment, EYES), *planned])
     items = [
         Item(
             answers.shown(command),
@@ -306,8 +306,8 @@ def _plan_of(remark: UserComment, answered: Sequence[tuple[Command | BadCommand,
     ]
     # Two commands may be about one thing, as `run slow tests` and `skip slow tests`: the later has the last word.
     once = {effect.target: effect for effect in effects}
-    why = f"{len(items)} command(s) by {remark.sender.login}"
-    return Plan(tuple(once.values()), why=why, conclude_with=CommandResults.of(remark, items))
+    why = f"{len(items)} command(s) by {comment.sender.login}"
+    return Plan(tuple(once.values()), why=why, conclude_with=CommandResults.of(comment, items))
 
 
 def _last_words(

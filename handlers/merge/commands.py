@@ -87,39 +87,42 @@ router = Router()
 
 async def merge(asked: CommandRequest, command: Command) -> CommandAnswer:
     """Merge now, or say everything that is in the way."""
-    standing, found = await _look(asked)
+    merge_state, found = await _look(asked)
     if found:
         return CommandAnswer(say=texts.NOT_MERGED.format(why=listed(found)), done=False)
-    return _merging(asked, standing)
+    return _merging(asked, merge_state)
 
 
 async def merge_when_green(asked: CommandRequest, command: Command) -> CommandAnswer:
     """Merge now if nothing is in the way, or wait until that is over, where it can be over by itself."""
-    standing, found = await _look(asked)
+    merge_state, found = await _look(asked)
     if not found:
-        return _merging(asked, standing)
+        return _merging(asked, merge_state)
     if not all(reason.can_resolve for reason in found):
         return CommandAnswer(say=texts.WILL_NOT_WAIT.format(why=listed(found)), done=False)
     number = asked.pull.number
-    wish = replace(_wish(asked, standing), refused=any(reason.kind is BlockerKind.BEHIND for reason in found))
+    pending = replace(
+        _pending_of(asked, merge_state), refused=any(reason.kind is BlockerKind.BEHIND for reason in found)
+    )
     cancel = code(f"{asked.context.app_config.mentions[0]} {CANCEL.name}")
-    say = texts.WAITING.format(sha=code(wish.sha[:7]), why=listed(found), cancel=cancel)
-    return CommandAnswer((StorePendingMerge(number, wish), RequestRefresh(number, watch=wish.sha)), say)
+    say = texts.WAITING.format(sha=code(pending.sha[:7]), why=listed(found), cancel=cancel)
+    return CommandAnswer((StorePendingMerge(number, pending), RequestRefresh(number, watch=pending.sha)), say)
 
 
 async def cancel(asked: CommandRequest, command: Command) -> CommandAnswer:
     """Call off what waits."""
     number = asked.pull.number
-    wish = await pending_merge(asked.context.records, asked.context.repository.id, number)
+    pending = await pending_merge(asked.context.records, asked.context.repository.id, number)
     # Written down all the same: another command of this comment may have asked for a merge before.
-    effects: tuple[Effect, ...] = (StorePendingMerge(number, said_at=asked.remark.written_at or asked.pull.updated_at),)
+    said_at = asked.comment.written_at or asked.pull.updated_at
+    effects: tuple[Effect, ...] = (StorePendingMerge(number, said_at=said_at),)
     calls_off = frozenset({merge_target(number), effects[0].target})
-    if wish is None:
+    if pending is None:
         return CommandAnswer(effects, texts.NOTHING_TO_CANCEL, calls_off=calls_off)
-    if wish.queued:
+    if pending.queued:
         effects += (LeaveQueue(number),)
     return CommandAnswer(
-        effects, texts.CANCELLED.format(sha=code(wish.sha[:7]), by=code(wish.by.login)), calls_off=calls_off
+        effects, texts.CANCELLED.format(sha=code(pending.sha[:7]), by=code(pending.by.login)), calls_off=calls_off
     )
 
 
@@ -134,13 +137,13 @@ async def _look(asked: CommandRequest) -> tuple[MergeState, list[MergeBlocker]]:
     assert config is not None
     ours = Ours.of(context.me, context.config)
     repository = context.repository.full_name
-    standing = await merge_state_of(context.github, repository, asked.pull.number, ours, config.required)
-    if standing.pull.head_sha != sha:
+    merge_state = await merge_state_of(context.github, repository, asked.pull.number, ours, config.required)
+    if merge_state.pull.head_sha != sha:
         raise TryAgain(UNDECIDED)  # pushed to in this very moment: the webhook of it comes
-    found = merge_blockers(standing, config, await _restart_command(asked, standing), update_command(context))
-    if undecided(standing, found):
+    found = merge_blockers(merge_state, config, await _restart_command(asked, merge_state), update_command(context))
+    if undecided(merge_state, found):
         raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
-    return standing, found
+    return merge_state, found
 
 
 async def _check_head(asked: CommandRequest) -> None:
@@ -155,7 +158,7 @@ async def _check_head(asked: CommandRequest) -> None:
     if known is not None and known != new:
         raise UserError(texts.HEAD_MOVED.format(old=code(known[:7]), new=code(new[:7])))
     head = await head_of(asked.context.records, asked.context.repository.id, asked.pull.number)
-    if head is not None and head.may_follow(asked.remark.written_at):
+    if head is not None and head.may_follow(asked.comment.written_at):
         raise UserError(texts.HEAD_MOVED_SINCE.format(new=code(new[:7])))
 
 
@@ -171,12 +174,12 @@ def update_command(context: Context) -> str:
     return f"{context.app_config.mentions[0]} {UPDATE.name}"
 
 
-async def _restart_command(asked: CommandRequest, standing: MergeState) -> RestartCommand | None:
+async def _restart_command(asked: CommandRequest, merge_state: MergeState) -> RestartCommand | None:
     """Return how people restart what failed; None where nothing failed, `rerun` is off, or a CI could not be seen.
 
     Only what `rerun` can restart is offered: it takes three requests to find out, and only where a check failed.
     """
-    failed = any(signal.state is State.RED for signal in standing.signals)
+    failed = any(signal.state is State.RED for signal in merge_state.signals)
     if not failed or asked.context.config.rerun is None:
         return None
     found = await asked.runs()
@@ -186,17 +189,19 @@ async def _restart_command(asked: CommandRequest, standing: MergeState) -> Resta
     return RestartCommand(f"{asked.context.app_config.mentions[0]} {RERUN.name}", names)
 
 
-def _wish(asked: CommandRequest, standing: MergeState) -> PendingMerge:
-    pull, remark = standing.pull, asked.remark
-    return PendingMerge(pull.head_sha, pull.base_ref, asked.by, remark.url, remark.written_at or pull.updated_at)
+def _pending_of(asked: CommandRequest, merge_state: MergeState) -> PendingMerge:
+    pull, comment = merge_state.pull, asked.comment
+    return PendingMerge(pull.head_sha, pull.base_ref, asked.by, comment.url, comment.written_at or pull.updated_at)
 
 
-def _merging(asked: CommandRequest, standing: MergeState) -> CommandAnswer:
-    pull = standing.pull
+def _merging(asked: CommandRequest, merge_state: MergeState) -> CommandAnswer:
+    pull = merge_state.pull
     say = (
-        texts.TO_THE_QUEUE.format(sha=code(pull.head_sha[:7]), base=code(pull.base_ref)) if standing.rules.queue else ""
+        texts.TO_THE_QUEUE.format(sha=code(pull.head_sha[:7]), base=code(pull.base_ref))
+        if merge_state.rules.queue
+        else ""
     )
-    return CommandAnswer((MergePull(pull.number, _wish(asked, standing)),), say)
+    return CommandAnswer((MergePull(pull.number, _pending_of(asked, merge_state)),), say)
 
 
 COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = (

@@ -36,7 +36,7 @@ def decide_after_command(outcomes: Sequence[EffectOutcome]) -> tuple[Effect, ...
 def decide_after_wait(outcome: EffectOutcome) -> tuple[Effect, ...]:
     """Return what follows where the merge had waited."""
     if outcome.state.is_failure and isinstance(outcome.effect, MergePull):
-        return end_pending_merge(outcome.effect.number, outcome.effect.wish, outcome.text)
+        return end_pending_merge(outcome.effect.number, outcome.effect.pending, outcome.text)
     return _after_merge(outcome)
 
 
@@ -45,7 +45,7 @@ def _after_merge(outcome: EffectOutcome) -> tuple[Effect, ...]:
     result = outcome.returned(MergeResult, simulated=MERGED) if isinstance(merge, MergePull) else None
     if not isinstance(merge, MergePull) or result is None:
         return ()
-    number, pending = merge.number, merge.wish
+    number, pending = merge.number, merge.pending
     match result.end:
         case MergeEnd.MERGED:
             return (StorePendingMerge(number, said_at=pending.asked_at),)

@@ -68,15 +68,15 @@ class MergeResult:
 
 @dataclass(frozen=True, slots=True)
 class MergePull:
-    """Do what somebody wishes: merge a pull request if it still has this head, and nothing came in the way since.
+    """Do what somebody stored: merge a pull request if it still has this head, and nothing came in the way since.
 
-    `waited`: only while the wish is kept, so that `@ci cancel` stops also a merge that is being tried again.
+    `waited`: only while the pending merge is stored, so that `@ci cancel` stops also a merge that is being tried again.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, PULL_REQUESTS, WORKFLOWS})
 
     number: int
-    wish: PendingMerge
+    pending: PendingMerge
     waited: bool = False
 
     @property
@@ -97,47 +97,47 @@ class MergePull:
         if self.waited and not await self._is_kept(context):
             return Applied(CALLED_OFF, changed=False, value=MergeResult(MergeEnd.CALLED_OFF))
         repository = context.repository.full_name
-        standing = await _standing(context, self.number)
-        if standing.merged and standing.pull.head_sha == self.wish.sha:
-            return self._over(MERGED_ALREADY, standing, changed=False)
-        self._check(standing, config)
-        if await role_of(context.github, repository, self.wish.by) not in MAY_WRITE:
-            raise RefusedToPerson(texts.NO_ACCESS.format(by=code(self.wish.by.login)))
-        squashed = config.method == SQUASH and not standing.rules.queue
+        merge_state = await _read_merge_state(context, self.number)
+        if merge_state.merged and merge_state.pull.head_sha == self.pending.sha:
+            return self._over(MERGED_ALREADY, merge_state, changed=False)
+        self._check(merge_state, config)
+        if await role_of(context.github, repository, self.pending.by) not in MAY_WRITE:
+            raise RefusedToPerson(texts.NO_ACCESS.format(by=code(self.pending.by.login)))
+        squashed = config.method == SQUASH and not merge_state.rules.queue
         commits = await commits_of(context.github, repository, self.number) if squashed else []
         facts = await merge_facts_of(context.github, repository, self.number)
         if facts.is_queued:
-            return self._queued(QUEUED_ALREADY, standing, changed=False)
+            return self._queued(QUEUED_ALREADY, merge_state, changed=False)
         # A merge names the head to GitHub and not the base, which may have been changed during the requests before.
-        if (facts.base, facts.head_sha) != (self.wish.base, self.wish.sha):
+        if (facts.base, facts.head_sha) != (self.pending.base, self.pending.sha):
             raise TryAgain(CHANGED, retry_in=COMPUTING_SECONDS)
         if facts.has_queue:
-            return await self._enqueue(context, standing, facts)
-        return await self._merge(context, standing, await self._words(standing, config, facts, commits))
+            return await self._enqueue(context, merge_state, facts)
+        return await self._merge(context, merge_state, await self._words(merge_state, config, facts, commits))
 
     async def _is_kept(self, context: EffectContext) -> bool:
         kept = await pending_merge(context.records, context.repository.id, self.number)
-        return kept is not None and kept.sha == self.wish.sha
+        return kept is not None and kept.sha == self.pending.sha
 
-    def _check(self, standing: MergeState, config: Merge) -> None:
-        new, base = standing.pull.head_sha, standing.pull.base_ref
-        if standing.pull.is_open and new != self.wish.sha:
-            raise RefusedToPerson(texts.HEAD_MOVED_MEANWHILE.format(old=code(self.wish.sha[:7]), new=code(new[:7])))
-        if standing.pull.is_open and base != self.wish.base:
-            raise RefusedToPerson(texts.RETARGETED.format(new=code(base), old=code(self.wish.base)))
-        found = merge_blockers(standing, config)
+    def _check(self, merge_state: MergeState, config: Merge) -> None:
+        new, base = merge_state.pull.head_sha, merge_state.pull.base_ref
+        if merge_state.pull.is_open and new != self.pending.sha:
+            raise RefusedToPerson(texts.HEAD_MOVED_MEANWHILE.format(old=code(self.pending.sha[:7]), new=code(new[:7])))
+        if merge_state.pull.is_open and base != self.pending.base:
+            raise RefusedToPerson(texts.RETARGETED.format(new=code(base), old=code(self.pending.base)))
+        found = merge_blockers(merge_state, config)
         if found:
             raise RefusedToPerson(texts.NOW_BLOCKED.format(why=listed(found)))
-        if undecided(standing, found):
+        if undecided(merge_state, found):
             raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
 
     async def _words(
-        self, standing: MergeState, config: Merge, facts: MergeFacts, commits: Sequence[Commit]
+        self, merge_state: MergeState, config: Merge, facts: MergeFacts, commits: Sequence[Commit]
     ) -> dict[str, str]:
         """Return what is sent along: a rebase makes no commit of its own, and a merge commit keeps those of others."""
         if config.method == REBASE:
             return {"merge_method": REBASE}
-        pull = standing.pull
+        pull = merge_state.pull
         write = partial(merge_message.message, pull.body, facts.templates, commits, pull.author)
         return {
             "merge_method": config.method,
@@ -145,17 +145,17 @@ class MergePull:
             "commit_message": await run_in_thread(write, pull.body),
         }
 
-    async def _merge(self, context: EffectContext, standing: MergeState, words: Mapping[str, str]) -> Applied:
+    async def _merge(self, context: EffectContext, merge_state: MergeState, words: Mapping[str, str]) -> Applied:
         repository = context.repository.full_name
         try:
-            commit = await put_merge(context.github, repository, self.number, {"sha": self.wish.sha, **words})
+            commit = await put_merge(context.github, repository, self.number, {"sha": self.pending.sha, **words})
         except Exception as error:
             if may_lack_workflows(error) and await pull_changes_workflows(context.github, repository, self.number):
                 raise UserError(NEEDS_WORKFLOWS) from error
             if not is_conflict(error):
                 raise
-            now = await _standing(context, self.number)
-            if now.merged and now.pull.head_sha == self.wish.sha:
+            now = await _read_merge_state(context, self.number)
+            if now.merged and now.pull.head_sha == self.pending.sha:
                 return self._over(MERGED_ALREADY, now, changed=False)
             if self.waited and (now.blocked or now.behind):
                 return self._still_waits(message_of(error))
@@ -163,34 +163,34 @@ class MergePull:
                 # The base moved at this very moment, and GitHub finds out anew.
                 raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS) from error
             raise RefusedToPerson(
-                texts.REFUSED.format(sha=code(self.wish.sha[:7]), message=code(message_of(error)))
+                texts.REFUSED.format(sha=code(self.pending.sha[:7]), message=code(message_of(error)))
             ) from error
-        return self._over(MERGED, standing, commit=commit[:7])
+        return self._over(MERGED, merge_state, commit=commit[:7])
 
     def _still_waits(self, message: str) -> Applied:
-        """Keep the wish: classic protection may want more approvals than one, which it tells administrators only."""
-        said = STILL_WAITS.format(sha=self.wish.sha[:7])
+        """Leave the merge pending: classic protection may want more approvals, and names that to admins only."""
+        said = STILL_WAITS.format(sha=self.pending.sha[:7])
         return Applied(said, changed=False, value=MergeResult(MergeEnd.WAITS, message))
 
-    async def _enqueue(self, context: EffectContext, standing: MergeState, facts: MergeFacts) -> Applied:
+    async def _enqueue(self, context: EffectContext, merge_state: MergeState, facts: MergeFacts) -> Applied:
         try:
-            await enqueue(context.github, facts.node_id, self.wish.sha)
+            await enqueue(context.github, facts.node_id, self.pending.sha)
         except QueryError as error:
             if is_forbidden(error):
                 raise
             if (await merge_facts_of(context.github, context.repository.full_name, self.number)).is_queued:
-                return self._queued(QUEUED_ALREADY, standing, changed=False)
+                return self._queued(QUEUED_ALREADY, merge_state, changed=False)
             raise RefusedToPerson(
-                texts.QUEUE_REFUSED.format(sha=code(self.wish.sha[:7]), message=code(message_of(error)))
+                texts.QUEUE_REFUSED.format(sha=code(self.pending.sha[:7]), message=code(message_of(error)))
             ) from error
-        return self._queued(QUEUED, standing)
+        return self._queued(QUEUED, merge_state)
 
-    def _over(self, text: str, standing: MergeState, *, changed: bool = True, commit: str = "") -> Applied:
-        said = text.format(sha=self.wish.sha[:7], base=standing.pull.base_ref, commit=commit)
+    def _over(self, text: str, merge_state: MergeState, *, changed: bool = True, commit: str = "") -> Applied:
+        said = text.format(sha=self.pending.sha[:7], base=merge_state.pull.base_ref, commit=commit)
         return Applied(said, changed=changed, value=MergeResult(MergeEnd.MERGED))
 
-    def _queued(self, text: str, standing: MergeState, *, changed: bool = True) -> Applied:
-        said = text.format(sha=self.wish.sha[:7], base=standing.pull.base_ref)
+    def _queued(self, text: str, merge_state: MergeState, *, changed: bool = True) -> Applied:
+        said = text.format(sha=self.pending.sha[:7], base=merge_state.pull.base_ref)
         return Applied(said, changed=changed, value=MergeResult(MergeEnd.QUEUED))
 
 
@@ -216,7 +216,7 @@ class LeaveQueue:
         return Applied(TAKEN_OUT)
 
 
-async def _standing(context: EffectContext, number: int) -> MergeState:
+async def _read_merge_state(context: EffectContext, number: int) -> MergeState:
     required = context.config.merge.required if context.config.merge else ()
     ours = Ours.of(context.me, context.config)
     return await merge_state_of(context.github, context.repository.full_name, number, ours, required)

@@ -1,4 +1,4 @@
-"""Merges that people wish for: what is kept of those that wait, and how they come to be looked at again.
+"""The pending merges of a repository: their records, and how each is refreshed.
 
 A status or a check run names a commit alone, and carries no pull request's lock. So it is a hint and nothing more:
 where somebody waits for that commit, a look at the pull request is asked for, by a delivery of our own that is handled

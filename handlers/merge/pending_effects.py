@@ -1,4 +1,4 @@
-"""What becomes of a merge that somebody wishes for and that has to wait: it is kept, looked at, ended with a word."""
+"""What becomes of a merge that somebody stored for and that has to wait: it is kept, looked at, ended with a word."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SETTLE_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class StorePendingMerge:
-    """Keep what somebody wishes for a pull request, in place of what was kept; None: nothing any more.
+    """Keep what somebody stored for a pull request, in place of what was kept; None: nothing any more.
 
     `said_at` (ISO 8601) is when it was said that nothing is to be kept, or when that was which has ended; empty:
     whatever is kept ends.
@@ -40,20 +40,20 @@ class StorePendingMerge:
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     number: int
-    wish: PendingMerge | None = None
+    pending: PendingMerge | None = None
     said_at: str = ""
 
     @property
     def target(self) -> str:
         """The pull request: of two words in one comment the later stands."""
-        return f"merge-wish:{self.number}"
+        return f"merge-pending:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
         """Write it down, unless something was said later. Raises `TryAgain` where that changes at this very moment."""
-        moment = self.wish.asked_at if self.wish else self.said_at
-        if not await _store(context, self.number, self.wish, moment):
+        moment = self.pending.asked_at if self.pending else self.said_at
+        if not await _store(context, self.number, self.pending, moment):
             return Applied(LATER, changed=False)
-        return Applied(KEPT.format(sha=self.wish.sha[:7]) if self.wish else NONE_LEFT)
+        return Applied(KEPT.format(sha=self.pending.sha[:7]) if self.pending else NONE_LEFT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class EndPendingMerge:
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     number: int
-    wish: PendingMerge
+    pending: PendingMerge
 
     @property
     def target(self) -> str:
@@ -105,18 +105,18 @@ class EndPendingMerge:
     async def apply(self, context: EffectContext) -> Applied:
         """Look which one is stored, then forget it."""
         kept = await pending_merge(context.records, context.repository.id, self.number)
-        if kept is not None and not kept.is_same(self.wish):
+        if kept is not None and not kept.is_same(self.pending):
             return Applied(KEPT.format(sha=kept.sha[:7]), changed=False)
-        await _store(context, self.number, None, self.wish.asked_at)
+        await _store(context, self.number, None, self.pending.asked_at)
         return Applied(NONE_LEFT)
 
 
-async def _store(context: EffectContext, number: int, wish: PendingMerge | None, moment: str) -> bool:
+async def _store(context: EffectContext, number: int, pending: PendingMerge | None, moment: str) -> bool:
     newest = True
 
     def change(known: MergeRequest | None) -> MergeRequest | None:
         nonlocal newest
-        after = request_after(known, wish, moment)
+        after = request_after(known, pending, moment)
         newest = after is not None
         return after
 

@@ -135,31 +135,31 @@ class RestartCommand:
 
 
 def merge_blockers(
-    standing: MergeState, config: Merge, restart: RestartCommand | None = None, update: str = ""
+    merge_state: MergeState, config: Merge, restart: RestartCommand | None = None, update: str = ""
 ) -> list[MergeBlocker]:
     """Return everything that blocks a merge, in the order of `BlockerKind`; empty where nothing does.
 
     `restart` is None, and `update`, the command that merges the base, empty where the text names no such command. What
     GitHub has not computed yet is no reason: call `undecided` as well.
     """
-    pull = standing.pull
+    pull = merge_state.pull
     if not pull.is_open:
-        return [MergeBlocker(BlockerKind.CLOSED, texts.MERGED_ALREADY if standing.merged else texts.CLOSED)]
+        return [MergeBlocker(BlockerKind.CLOSED, texts.MERGED_ALREADY if merge_state.merged else texts.CLOSED)]
     return [
-        *_method(standing, config),
+        *_method(merge_state, config),
         *([MergeBlocker(BlockerKind.DRAFT, texts.DRAFT)] if pull.draft else []),
-        *_conflicts(standing),
-        *_behind(standing, update),
-        *_holds(standing.labels, config.hold_labels),
-        *_objections(standing),
-        *_checks(standing, config.required, restart),
-        *_approvals(standing),
+        *_conflicts(merge_state),
+        *_behind(merge_state, update),
+        *_holds(merge_state.labels, config.hold_labels),
+        *_objections(merge_state),
+        *_checks(merge_state, config.required, restart),
+        *_approvals(merge_state),
     ]
 
 
-def undecided(standing: MergeState, found: Sequence[MergeBlocker]) -> bool:
+def undecided(merge_state: MergeState, found: Sequence[MergeBlocker]) -> bool:
     """Say whether it hangs on GitHub alone, which still finds out whether there are conflicts."""
-    return not found and standing.mergeable is None
+    return not found and merge_state.mergeable is None
 
 
 def latest(reviews: Iterable[PullReview]) -> list[PullReview]:
@@ -184,25 +184,25 @@ def listed(found: Iterable[MergeBlocker]) -> str:
     return "\n".join(lines)
 
 
-def _method(standing: MergeState, config: Merge) -> list[MergeBlocker]:
-    allowed = standing.rules.methods
+def _method(merge_state: MergeState, config: Merge) -> list[MergeBlocker]:
+    allowed = merge_state.rules.methods
     # A queue merges by its own method.
-    if not allowed or config.method in allowed or standing.rules.queue:
+    if not allowed or config.method in allowed or merge_state.rules.queue:
         return []
-    names = {"base": code(standing.pull.base_ref), "method": code(config.method)}
+    names = {"base": code(merge_state.pull.base_ref), "method": code(config.method)}
     return [MergeBlocker(BlockerKind.METHOD, texts.METHOD.format(**names, allowed=", ".join(map(code, allowed))))]
 
 
-def _conflicts(standing: MergeState) -> list[MergeBlocker]:
-    if standing.mergeable is not False:
+def _conflicts(merge_state: MergeState) -> list[MergeBlocker]:
+    if merge_state.mergeable is not False:
         return []
-    return [MergeBlocker(BlockerKind.CONFLICTS, texts.CONFLICTS.format(base=code(standing.pull.base_ref)))]
+    return [MergeBlocker(BlockerKind.CONFLICTS, texts.CONFLICTS.format(base=code(merge_state.pull.base_ref)))]
 
 
-def _behind(standing: MergeState, update: str) -> list[MergeBlocker]:
-    if not standing.behind:
+def _behind(merge_state: MergeState, update: str) -> list[MergeBlocker]:
+    if not merge_state.behind:
         return []
-    base = code(standing.pull.base_ref)
+    base = code(merge_state.pull.base_ref)
     text = texts.UPDATE_BY_COMMAND if update else texts.UPDATE_BY_HAND
     how = text.format(command=code(update), base=base)
     return [MergeBlocker(BlockerKind.BEHIND, texts.BEHIND.format(base=base, how=how))]
@@ -217,19 +217,19 @@ def _holds(labels: Sequence[str], holding: Sequence[str]) -> list[MergeBlocker]:
     ]
 
 
-def _objections(standing: MergeState) -> list[MergeBlocker]:
+def _objections(merge_state: MergeState) -> list[MergeBlocker]:
     return [
         MergeBlocker(BlockerKind.OBJECTION, texts.CHANGES_REQUESTED.format(who=code(review.by), url=review.url))
-        for review in latest(standing.reviews)
+        for review in latest(merge_state.reviews)
         if review.state == CHANGES_REQUESTED and review.may_write
     ]
 
 
-def _approvals(standing: MergeState) -> list[MergeBlocker]:
-    pull = standing.pull
+def _approvals(merge_state: MergeState) -> list[MergeBlocker]:
+    pull = merge_state.pull
     approvals = [
         review
-        for review in latest(standing.reviews)
+        for review in latest(merge_state.reviews)
         if review.state == APPROVED and review.may_write and review.by_id != pull.author.id
     ]
     if not any(review.sha == pull.head_sha for review in approvals):
@@ -238,33 +238,33 @@ def _approvals(standing: MergeState) -> list[MergeBlocker]:
         hint = texts.OLDER_APPROVAL.format(**where) if older else ""
         said = texts.UNAPPROVED.format(sha=_short(pull.head_sha), older=hint)
         return [MergeBlocker(BlockerKind.APPROVAL, said)]
-    if len(approvals) < standing.rules.approvals:
-        counted = {"needed": standing.rules.approvals, "there": len(approvals)}
+    if len(approvals) < merge_state.rules.approvals:
+        counted = {"needed": merge_state.rules.approvals, "there": len(approvals)}
         return [MergeBlocker(BlockerKind.APPROVAL, texts.TOO_FEW_APPROVALS.format(base=code(pull.base_ref), **counted))]
     return []
 
 
-def _checks(standing: MergeState, patterns: Sequence[str], restart: RestartCommand | None) -> list[MergeBlocker]:
+def _checks(merge_state: MergeState, patterns: Sequence[str], restart: RestartCommand | None) -> list[MergeBlocker]:
     """Return what the branch's rules miss, then what app.yaml does; what both miss, once."""
-    names = {"sha": _short(standing.pull.head_sha), "base": code(standing.pull.base_ref)}
+    names = {"sha": _short(merge_state.pull.head_sha), "base": code(merge_state.pull.base_ref)}
     found: dict[tuple[str, str], str] = {}
-    for required in standing.rules.required:
-        signals = [signal for signal in standing.signals if _is(signal, required)]
+    for required in merge_state.rules.required:
+        signals = [signal for signal in merge_state.signals if _is(signal, required)]
         for signal in signals:
             _note(found, signal, names, restart)
         if not signals:
             app = texts.FROM_APP.format(app=required.app) if required.app else ""
             text = texts.RULE_MISSING.format(**names, name=_shown(required.name), app=app)
             found[State.MISSING, required.name] = text
-    for signal in blockers(patterns or _all_of(standing), standing.signals):
+    for signal in blockers(patterns or _all_of(merge_state), merge_state.signals):
         if signal.state is State.MISSING:
             text = texts.PATTERN_MISSING if patterns else texts.NOTHING_REPORTED
             said = text.format(**names, name=_shown(signal.name))
             found.setdefault((State.MISSING, signal.name), said)
         else:
             _note(found, signal, names, restart)
-    reported = {signal.name for signal in standing.signals if not signal.ours}
-    for expected in standing.expected:
+    reported = {signal.name for signal in merge_state.signals if not signal.ours}
+    for expected in merge_state.expected:
         more = {"pattern": _shown(expected.pattern), "seen": _short(expected.sha), "hours": SETTLED_HOURS}
         for name in expected.names:
             if name not in reported:
@@ -272,13 +272,13 @@ def _checks(standing: MergeState, patterns: Sequence[str], restart: RestartComma
     return [MergeBlocker(BlockerKind.CHECK, found[key]) for key in sorted(found, key=_worst_first)]
 
 
-def _all_of(standing: MergeState) -> tuple[str, ...]:
+def _all_of(merge_state: MergeState) -> tuple[str, ...]:
     """Return the pattern for everything where no rule of the branch requires what CI reports.
 
     What the rules require of the bot itself says nothing about the commit.
     """
-    own = standing.own_contexts | {signal.name.casefold() for signal in standing.signals if signal.ours}
-    theirs = [one for one in standing.rules.required if one.name.casefold() not in own]
+    own = merge_state.own_contexts | {signal.name.casefold() for signal in merge_state.signals if signal.ours}
+    theirs = [one for one in merge_state.rules.required if one.name.casefold() not in own]
     return () if theirs else (EVERYTHING,)
 
 

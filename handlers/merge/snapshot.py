@@ -47,7 +47,7 @@ async def merge_state_of(
     """
     answer = Payload(await github.getitem(PULL, url_vars={"repo": repository, "number": str(number)}))
     pull = PullRequest.of(answer)
-    standing = MergeState(
+    merge_state = MergeState(
         pull=pull,
         merged=answer.flag("merged"),
         # Null as long as GitHub has not found out: https://docs.github.com/rest/pulls/pulls#get-a-pull-request
@@ -57,11 +57,11 @@ async def merge_state_of(
         labels=tuple(label.text("name") for label in answer.items("labels")),
     )
     if not pull.is_open:
-        return standing
+        return merge_state
     # What ran because its own branch was pushed is about this pull request, also where that branch is ours.
     here = ours.on(pull.head_ref)
     return replace(
-        standing,
+        merge_state,
         rules=await rules_of(github, repository, pull.base_ref),
         signals=tuple(await signals_of(github, repository, pull.head_sha, here)),
         expected=await expected_of(github, repository, pull.base_ref, required, ours),

@@ -84,17 +84,17 @@ class PendingMergeDecision:
 
 
 def decide_pending_merge(
-    wish: PendingMerge, standing: MergeState, found: Sequence[MergeBlocker]
+    pending: PendingMerge, merge_state: MergeState, found: Sequence[MergeBlocker]
 ) -> PendingMergeDecision:
     """Say what becomes of a merge that waits, by how the pull request stands and what is in the way."""
-    pull = standing.pull
+    pull = merge_state.pull
     if not pull.is_open:
         return PendingMergeDecision(PendingMergeVerdict.FORGET)
-    if pull.head_sha != wish.sha:
+    if pull.head_sha != pending.sha:
         return PendingMergeDecision(PendingMergeVerdict.END, texts.PUSHED.format(new=code(pull.head_sha[:7])))
-    if pull.base_ref != wish.base:
+    if pull.base_ref != pending.base:
         return PendingMergeDecision(
-            PendingMergeVerdict.END, texts.RETARGETED.format(new=code(pull.base_ref), old=code(wish.base))
+            PendingMergeVerdict.END, texts.RETARGETED.format(new=code(pull.base_ref), old=code(pending.base))
         )
     if not found:
         return PendingMergeDecision(PendingMergeVerdict.MERGE)
@@ -133,8 +133,8 @@ async def take_hint(context: Context) -> Plan:
 
 
 async def _is_wanted(context: Context, number: int, sha: str) -> bool:
-    wish = await _wish(context, number)
-    if wish is not None and wish.sha == sha and not wish.queued:
+    pending = await _pending_of(context, number)
+    if pending is not None and pending.sha == sha and not pending.queued:
         return True
     head = await head_of(context.records, context.repository.id, number)
     # Where no payload has told of the head, the look that had this commit watched has seen that it is.
@@ -199,85 +199,88 @@ async def follow(context: Context) -> Plan:
     if _is_ours(context):
         return NOTHING
     number = payload.integer("pull_request", "number")
-    wish = await _wish(context, number)
-    if wish is None and label is None:
+    pending = await _pending_of(context, number)
+    if pending is None and label is None:
         return NOTHING
     labelled = label is not None and label.casefold() in _labels(payload)
     if action == "closed":
-        forget = (StorePendingMerge(number, said_at=wish.asked_at),) if wish else ()
+        forget = (StorePendingMerge(number, said_at=pending.asked_at),) if pending else ()
         return Plan((*forget, *_label(context, number, on=False, labelled=labelled)), why="it is closed")
     if action == "dequeued":
-        return _left_queue(payload, number, wish)
+        return _left_queue(payload, number, pending)
     if action == "synchronize":
-        return await _pushed(context, number, wish, labelled=labelled)
-    if wish is None and not labelled and _cannot_be_ready(payload):
+        return await _pushed(context, number, pending, labelled=labelled)
+    if pending is None and not labelled and _cannot_be_ready(payload):
         return Plan(why=NOT_READY)
-    return await _look(context, number, wish)
+    return await _look(context, number, pending)
 
 
-async def _pushed(context: Context, number: int, wish: PendingMerge | None, *, labelled: bool) -> Plan:
+async def _pushed(context: Context, number: int, pending: PendingMerge | None, *, labelled: bool) -> Plan:
     """End the waiting; the label goes without a look, for nobody has approved the new head yet."""
     effects = _label(context, number, on=False, labelled=labelled)
     head = await head_of(context.records, context.repository.id, number)
-    if wish is None or head is None or head.sha == wish.sha:
+    if pending is None or head is None or head.sha == pending.sha:
         # Nobody waits for another head; or this tells late of a push before the one that is waited for.
         return Plan(effects, why=NOBODY_WAITS)
-    if await _is_our_update(context, wish, head.sha):
+    if await _is_our_update(context, pending, head.sha):
         # It holds what was asked to be merged and the base, and nothing that anybody has written since.
-        carried = replace(wish, sha=head.sha, refused=False)
+        carried = replace(pending, sha=head.sha, refused=False)
         return Plan((*effects, StorePendingMerge(number, carried), RequestRefresh(number, watch=head.sha)), why=UPDATED)
     return Plan(
-        (*effects, *end_pending_merge(number, wish, texts.PUSHED.format(new=code(head.sha[:7])))), why="the head moved"
+        (*effects, *end_pending_merge(number, pending, texts.PUSHED.format(new=code(head.sha[:7])))),
+        why="the head moved",
     )
 
 
-async def _is_our_update(context: Context, wish: PendingMerge, new: str) -> bool:
+async def _is_our_update(context: Context, pending: PendingMerge, new: str) -> bool:
     """Say whether the push that this tells of is `update`, made by us on top of the commit that is waited for."""
     payload = context.delivery.payload
-    if person_or_ghost(payload, "sender").id != context.me.user_id or payload.text("before") != wish.sha:
+    if person_or_ghost(payload, "sender").id != context.me.user_id or payload.text("before") != pending.sha:
         return False
     return payload.text("after") == new and await is_update_of(
-        context.github, context.repository.full_name, new, wish.sha
+        context.github, context.repository.full_name, new, pending.sha
     )
 
 
-def _left_queue(payload: Payload, number: int, wish: PendingMerge | None) -> Plan:
+def _left_queue(payload: Payload, number: int, pending: PendingMerge | None) -> Plan:
     """Say why what we had put into the merge queue is there no more; of what others put there GitHub tells them."""
     reason = payload.text("reason")
-    if wish is None or not wish.queued or reason in MERGED_BY_QUEUE:
+    if pending is None or not pending.queued or reason in MERGED_BY_QUEUE:
         return NOTHING
     by = code(person_or_ghost(payload, "sender").login)
     why = texts.WHY_IT_LEFT.get(reason, texts.REASON_UNKNOWN).format(by=by)
-    told = texts.LEFT_QUEUE.format(base=code(wish.base), why=why, reason=code(reason or "UNKNOWN_REMOVAL_REASON"))
-    return Plan(end_pending_merge(number, wish, told), why="it left the merge queue")
+    told = texts.LEFT_QUEUE.format(base=code(pending.base), why=why, reason=code(reason or "UNKNOWN_REMOVAL_REASON"))
+    return Plan(end_pending_merge(number, pending, told), why="it left the merge queue")
 
 
-async def _look(context: Context, number: int, wish: PendingMerge | None) -> Plan:
+async def _look(context: Context, number: int, pending: PendingMerge | None) -> Plan:
     """Look at everything, once for label and merge. Raises `TryAgain` while GitHub finds out about conflicts."""
     config = _config(context)
     ours = Ours.of(context.me, context.config)
-    standing = await merge_state_of(context.github, context.repository.full_name, number, ours, config.required)
-    found = merge_blockers(standing, config, update=update_command(context))
-    if undecided(standing, found):
+    merge_state = await merge_state_of(context.github, context.repository.full_name, number, ours, config.required)
+    found = merge_blockers(merge_state, config, update=update_command(context))
+    if undecided(merge_state, found):
         raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
     effects: list[Effect] = []
     if config.label is not None:
-        labelled = config.label.casefold() in (name.casefold() for name in standing.labels)
+        labelled = config.label.casefold() in (name.casefold() for name in merge_state.labels)
         effects += _label(context, number, on=not found, labelled=labelled)
-        effects += await _watch(context, standing, found)
-    if wish is None or wish.queued:
+        effects += await _watch(context, merge_state, found)
+    if pending is None or pending.queued:
         return Plan(tuple(effects), why=NOT_READY if found else READY)
-    decision = decide_pending_merge(wish, standing, found)
+    decision = decide_pending_merge(pending, merge_state, found)
     match decision.verdict:
         case PendingMergeVerdict.MERGE:
-            return Plan((*effects, MergePull(number, wish, waited=True)), why=READY, conclude_with=number)
+            return Plan((*effects, MergePull(number, pending, waited=True)), why=READY, conclude_with=number)
         case PendingMergeVerdict.END:
-            return Plan((*effects, *end_pending_merge(number, wish, decision.why)), why=NOT_READY)
+            return Plan((*effects, *end_pending_merge(number, pending, decision.why)), why=NOT_READY)
         case PendingMergeVerdict.FORGET:
-            return Plan((*effects, StorePendingMerge(number, said_at=wish.asked_at)), why="it is closed")
-    if not wish.refused and (behind := [reason for reason in found if reason.kind is BlockerKind.BEHIND]):
-        told = Reply(number, texts.FELL_BEHIND.format(sha=code(wish.sha[:7]), why=listed(behind)), since=wish.asked_at)
-        effects += [told, StorePendingMerge(number, replace(wish, refused=True))]
+            return Plan((*effects, StorePendingMerge(number, said_at=pending.asked_at)), why="it is closed")
+    if not pending.refused and (behind := [reason for reason in found if reason.kind is BlockerKind.BEHIND]):
+        told = Reply(
+            number, texts.FELL_BEHIND.format(sha=code(pending.sha[:7]), why=listed(behind)), since=pending.asked_at
+        )
+        effects += [told, StorePendingMerge(number, replace(pending, refused=True))]
     return Plan(tuple(effects), why=STILL_WAITING.format(count=len(found)))
 
 
@@ -286,9 +289,9 @@ def _label(context: Context, number: int, *, on: bool, labelled: bool) -> tuple[
     return (EnsureLabel(number, label, on),) if label is not None and on != labelled else ()
 
 
-async def _watch(context: Context, standing: MergeState, found: Sequence[MergeBlocker]) -> list[Effect]:
+async def _watch(context: Context, merge_state: MergeState, found: Sequence[MergeBlocker]) -> list[Effect]:
     """Have the checks of a head be watched once nothing but them is in the way of the label, or may come in its way."""
-    sha, number = standing.pull.head_sha, standing.pull.number
+    sha, number = merge_state.pull.head_sha, merge_state.pull.number
     if any(reason.kind is not BlockerKind.CHECK for reason in found):
         return []
     watched = await watching(context.records, context.repository.id, sha)
@@ -315,5 +318,5 @@ def _config(context: Context) -> Merge:
     return config
 
 
-async def _wish(context: Context, number: int) -> PendingMerge | None:
+async def _pending_of(context: Context, number: int) -> PendingMerge | None:
     return await pending_merge(context.records, context.repository.id, number)

@@ -63,7 +63,7 @@ async def _other_head(asked: CommandRequest, names: tuple[str, ...]) -> str:
     known = await head_of(asked.context.records, asked.context.repository.id, asked.pull.number)
     if known is None:
         return texts.UNKNOWN_HEAD.format(head=shown, command=command)
-    if known.sha != head or known.may_follow(asked.remark.written_at):
+    if known.sha != head or known.may_follow(asked.comment.written_at):
         return texts.HEAD_MOVED_SINCE.format(head=shown, command=command)
     return ""
 

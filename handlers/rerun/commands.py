@@ -1,7 +1,7 @@
 """`@ci rerun`: run again what failed on a pull request's head, everything, or what is named.
 
 What there is to run again is read from the commit. The predecessor had lists of jobs, which went stale again and again
-(apache/tvm#13571, #13817, #16502), and one job that had been removed kept all after it from running (#18780).
+(apache/tvm#13571, #13817, #16502), and one removed job stopped all after it (#18780).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def decide_rerun(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Re
         elif run.state is CiState.UNAPPROVED:
             unapproved.append(run)
         elif run.state is CiState.MISSING:
-            if names or choice == ALL or _has_missed_the_push(run, runs):
+            if names or choice == ALL or _lost_the_push(run, runs):
                 picks.append(RerunPick(run, failed_only=False))
             else:
                 missing.append(run)
@@ -106,7 +106,7 @@ def decide_rerun(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Re
     return RerunDecision(tuple(picks), *left, unmatched, named=bool(names))
 
 
-def _has_missed_the_push(run: CiRun, runs: Sequence[CiRun]) -> bool:
+def _lost_the_push(run: CiRun, runs: Sequence[CiRun]) -> bool:
     """Say whether the server of a job that has no status has posted none on this commit: it has missed the push."""
     there = (run.provider, run.server)
     return all(other.state is CiState.MISSING for other in runs if (other.provider, other.server) == there)

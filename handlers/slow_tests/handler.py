@@ -145,7 +145,7 @@ async def _switch(asked: CommandRequest, *, on: bool) -> CommandAnswer:
     if pull.head_ref and matches(config.branches, pull.head_ref):
         say = (texts.ALWAYS_ON if on else texts.NEVER_OFF).format(branch=code(pull.head_ref))
         return CommandAnswer((slow_tests_status(config, pull.head_sha, verdict),), say, done=on)
-    choice = SlowTestsChoice(on=on, by=asked.by.login, by_id=asked.by.id, at=asked.remark.written_at)
+    choice = SlowTestsChoice(on=on, by=asked.by.login, by_id=asked.by.id, at=asked.comment.written_at)
     if before is not None and before.at > choice.at:
         # Webhooks arrive in any order, and a redelivery late: the latest comment counts.
         later = (RUN_SLOW if before.on else SKIP_SLOW).name

@@ -53,7 +53,7 @@ class ReadLines:
 def read_lines(text: str) -> ReadLines:
     """Read a list: lines `- hexagon, adreno (phones): @octocat, @octo-org/compiler`, with or without a bullet.
 
-    A line counts that holds topics, then names, then nothing else; what stands in parentheses is a remark. Lines that
+    A line counts that holds topics, then names, then nothing else; what stands in parentheses is a comment. Lines that
     name nobody are headings and prose. The predecessor took `x.` and `x,` for names, `a, b` for one topic, and `> ci`
     of a quoted reply for another.
     """

@@ -104,15 +104,15 @@ def test_a_comment_on_an_issue_is_no_remark_on_a_pull_request() -> None:
 
 def test_an_edit_carries_what_stood_there_before() -> None:
     body = comment_body() | {"action": "edited", "changes": {"body": {"from": "hello"}}}
-    remark = comment_in(delivery("issue_comment", body))
-    assert remark is not None
-    assert (remark.created, remark.old_text, remark.text) == (False, "hello", "@ci rerun")
+    comment = comment_in(delivery("issue_comment", body))
+    assert comment is not None
+    assert (comment.created, comment.old_text, comment.text) == (False, "hello", "@ci rerun")
 
 
 def test_a_deleted_account_is_the_ghost() -> None:
-    remark = comment_in(delivery("issue_comment", comment_body(user=None)))
-    assert remark is not None
-    assert remark.author.login == "ghost"
+    comment = comment_in(delivery("issue_comment", comment_body(user=None)))
+    assert comment is not None
+    assert comment.author.login == "ghost"
 
 
 @pytest.mark.parametrize(

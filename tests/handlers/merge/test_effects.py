@@ -39,7 +39,7 @@ def ready(world: World) -> PullRequest:
     return pull
 
 
-def wish(pull: PullRequest, *, asked_at: str = "2026-11-20T05:00:00Z") -> PendingMerge:
+def pending(pull: PullRequest, *, asked_at: str = "2026-11-20T05:00:00Z") -> PendingMerge:
     hubot = pull.repository.github.user("hubot")
     return PendingMerge(pull.head_sha, "main", Person(hubot.id, "hubot", False), "https://github.example", asked_at)
 
@@ -54,7 +54,7 @@ def on_main(world: World) -> list[str]:
 
 async def test_a_worker_that_was_frozen_finds_the_merge_that_another_has_made(world: World) -> None:
     pull = ready(world)
-    merge = MergePull(pull.number, wish(pull))
+    merge = MergePull(pull.number, pending(pull))
     first, second = await applied(world, merge), await applied(world, merge)
     assert first == f"merged {pull.head_sha[:7]} into main as {str(pull.merge_commit_sha)[:7]}"
     assert second == f"{pull.head_sha[:7]} is merged already"
@@ -64,7 +64,7 @@ async def test_a_worker_that_was_frozen_finds_the_merge_that_another_has_made(wo
 async def test_who_merges_by_hand_at_the_same_moment_has_merged(world: World) -> None:
     pull = ready(world)
     held = world.github.faults.pause("PUT", MERGE, when="before")
-    merging = asyncio.create_task(applied(world, MergePull(pull.number, wish(pull))))
+    merging = asyncio.create_task(applied(world, MergePull(pull.number, pending(pull))))
     await held.reached.wait()
     pull.merge("octocat", "squash")
     held.resume()
@@ -76,7 +76,7 @@ async def test_a_base_that_moves_at_the_same_moment_is_waited_for(world: World) 
     """GitHub answers 405, and finds out anew whether there are conflicts."""
     pull = ready(world)
     held = world.github.faults.pause("PUT", MERGE, when="before")
-    merging = asyncio.create_task(applied(world, MergePull(pull.number, wish(pull))))
+    merging = asyncio.create_task(applied(world, MergePull(pull.number, pending(pull))))
     await held.reached.wait()
     pull.undecided = 1
     world.repository.merge_methods = ()
@@ -88,7 +88,7 @@ async def test_a_base_that_moves_at_the_same_moment_is_waited_for(world: World) 
 
 async def test_a_head_that_nobody_asked_to_merge_is_not_merged(world: World) -> None:
     pull = ready(world)
-    merge = MergePull(pull.number, wish(pull))
+    merge = MergePull(pull.number, pending(pull))
     pull.push()
     with pytest.raises(UserError, match="The head moved from"):
         await applied(world, merge)
@@ -98,7 +98,7 @@ async def test_a_merge_into_another_branch_than_was_asked_for_is_not_made(world:
     """Whoever opened it may retarget it without a push, and without write access."""
     pull = ready(world)
     world.repository.move("refs/heads/release", world.repository.branch("main"), "octocat")
-    merge = MergePull(pull.number, wish(pull))
+    merge = MergePull(pull.number, pending(pull))
     pull.retarget("octocat", "release")
     with pytest.raises(UserError, match="Its base is now `release`, not `main`"):
         await applied(world, merge)
@@ -113,7 +113,7 @@ async def test_a_base_that_is_changed_between_our_look_and_the_merge_gets_nothin
         world.repository.classic_queues.update({"main", "release"})
     pull = ready(world)
     held = world.github.faults.pause("GET", COMMITS, when="before")
-    merging = asyncio.create_task(applied(world, MergePull(pull.number, wish(pull))))
+    merging = asyncio.create_task(applied(world, MergePull(pull.number, pending(pull))))
     await held.reached.wait()
     pull.retarget("octocat", "release")
     held.resume()
@@ -121,7 +121,7 @@ async def test_a_base_that_is_changed_between_our_look_and_the_merge_gets_nothin
         await merging
     assert (pull.state, pull.queued) == ("open", None)
     with pytest.raises(UserError, match="Its base is now `release`"):
-        await applied(world, MergePull(pull.number, wish(pull)))
+        await applied(world, MergePull(pull.number, pending(pull)))
 
 
 @pytest.mark.parametrize("role", ["triage", "none"])
@@ -131,7 +131,7 @@ async def test_a_merge_that_is_tried_again_is_not_made_for_somebody_who_lost_the
     """It may be tried for half an hour, and longer where GitHub limits us."""
     pull = ready(world)
     pull.review("maintainer", state="APPROVED")
-    merge = MergePull(pull.number, wish(pull))
+    merge = MergePull(pull.number, pending(pull))
     world.repository.set_role("maintainer", "maintain")
     world.repository.set_role("hubot", role)
     with pytest.raises(UserError, match="`hubot` no longer has write access"):
@@ -142,7 +142,7 @@ async def test_a_merge_that_is_tried_again_is_not_made_for_somebody_who_lost_the
 async def test_the_end_of_one_merge_that_waited_forgets_none_that_was_asked_for_since(world: World) -> None:
     """A worker that was frozen applies it a second time."""
     pull = ready(world)
-    first, second = wish(pull), wish(pull, asked_at="2026-11-20T06:00:00Z")
+    first, second = pending(pull), pending(pull, asked_at="2026-11-20T06:00:00Z")
     end = EndPendingMerge(pull.number, first)
     await applied(world, StorePendingMerge(pull.number, first))
     assert await applied(world, end) == "no merge waits"
@@ -153,41 +153,41 @@ async def test_the_end_of_one_merge_that_waited_forgets_none_that_was_asked_for_
 
 async def test_a_merge_that_is_waited_for_is_made_only_as_long_as_it_is(world: World) -> None:
     pull = ready(world)
-    merge = MergePull(pull.number, wish(pull), waited=True)
+    merge = MergePull(pull.number, pending(pull), waited=True)
     assert await applied(world, merge) == "the merge was called off before it came to this"
-    await applied(world, StorePendingMerge(pull.number, wish(pull)))
+    await applied(world, StorePendingMerge(pull.number, pending(pull)))
     assert (await applied(world, merge)).startswith("merged ")
 
 
 async def test_only_what_waits_is_looked_at_by_the_timer(world: World) -> None:
     first, second = ready(world), ready(world)
-    await applied(world, StorePendingMerge(first.number, wish(first, asked_at="2026-11-20T06:00:00Z")))
-    await applied(world, StorePendingMerge(second.number, wish(second)))
+    await applied(world, StorePendingMerge(first.number, pending(first, asked_at="2026-11-20T06:00:00Z")))
+    await applied(world, StorePendingMerge(second.number, pending(second)))
     assert await waiting(world.records, world.repository.id) == [second.number, first.number]
     assert await waiting(world.records, world.repository.id + 1) == []
     await applied(world, StorePendingMerge(second.number))
-    queued = replace(wish(first, asked_at="2026-11-20T06:00:00Z"), queued=True)
+    queued = replace(pending(first, asked_at="2026-11-20T06:00:00Z"), queued=True)
     await applied(world, StorePendingMerge(first.number, queued))
     assert await waiting(world.records, world.repository.id) == []
 
 
 async def test_of_two_that_begin_to_wait_in_the_same_instant_the_timer_looks_at_both(world: World) -> None:
     pulls = [ready(world) for _ in range(4)]
-    await asyncio.gather(*(applied(world, StorePendingMerge(pull.number, wish(pull))) for pull in pulls))
+    await asyncio.gather(*(applied(world, StorePendingMerge(pull.number, pending(pull))) for pull in pulls))
     assert await waiting(world.records, world.repository.id) == [pull.number for pull in pulls]
 
 
 async def test_a_worker_that_was_frozen_brings_back_no_merge_that_was_called_off(world: World) -> None:
     pull = ready(world)
     keep, cancel = (
-        StorePendingMerge(pull.number, wish(pull)),
+        StorePendingMerge(pull.number, pending(pull)),
         StorePendingMerge(pull.number, said_at="2026-11-20T05:00:01Z"),
     )
     assert await applied(world, keep) == f"the merge of {pull.head_sha[:7]} waits"
     assert await applied(world, cancel) == "no merge waits"
     assert await applied(world, keep) == "what was said later stands"
     assert await waiting(world.records, world.repository.id) == []
-    again = StorePendingMerge(pull.number, wish(pull, asked_at="2026-11-20T05:00:02Z"))
+    again = StorePendingMerge(pull.number, pending(pull, asked_at="2026-11-20T05:00:02Z"))
     assert await applied(world, again) == f"the merge of {pull.head_sha[:7]} waits"
     assert await applied(world, cancel) == "what was said later stands"
     assert await waiting(world.records, world.repository.id) == [pull.number]

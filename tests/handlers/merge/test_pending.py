@@ -1,4 +1,4 @@
-"""What is kept of a merge that somebody wishes for, and how looks are numbered so that none is lost or made in vain."""
+"""What is kept of a merge that somebody stored for, and how looks are numbered so that none is lost or made in vain."""
 
 from __future__ import annotations
 

@@ -49,12 +49,12 @@ def green(name: str, **more: Any) -> Signal:
     return Signal(name, State.GREEN, **more)
 
 
-def why(standing: MergeState, **keys: Any) -> list[str]:
-    return [reason.text for reason in merge_blockers(standing, Merge(**keys), RESTART)]
+def why(merge_state: MergeState, **keys: Any) -> list[str]:
+    return [reason.text for reason in merge_blockers(merge_state, Merge(**keys), RESTART)]
 
 
-def kinds(standing: MergeState, **keys: Any) -> list[str]:
-    return [reason.kind for reason in merge_blockers(standing, Merge(**keys), RESTART)]
+def kinds(merge_state: MergeState, **keys: Any) -> list[str]:
+    return [reason.kind for reason in merge_blockers(merge_state, Merge(**keys), RESTART)]
 
 
 def test_a_pull_request_that_is_approved_and_asks_for_nothing_else_is_ready() -> None:
@@ -95,7 +95,7 @@ def test_each_reason_is_one_sentence_with_what_to_do(change: dict[str, Any], exp
 
 
 def test_every_reason_is_told_at_once_and_what_only_a_person_can_cure_comes_first() -> None:
-    standing = MergeState(
+    merge_state = MergeState(
         replace(PULL, draft=True),
         merged=False,
         mergeable=False,
@@ -104,7 +104,7 @@ def test_every_reason_is_told_at_once_and_what_only_a_person_can_cure_comes_firs
         signals=(Signal("cpu/pr-head", State.RED),),
         reviews=(review(state=CHANGES_REQUESTED),),
     )
-    told = kinds(standing, required=("*/pr-head",), hold_labels=("hold", "wip"))
+    told = kinds(merge_state, required=("*/pr-head",), hold_labels=("hold", "wip"))
     assert told == ["method", "draft", "conflicts", "held", "held", "objection", "check", "check", "approval"]
 
 
@@ -239,10 +239,10 @@ def test_what_is_required_has_to_be_green_and_nothing_else_matters(
 
 def test_a_check_that_never_comes_is_told_with_who_requires_it() -> None:
     """TVM #18780, #14618: that a job is required which no longer exists can be seen, and where to take it off."""
-    standing = replace(
+    merge_state = replace(
         READY, rules=BranchRules(required=(RequiredCheck("tvm-ci/pr-head"), RequiredCheck("lint", 15368)))
     )
-    assert why(standing, required=("docs/*",)) == [
+    assert why(merge_state, required=("docs/*",)) == [
         "Nothing on `aaaaaaa` matches `docs/*` yet. `merge: required` in `app.yaml` requires it. If nothing ever "
         "reports this name, fix `merge: required`.",
         "`lint` hasn't started on `aaaaaaa` yet. The rules of `main` require it from the app with ID 15368. If "
@@ -269,13 +269,13 @@ def test_a_check_that_never_comes_is_told_with_who_requires_it() -> None:
 def test_where_nothing_that_ci_reports_is_required_all_of_it_is_and_there_must_be_some(
     required: tuple[RequiredCheck, ...], signals: list[Signal], expected: list[str]
 ) -> None:
-    standing = replace(
+    merge_state = replace(
         READY,
         rules=BranchRules(required=required),
         signals=tuple(signals),
         own_contexts=frozenset({"ci/skip"}),
     )
-    told = why(standing)
+    told = why(merge_state)
     assert len(told) == len(expected), told
     assert all(text.startswith(start) for text, start in zip(told, expected, strict=True)), told
 
@@ -297,16 +297,16 @@ def test_a_pattern_needs_every_name_that_it_stands_for(signals: list[Signal], ex
 
 
 def test_a_failure_is_linked_and_how_to_run_it_again_is_told_where_that_can_be_asked_for() -> None:
-    standing = replace(READY, signals=(Signal(CPU, RED, url="https://ci.example.org/job/cpu?a=(b)"),))
+    merge_state = replace(READY, signals=(Signal(CPU, RED, url="https://ci.example.org/job/cpu?a=(b)"),))
     linked = "[`cpu/pr-head`](<https://ci.example.org/job/cpu?a=%28b%29>) failed on `aaaaaaa`"
-    assert why(standing, required=(CPU,)) == [f"{linked}. Restart it with `@ci rerun`."]
-    assert [reason.text for reason in merge_blockers(standing, Merge(required=(CPU,)))] == [f"{linked}."]
+    assert why(merge_state, required=(CPU,)) == [f"{linked}. Restart it with `@ci rerun`."]
+    assert [reason.text for reason in merge_blockers(merge_state, Merge(required=(CPU,)))] == [f"{linked}."]
 
 
 def test_what_comes_from_outside_is_shown_as_code_and_links_nowhere_else() -> None:
     hostile = Signal("x](https://evil.example) @octocat `", RED, url="javascript:alert(1)")
-    standing = replace(READY, labels=("@octocat",), signals=(hostile,))
-    told = why(standing, required=("*",), hold_labels=("@octocat",))
+    merge_state = replace(READY, labels=("@octocat",), signals=(hostile,))
+    told = why(merge_state, required=("*",), hold_labels=("@octocat",))
     assert told == [
         "It has the label `@octocat`. Remove the label first.",
         "`` x](https://evil.example) @octocat ` `` failed on `aaaaaaa`. I can't restart it: it comes from a CI that "
@@ -353,15 +353,15 @@ def test_a_method_is_in_the_way_where_the_rules_forbid_it_and_no_queue_chooses_i
 
 @pytest.mark.parametrize(("needed", "ready"), [(0, True), (1, True), (2, True), (3, False)])
 def test_as_many_approvals_as_the_rules_require_are_enough(needed: int, ready: bool) -> None:
-    standing = replace(READY, reviews=(review(), review(MONA)), rules=BranchRules(approvals=needed))
-    found = merge_blockers(standing, Merge())
+    merge_state = replace(READY, reviews=(review(), review(MONA)), rules=BranchRules(approvals=needed))
+    found = merge_blockers(merge_state, Merge())
     assert [reason.kind for reason in found] == ([] if ready else [BlockerKind.APPROVAL])
 
 
 def test_a_failed_check_that_rerun_cannot_restart_is_not_said_to_be_restartable() -> None:
     """`@ci merge` named `@ci rerun` as the remedy for what `@ci rerun` then could not restart."""
-    standing = replace(READY, signals=(Signal(CPU, RED), Signal("cla", RED)))
-    assert why(standing, required=("*",)) == [
+    merge_state = replace(READY, signals=(Signal(CPU, RED), Signal("cla", RED)))
+    assert why(merge_state, required=("*",)) == [
         "`cla` failed on `aaaaaaa`. I can't restart it: it comes from a CI that I don't control.",
         "`cpu/pr-head` failed on `aaaaaaa`. Restart it with `@ci rerun`.",
     ]

@@ -48,8 +48,8 @@ def config(keys: str) -> RepositoryConfig:
 def test_what_becomes_of_a_merge_that_waits(
     pull: dict[str, Any], found: list[MergeBlocker], verdict: PendingMergeVerdict, words: str
 ) -> None:
-    standing = MergeState(replace(PULL, **pull), merged=False, mergeable=True)
-    decision = decide_pending_merge(WISH, standing, found)
+    merge_state = MergeState(replace(PULL, **pull), merged=False, mergeable=True)
+    decision = decide_pending_merge(WISH, merge_state, found)
     assert decision.verdict is verdict
     assert words in decision.why
     assert bool(decision.why) is bool(words)
