@@ -13,11 +13,11 @@ from bot.config.texts import FILE_TOO_LARGE, TOO_DEEP
 from bot.results.model import Detail, Seen, Status
 from bot.results.report.check_run import report
 from handlers import lint
-from handlers.ci_tests.outcomes import Base, Outcomes, Suite
+from handlers.ci_tests.outcomes import BaseSuite, Outcomes, TestedSuite
 from handlers.ci_tests.runtimes_text import describe_runtimes
 from handlers.ci_tests.skips import Required
 from handlers.ci_tests.skips_text import describe_skips
-from handlers.hardware.regression_state import Known, Regression, judge
+from handlers.hardware.regression_state import KnownRegressions, Regression, judge
 from handlers.team_tags.topics import Opened, followers
 from tests.results.reported import BASE, SHA, a_suite, compared, findings
 from tests.steps import assert_linear
@@ -84,12 +84,12 @@ SHAPES: Mapping[str, Callable[[int], str]] = {
 }
 
 
-def beside(here: Suite, base: Suite) -> Outcomes:
-    return Outcomes(SHA, 0.0, {"ops": here}, {"ops": Base(BASE.sha, BASE.url, base)})
+def beside(here: TestedSuite, base: TestedSuite) -> Outcomes:
+    return Outcomes(SHA, 0.0, {"ops": here}, {"ops": BaseSuite(BASE.sha, BASE.url, base)})
 
 
-def suite(names: list[str], status: Status) -> Suite:
-    return Suite(dict.fromkeys(names, Seen(status)), dict.fromkeys(names, 20.0))
+def suite(names: list[str], status: Status) -> TestedSuite:
+    return TestedSuite(dict.fromkeys(names, Seen(status)), dict.fromkeys(names, 20.0))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -140,7 +140,7 @@ def test_judging_a_night_is_linear(there: bool) -> None:
         failures = {new if there else f"{new}_other": Detail(message="boom") for _, new in renamed}
         told = compared(*failures, confirmed=failures, renamed=renamed)
         before = tuple(Regression("operators", "a" * 40, "b" * 40, "", (test,)) for test in tests)
-        known = Known("c" * 40, 0.0, failing=before[::2], late=before[1::2])
+        known = KnownRegressions("c" * 40, 0.0, failing=before[::2], late=before[1::2])
         night = findings((a_suite(failures), told))
         return lambda: judge(night, known, 1.0)
 

@@ -9,7 +9,7 @@ from bot.results.model import Seen, Status
 
 
 @dataclass(frozen=True, slots=True)
-class Suite:
+class TestedSuite:
     """One suite's tests by their IDs: how each ended, and the seconds of those that were timed.
 
     `complete`: nothing more of it is expected. Where something is, what is missing may still come.
@@ -31,12 +31,12 @@ class Suite:
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class BaseSuite:
     """A suite at an earlier commit; `url` is that commit's page, or that of the run which tested it."""
 
     sha: str
     url: str
-    suite: Suite
+    suite: TestedSuite
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class Outcomes:
 
     sha: str
     at: float
-    suites: Mapping[str, Suite]
-    bases: Mapping[str, Base] = field(default_factory=dict)
+    suites: Mapping[str, TestedSuite]
+    bases: Mapping[str, BaseSuite] = field(default_factory=dict)
     vanished: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
     over: bool = True

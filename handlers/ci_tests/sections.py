@@ -20,7 +20,7 @@ from bot.results.deliveries import CHECK_DUE, due_of
 from bot.results.model import TargetKey
 from handlers.ci_tests import texts
 from handlers.ci_tests.stored import stored
-from handlers.ci_tests.workflow_runs import TELLING, Ended, read_run
+from handlers.ci_tests.workflow_runs import TELLING, EndedRun, read_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,7 +53,7 @@ def ask_when_tested(
     async def after_run(context: Context) -> Plan:
         if not is_of_tests(context.delivery, tests_of(context.config)):
             return NOTHING
-        ended = Ended.of(context.delivery.payload.at(WORKFLOW_RUN))
+        ended = EndedRun.of(context.delivery.payload.at(WORKFLOW_RUN))
         if ended.conclusion not in TELLING:
             return Plan(why=f"the run ended as {ended.conclusion}: no test has")
         return await _ask(context, section, ended.run.sha, ended.as_json())
@@ -95,7 +95,7 @@ async def find(context: Context, config: Tests, due: Due) -> Found | str:
         return Found(found, head.base_ref, began) if found is not None else texts.NO_RESULTS.format(sha=due.sha)
     if "workflow_id" not in due.about:
         return texts.ANOTHER_SOURCE
-    ended = Ended.of(Payload(due.about))
+    ended = EndedRun.of(Payload(due.about))
     return Found(await read_run(context, ended, config.artifacts, head.base_ref, began), head.base_ref, began)
 
 

@@ -9,7 +9,7 @@ from bot.results.model import TargetKey
 from bot.results.report.findings import Baseline
 from bot.results.service import RESULTS
 from bot.results.state import SuiteState
-from handlers.ci_tests.outcomes import Base, Outcomes, Suite
+from handlers.ci_tests.outcomes import BaseSuite, Outcomes, TestedSuite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,14 +44,16 @@ async def stored(context: Context, about: TargetKey, sha: str, *, over: bool) ->
     )
 
 
-async def _suite(context: Context, about: TargetKey, sha: str, state: SuiteState) -> Suite:
+async def _suite(context: Context, about: TargetKey, sha: str, state: SuiteState) -> TestedSuite:
     seconds = await context.part(RESULTS).durations(about, state.suite, sha)
-    return Suite(state.seen, seconds, state.complete)
+    return TestedSuite(state.seen, seconds, state.complete)
 
 
-async def _base(context: Context, about: TargetKey, suite: str, found: Baseline) -> Base:
+async def _base(context: Context, about: TargetKey, suite: str, found: Baseline) -> BaseSuite:
     seen = await context.part(RESULTS).seen(about, suite, found.sha)
-    return Base(found.sha, found.url, Suite(seen, await context.part(RESULTS).durations(about, suite, found.sha)))
+    return BaseSuite(
+        found.sha, found.url, TestedSuite(seen, await context.part(RESULTS).durations(about, suite, found.sha))
+    )
 
 
 async def _vanished(

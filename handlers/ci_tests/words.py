@@ -10,7 +10,7 @@ from bot.github.markdown import code
 from bot.results.report.tables import middle_cut
 from bot.results.report.texts import MORE
 from handlers.ci_tests import texts
-from handlers.ci_tests.outcomes import Base, Outcomes
+from handlers.ci_tests.outcomes import BaseSuite, Outcomes
 
 MOST_ROWS = 50
 MOST_CHARACTERS = 4_000
@@ -58,7 +58,7 @@ def name_of_test(suite: str, test: str, *, several: bool) -> str:
     return f"{suite_name(suite)}: {shown}" if several else shown
 
 
-def commit_link(base: Base) -> str:
+def commit_link(base: BaseSuite) -> str:
     """Return a link to what a suite is compared with."""
     url = linkable(base.url)
     return f"[{short(base.sha)}]({url})" if url else short(base.sha)

@@ -15,7 +15,7 @@ from bot.github.pages import PER_PAGE
 from bot.results.compare.baseline import nearest
 from handlers.ci_tests import texts
 from handlers.ci_tests.artifacts import ARTIFACTS_READER, WorkflowRun
-from handlers.ci_tests.outcomes import Base, Outcomes
+from handlers.ci_tests.outcomes import BaseSuite, Outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedRun:
     """A run that has ended, as its webhook told of it; `at` is ISO 8601."""
 
     run: WorkflowRun
@@ -45,7 +45,7 @@ class Ended:
     conclusion: str
 
     @classmethod
-    def of(cls, run: Payload) -> Ended:
+    def of(cls, run: Payload) -> EndedRun:
         """Read a workflow run of a webhook or of the API."""
         attempt = run.integer("run_attempt") if run.has("run_attempt") else 1
         page = WorkflowRun(run.integer("id"), attempt, run.string("head_sha"), run.text("html_url"))
@@ -67,7 +67,7 @@ class Ended:
         }
 
 
-async def read_run(context: Context, ended: Ended, patterns: Sequence[str], branch: str, at: float) -> Outcomes:
+async def read_run(context: Context, ended: EndedRun, patterns: Sequence[str], branch: str, at: float) -> Outcomes:
     """Return what a run tested, each suite beside the base's; `branch` is the base branch of its pull request."""
     artifacts, repository = context.part(ARTIFACTS_READER), context.repository.full_name
     here = await artifacts.of_run(context.github, repository, ended.run, patterns)
@@ -89,13 +89,13 @@ async def read_run(context: Context, ended: Ended, patterns: Sequence[str], bran
         sha=ended.run.sha,
         at=at,
         suites=here.suites,
-        bases={name: Base(found.sha, found.url, suite) for name, suite in there.suites.items()},
+        bases={name: BaseSuite(found.sha, found.url, suite) for name, suite in there.suites.items()},
         vanished=tuple(sorted(there.suites.keys() - here.suites.keys() - here.unread)),
         troubles=(*here.troubles, *missing),
     )
 
 
-async def _base(context: Context, ended: Ended, branch: str) -> tuple[str, WorkflowRun | None]:
+async def _base(context: Context, ended: EndedRun, branch: str) -> tuple[str, WorkflowRun | None]:
     """Return the merge base, and the run of the workflow at it or at its nearest ancestor that has a good one."""
     where = {"repo": context.repository.full_name, "base": branch, "sha": ended.run.sha}
     compared = Payload(await context.github.getitem(COMPARE, url_vars=where), "comparison")
@@ -118,7 +118,7 @@ async def _good_runs(context: Context, workflow: int, asked: Mapping[str, str]) 
     answer = Payload(await context.github.getitem(RUNS, url_vars={**named, **asked}), "workflow runs")
     good = [run for run in answer.items("workflow_runs") if run.text("event") not in OF_PULL_REQUESTS]
     # The newest first: of several at one commit that one stays.
-    return {run.string("head_sha"): Ended.of(run).run for run in reversed(good)}
+    return {run.string("head_sha"): EndedRun.of(run).run for run in reversed(good)}
 
 
 def _code(text: str) -> str:

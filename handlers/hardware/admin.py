@@ -41,7 +41,7 @@ GOOD = frozenset({STORED, KNOWN})
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRun:
     """A manifest that was found: whose run it is, None where its key does not say it, and what it is read from.
 
     `arrival` has the key that it would have in the bucket that app.yaml names.
@@ -54,7 +54,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class IngestOutcome:
     """What became of a run: `state` is a run's state, or `known` for one that was stored before, or `failed`."""
 
     place: str
@@ -68,7 +68,7 @@ class Outcome:
         return self.state in GOOD and not self.reason
 
 
-class Moved:
+class MovedSource:
     """A source whose folder `here` is read as if it were the folder `there`; both end with a slash, or are empty."""
 
     def __init__(self, source: Source, here: str, there: str) -> None:
@@ -101,7 +101,7 @@ class Moved:
         return self._here + key.removeprefix(self._there)
 
 
-async def in_folder(path: Path, config: Config) -> AsyncIterator[Found]:
+async def in_folder(path: Path, config: Config) -> AsyncIterator[FoundRun]:
     """Yield the runs of a folder: one that holds any number of them, or one run's own. Raises `UserError`."""
     if path.name == MANIFEST:
         path = path.parent
@@ -112,29 +112,29 @@ async def in_folder(path: Path, config: Config) -> AsyncIterator[Found]:
         yield found
 
 
-async def in_bucket(source: Source, prefix: str, config: Config) -> AsyncIterator[Found]:
+async def in_bucket(source: Source, prefix: str, config: Config) -> AsyncIterator[FoundRun]:
     """Yield the runs of a bucket whose keys begin so. Raises `TryAgain` and `UserError`."""
     async for found in _in_source(source, prefix, (), config):
         yield found
 
 
-async def _in_source(source: Source, prefix: str, above: Iterable[str], config: Config) -> AsyncIterator[Found]:
+async def _in_source(source: Source, prefix: str, above: Iterable[str], config: Config) -> AsyncIterator[FoundRun]:
     async with aclosing(source.manifests(prefix)) as pages:  # type: ignore[type-var]
         async for page in pages:
             for arrival in page:
                 parts = (*above, *arrival.key.split("/"))[-KEY_PARTS:]
                 found = run_key("/".join(parts), "")
                 if found is None:
-                    yield Found(arrival.key, arrival, None, source)
+                    yield FoundRun(arrival.key, arrival, None, source)
                     continue
                 repository = config.repository(found[0].repository)
                 there = repository.results.prefix if repository and repository.results else ""
-                moved = Moved(source, arrival.key.removesuffix(MANIFEST), f"{there}{found[0].folder}")
+                moved = MovedSource(source, arrival.key.removesuffix(MANIFEST), f"{there}{found[0].folder}")
                 key = f"{there}{found[0].folder}{MANIFEST}"
-                yield Found(arrival.key, Arrival(arrival.bucket, key, arrival.version), found[0], moved)
+                yield FoundRun(arrival.key, Arrival(arrival.bucket, key, arrival.version), found[0], moved)
 
 
-class ByHand:
+class ResultsAdmin:
     """Takes runs in this process, beside a server."""
 
     def __init__(self, services: Services) -> None:
@@ -145,43 +145,43 @@ class ByHand:
         self._github_for = services.github_for
         self._journal = services.journal
 
-    async def ingest(self, found: Found) -> Outcome:
+    async def ingest(self, found: FoundRun) -> IngestOutcome:
         """Take a run that is not stored yet, also one that was refused, or waits; the day's quota does not count."""
         before = await asyncio.to_thread(self._store.run, found.key) if found.key is not None else None
         if before is not None and before.state is RunState.STORED:
-            return Outcome(found.place, found.key, KNOWN)
+            return IngestOutcome(found.place, found.key, KNOWN)
         return await self._take(found)
 
-    async def rebuild(self, found: Found) -> Outcome:
+    async def rebuild(self, found: FoundRun) -> IngestOutcome:
         """Read a run once more. What was refused stays refused, as what was admitted stays admitted."""
         before = await asyncio.to_thread(self._store.run, found.key) if found.key is not None else None
         if before is not None and before.state is RunState.REFUSED:
-            return Outcome(found.place, found.key, RunState.REFUSED.value, before.reason)
+            return IngestOutcome(found.place, found.key, RunState.REFUSED.value, before.reason)
         outcome = await self._take(found)
         if before is not None and before.state is RunState.STORED and outcome.state != STORED:
-            return Outcome(found.place, found.key, KNOWN, texts.STAYS_STORED.format(reason=outcome.reason))
+            return IngestOutcome(found.place, found.key, KNOWN, texts.STAYS_STORED.format(reason=outcome.reason))
         return outcome
 
-    async def _take(self, found: Found) -> Outcome:
+    async def _take(self, found: FoundRun) -> IngestOutcome:
         if found.key is None:
-            return Outcome(found.place, None, RunState.REFUSED.value, texts.NOT_A_RUN)
+            return IngestOutcome(found.place, None, RunState.REFUSED.value, texts.NOT_A_RUN)
         config = self._config.repository(found.key.repository)
         if config is None or config.results is None:
             reason = texts.NOT_OURS.format(repository=found.key.repository)
-            return Outcome(found.place, found.key, RunState.REFUSED.value, reason)
+            return IngestOutcome(found.place, found.key, RunState.REFUSED.value, reason)
         try:
             return await self._taken(found, found.key, config)
         except (TryAgain, UserError) as error:
-            return Outcome(found.place, found.key, FAILED, str(error))
+            return IngestOutcome(found.place, found.key, FAILED, str(error))
         except GitHubException as error:
-            return Outcome(found.place, found.key, FAILED, texts.GITHUB_ERROR.format(error=error))
+            return IngestOutcome(found.place, found.key, FAILED, texts.GITHUB_ERROR.format(error=error))
 
-    async def _taken(self, found: Found, key: RunKey, config: RepositoryConfig) -> Outcome:
+    async def _taken(self, found: FoundRun, key: RunKey, config: RepositoryConfig) -> IngestOutcome:
         github = await self._github_for(key.repository)
         repository = Repository(await self._watch.repository_id(key.repository), key.repository, None)
         take = self._ingest.take
         run = await take(found.arrival, github, repository, config, source=found.source, again=True)
-        return Outcome(found.place, key, run.state.value, run.reason)
+        return IngestOutcome(found.place, key, run.state.value, run.reason)
 
     async def missing(self, repository: str, there: Collection[RunKey]) -> list[RunKey]:
         """Return the runs of a repository that are stored, and were not found in the bucket any more."""

@@ -25,7 +25,7 @@ from bot.results.deliveries import CHECK_DUE, due_of
 from bot.results.model import TargetKey
 from bot.results.report import sentences
 from bot.results.report.check_run import IGNORE, report
-from bot.results.report.findings import Findings, Ignored
+from bot.results.report.findings import Findings, IgnoredFailures
 from bot.results.service import RESULTS
 from bot.results.state import TargetState
 from handlers.hardware import texts
@@ -46,7 +46,7 @@ router = Router()
 
 
 @dataclass(frozen=True, slots=True)
-class Press:
+class ButtonPress:
     """Somebody pressed a button of a check run: `button` is its identifier, empty for GitHub's own *Re-run*.
 
     `shown` are the title and the external ID of what they saw.
@@ -59,7 +59,7 @@ class Press:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedCheck:
     """Which check run is to be written, and why: a press, or results that changed.
 
     `over`: enough was waited. `again`: it is wanted anew, even if it says the same.
@@ -67,7 +67,7 @@ class Asked:
 
     about: TargetKey
     sha: str
-    press: Press | None = None
+    press: ButtonPress | None = None
     over: bool = False
     again: bool = False
 
@@ -113,10 +113,12 @@ async def show(context: Context) -> Plan:
         role = await Permissions().role(context.github, context.repository.full_name, asked.press.by)
         may = ROLES.index(role) >= ROLES.index("write")
     # In a thread, as it reads details from the database; linear in the tests of the runs (tests/test_handler_work.py).
-    return await asyncio.to_thread(decide, findings, asked, key, as_of, may=may)
+    return await asyncio.to_thread(decide_check_run, findings, asked, key, as_of, may=may)
 
 
-def decide(findings: Findings, asked: Asked, key: Key[Ignored] | None, as_of: float, *, may: bool) -> Plan:
+def decide_check_run(
+    findings: Findings, asked: RequestedCheck, key: Key[IgnoredFailures] | None, as_of: float, *, may: bool
+) -> Plan:
     """Return what is written: the check run, and before it what somebody chose to ignore, if they may.
 
     `key` is that of the record of that, None where there is no pull request; `as_of` is when the findings were read.
@@ -129,7 +131,9 @@ def decide(findings: Findings, asked: Asked, key: Key[Ignored] | None, as_of: fl
     return Plan((*remembered, check), why=content.title)
 
 
-def _ignore(findings: Findings, press: Press, key: Key[Ignored] | None, *, may: bool) -> tuple[Findings, list[Effect]]:
+def _ignore(
+    findings: Findings, press: ButtonPress, key: Key[IgnoredFailures] | None, *, may: bool
+) -> tuple[Findings, list[Effect]]:
     login = code(press.by.login)
     if not may:
         return replace(
@@ -143,16 +147,16 @@ def _ignore(findings: Findings, press: Press, key: Key[Ignored] | None, *, may: 
     tests = before | {(failure.suite, failure.test) for failure in findings.new_failures}
     if len(tests) > MOST_IGNORED:
         return replace(findings, notice=texts.TOO_MANY_TO_IGNORE.format(login=login, most=MOST_IGNORED)), []
-    ignored = Ignored(press.by.login, findings.state.sha, press.at, tests)
+    ignored = IgnoredFailures(press.by.login, findings.state.sha, press.at, tests)
     return replace(findings, ignored=ignored), [StoreRecord.of(key, ignored)]
 
 
-def asked_of(delivery: Delivery, app_id: int) -> Asked | None:
+def asked_of(delivery: Delivery, app_id: int) -> RequestedCheck | None:
     """Read which check run is to be written; None for a check run that is not one of these, or not ours."""
     payload = delivery.payload
     if delivery.event != CHECK_RUN:
         due = due_of(payload)
-        return Asked(due.about, due.sha, over=due.over, again=CHECK_DUE.read(payload).again)
+        return RequestedCheck(due.about, due.sha, over=due.over, again=CHECK_DUE.read(payload).again)
     run = payload.at("check_run")
     parts = run.string("name").split("/")
     if len(parts) != 3 or run.integer("app", "id") != app_id:
@@ -162,14 +166,16 @@ def asked_of(delivery: Delivery, app_id: int) -> Asked | None:
         return None
     at = f"{datetime.fromtimestamp(delivery.received_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
     shown = (run.text("output", "title"), run.text("external_id"))
-    press = Press(payload.text("requested_action", "identifier"), person_or_ghost(payload, "sender"), at, shown)
-    return Asked(about, run.string("head_sha"), press, again=press.button != IGNORE.identifier)
+    press = ButtonPress(payload.text("requested_action", "identifier"), person_or_ghost(payload, "sender"), at, shown)
+    return RequestedCheck(about, run.string("head_sha"), press, again=press.button != IGNORE.identifier)
 
 
-IGNORED = Record("hardware-ignored", 1, Ignored, "the failures on a target that a pull request ignores", days=365)
+IGNORED = Record(
+    "hardware-ignored", 1, IgnoredFailures, "the failures on a target that a pull request ignores", days=365
+)
 
 
-def ignored_key(repository_id: int, state: TargetState) -> Key[Ignored] | None:
+def ignored_key(repository_id: int, state: TargetState) -> Key[IgnoredFailures] | None:
     """Return the key of the record of what is ignored; None where the commit is no pull request's."""
     if state.pull_request is None:
         return None
@@ -177,7 +183,12 @@ def ignored_key(repository_id: int, state: TargetState) -> Key[Ignored] | None:
 
 
 async def _findings(
-    context: Context, results: Results, lab: Lab, asked: Asked, state: TargetState, ignored: Ignored | None
+    context: Context,
+    results: Results,
+    lab: Lab,
+    asked: RequestedCheck,
+    state: TargetState,
+    ignored: IgnoredFailures | None,
 ) -> Findings:
     compared = await compared_suites(context.part(RESULTS), context.github, context.repository.full_name, state)
     # Annotations alone need to know what files there are, and they are for new failures alone.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunQuery:
     """Which runs of a repository (`owner/name`) are asked for; None: any. `before`: those older than this one."""
 
     repository: str
@@ -41,7 +41,7 @@ class RunListing:
         }
         self._store = store
 
-    async def __call__(self, asked: Asked) -> list[Run]:
+    async def __call__(self, asked: RunQuery) -> list[Run]:
         """Return the runs, the newest first.
 
         Raises LookupError where app.yaml has no results for the repository, ValueError where `before` is no run of it,

@@ -35,7 +35,7 @@ class Regression:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownRegressions:
     """What is known of a target after the newest night that was judged, the commit `night`.
 
     `committed_at` is when that was committed, in seconds since 1970. `told`: people had a message about this night, and
@@ -52,7 +52,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class RegressionChanges:
     """What is news in a night: tests that began to fail, that end well again, and that are gone without that."""
 
     began: tuple[Regression, ...] = ()
@@ -78,7 +78,9 @@ class _Fate:
     gone: Regression
 
 
-def judge(findings: Findings, known: Known, committed_at: float) -> tuple[Known, Changes]:
+def judge(
+    findings: Findings, known: KnownRegressions, committed_at: float
+) -> tuple[KnownRegressions, RegressionChanges]:
     """Return what is known after a night, and what of it is told: one message for a night at most.
 
     The night must not be older than the one that was judged last. It is judged again when more of it arrives, or of the
@@ -87,15 +89,15 @@ def judge(findings: Findings, known: Known, committed_at: float) -> tuple[Known,
     night, fresh = findings.state.sha, _began(findings)
     if known.told and known.night == night:
         late = (*known.late, *_without(fresh, (*known.failing, *known.late)))
-        return replace(known, late=_bounded(late)), Changes()
+        return replace(known, late=_bounded(late)), RegressionChanges()
     ended = _ended(findings, (*known.failing, *known.late))
     fates = [_fate(findings, ended.get(regression.suite), regression) for regression in known.failing]
     came_late = [_fate(findings, ended.get(regression.suite), regression) for regression in known.late]
     failing = _some(fate.left for fate in fates)
     began = _without((*_some(fate.failing for fate in came_late), *fresh), failing)
-    changes = Changes(began, _some(fate.well for fate in fates), _some(fate.gone for fate in fates))
+    changes = RegressionChanges(began, _some(fate.well for fate in fates), _some(fate.gone for fate in fates))
     late = _some(fate.unknown for fate in came_late)
-    return Known(night, committed_at, bool(changes), _bounded((*failing, *began)), late, known.news), changes
+    return KnownRegressions(night, committed_at, bool(changes), _bounded((*failing, *began)), late, known.news), changes
 
 
 def _began(findings: Findings) -> tuple[Regression, ...]:

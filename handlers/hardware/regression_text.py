@@ -12,7 +12,7 @@ from bot.results.report.findings import Findings
 from bot.results.report.tables import middle_cut
 from bot.results.report.texts import CONTACTS, counted
 from handlers.hardware import texts
-from handlers.hardware.regression_state import COMMIT_PAGE, Changes, Regression
+from handlers.hardware.regression_state import COMMIT_PAGE, Regression, RegressionChanges
 
 MOST_ITEMS = 10
 MOST_LISTED, MASS_LISTED = 30, 3
@@ -23,7 +23,7 @@ SHORT = 7
 """Characters of a commit's SHA."""
 
 
-def news_of(findings: Findings, changes: Changes, failing: Sequence[Regression]) -> News:
+def news_of(findings: Findings, changes: RegressionChanges, failing: Sequence[Regression]) -> News:
     """Return what people are told of a night; `failing` is everything that they know to fail after it."""
     items = list(_items(changes))
     return News(
@@ -52,7 +52,7 @@ def issue_body(findings: Findings, failing: Sequence[Regression]) -> str:
     return f"{told}\n\n{CONTACTS.format(contacts=contacts)}" if contacts else told
 
 
-def _counts(changes: Changes) -> str:
+def _counts(changes: RegressionChanges) -> str:
     mass = [regression for regression in changes.began if regression.mass]
     parts = [
         (_number(one for one in changes.began if not one.mass), *texts.BEGAN_COUNT),
@@ -67,7 +67,7 @@ def _number(regressions: Iterable[Regression]) -> int:
     return sum(len(regression.tests) for regression in regressions)
 
 
-def _items(changes: Changes) -> Iterator[NewsItem]:
+def _items(changes: RegressionChanges) -> Iterator[NewsItem]:
     """Yield a line for each test, and one for many together; what is confirmed comes first."""
     for one in sorted(changes.began, key=lambda one: one.mass):
         names = {"suite": one.suite, "since": one.since[:SHORT], "good": one.good[:SHORT]}
@@ -87,7 +87,7 @@ def _items(changes: Changes) -> Iterator[NewsItem]:
                 yield from (NewsItem(_shown(test), words.format(suite=one.suite)) for test in one.tests)
 
 
-def _notes(findings: Findings, changes: Changes, failing: Sequence[Regression]) -> Iterator[str]:
+def _notes(findings: Findings, changes: RegressionChanges, failing: Sequence[Regression]) -> Iterator[str]:
     if any(not one.mass for one in changes.began):
         yield texts.CONFIRMED
     if before := _number(failing) - _number(changes.began):

@@ -22,7 +22,7 @@ from bot.results.model import BAD, TargetKey
 from bot.results.report.findings import Findings
 from bot.results.service import RESULTS
 from handlers.hardware import texts
-from handlers.hardware.regression_state import Known, judge
+from handlers.hardware.regression_state import KnownRegressions, judge
 from handlers.hardware.regression_text import issue_body, issue_title, news_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ OLD = 7 * 86400.0
 router = Router()
 
 REGRESSIONS = Record(
-    "regressions", 1, Known, "the regressions of a target, and what was reported about them", days=None
+    "regressions", 1, KnownRegressions, "the regressions of a target, and what was reported about them", days=None
 )
 
 
@@ -57,14 +57,14 @@ async def tell(context: Context) -> Plan:
     if admission is None or not admission.mainline:
         return Plan(why=texts.NOT_NIGHTLY)
     key = REGRESSIONS.of(context.repository.id, about.lab, about.target)
-    known = await context.records.get(key) or Known()
+    known = await context.records.get(key) or KnownRegressions()
     if admission.committed_at < max(known.committed_at, context.delivery.received_at - OLD):
         return Plan(why=texts.NIGHTLY_TOO_OLD)
     behind = known.night != due.sha and "issue" in regressions.to
     behind = behind and not await is_posted(context.records, context.repository.id, known.news)
     state = await context.part(RESULTS).state(about, due.sha)
     if not (known.failing or known.late or _fails(state)):
-        now = known if known.night == due.sha else Known(due.sha, admission.committed_at, news=known.news)
+        now = known if known.night == due.sha else KnownRegressions(due.sha, admission.committed_at, news=known.news)
         closed = EnsureIssue(_issue_of(about), news_key=known.news, as_of=now.committed_at)
         return Plan((*_remembered(key, known, now), *([closed] if behind else [])), why=texts.NOTHING_FAILS)
     findings = Findings(
@@ -73,11 +73,19 @@ async def tell(context: Context) -> Plan:
         contacts=lab.contacts,
     )
     # In a thread, as it reads details from the database; linear in the tests of the runs (tests/test_handler_work.py).
-    return await asyncio.to_thread(decide, findings, known, admission.committed_at, regressions.to, key, behind=behind)
+    return await asyncio.to_thread(
+        decide_regressions, findings, known, admission.committed_at, regressions.to, key, behind=behind
+    )
 
 
-def decide(
-    findings: Findings, known: Known, committed_at: float, to: Sequence[Place], key: Key[Known], *, behind: bool = False
+def decide_regressions(
+    findings: Findings,
+    known: KnownRegressions,
+    committed_at: float,
+    to: Sequence[Place],
+    key: Key[KnownRegressions],
+    *,
+    behind: bool = False,
 ) -> Plan:
     """Return what is remembered of a night, under a key, and what is told of it.
 
@@ -102,7 +110,7 @@ def _issue_of(about: TargetKey) -> str:
     return f"regressions:{about.lab}/{about.target}"
 
 
-def _remembered(key: Key[Known], before: Known, now: Known) -> tuple[Effect, ...]:
+def _remembered(key: Key[KnownRegressions], before: KnownRegressions, now: KnownRegressions) -> tuple[Effect, ...]:
     return (StoreRecord.of(key, now),) if now != before else ()
 
 

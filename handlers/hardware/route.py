@@ -16,7 +16,7 @@ from bot.results.state import Run, RunState
 from bot.web.openapi import Answer, Operation, Parameter, problem
 from bot.web.problems import Problem
 from handlers.hardware import texts
-from handlers.hardware.listing import Asked
+from handlers.hardware.listing import RunQuery
 
 LIMIT, MOST = 50, 200
 RETRY_SECONDS = 10
@@ -29,7 +29,7 @@ _IS_NAME, _IS_SEGMENT, _IS_SHA, _IS_BEFORE = map(Pattern, (_NAME, _SEGMENT, _SHA
 _IS_LIMIT = Pattern("[1-9][0-9]{0,2}")
 _STATES = [state.value for state in RunState]
 
-ListRuns = Callable[[Asked], Awaitable[Sequence[Run]]]
+ListRuns = Callable[[RunQuery], Awaitable[Sequence[Run]]]
 """Raises LookupError for a repository without results, ValueError for an unknown `before`, `TryAgain`."""
 
 PARAMETERS = (
@@ -133,7 +133,7 @@ async def _answer(request: web.Request, list_runs: ListRuns) -> web.Response:
     return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})
 
 
-def _asked(request: web.Request) -> tuple[Asked, int]:
+def _asked(request: web.Request) -> tuple[RunQuery, int]:
     """Return what is asked for, one run more than a page holds, and how many it holds. Raises `Problem`."""
     path, query = request.match_info, request.query
     if not all(_IS_NAME.fullmatch(name) for name in (path["owner"], path["repo"])):
@@ -149,7 +149,7 @@ def _asked(request: web.Request) -> tuple[Asked, int]:
     for name, pattern in (("lab", _IS_SEGMENT), ("target", _IS_SEGMENT), ("sha", _IS_SHA)):
         if name in query and not pattern.fullmatch(query[name]):
             raise Problem(400, texts.BAD_SHA if name == "sha" else texts.BAD_NAME.format(name=name))
-    asked = Asked(
+    asked = RunQuery(
         repository,
         query.get("lab"),
         query.get("target"),

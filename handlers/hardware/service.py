@@ -16,7 +16,7 @@ from bot.core.errors import UserError
 from bot.core.parts import PartKey
 from bot.results.ingest.admission import Admissions
 from bot.results.ingest.manifest import run_key
-from bot.results.ingest.take import Intake, Taking
+from bot.results.ingest.take import IngestedRun, RunIngester
 from bot.results.model import TargetKey
 from bot.results.state import Run, RunState
 from handlers.hardware import texts
@@ -38,7 +38,7 @@ class IngestService:
     ) -> None:
         self._results = results
         self._watch = watch
-        self._intake = Intake(results.store, Admissions(records, now), results.file_lists, results.pool, now)
+        self._intake = RunIngester(results.store, Admissions(records, now), results.file_lists, results.pool, now)
 
     async def ask_for_check(self, about: TargetKey, sha: str, repository_id: int, asked: str) -> bool:
         """Announce that a check is to be computed again; false if it was announced for the same request, `asked`."""
@@ -67,7 +67,7 @@ class IngestService:
         key = found[0]
         source = source or self._results.source_for(arrival.bucket)
         named = self._results.spelled(key.about).repository
-        taking = Taking(source, arrival, key, named, config.results, config.lab_branches, github, repository.id)
+        taking = IngestedRun(source, arrival, key, named, config.results, config.lab_branches, github, repository.id)
         run = await self._intake.take(taking, again=again)
         if run.state is RunState.STORED:
             due = await asyncio.to_thread(self._results.store.whole, key.about, key.sha)

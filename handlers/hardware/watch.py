@@ -75,7 +75,7 @@ FAILED_CHECKS = Record("results-failed", 1, FailedChecks, "which failed check ru
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class ResultsHealth:
     """Seconds since buckets were listed and runs stored, and how many runs wait for their files."""
 
     listed: dict[str, float] = field(default_factory=dict)
@@ -129,12 +129,12 @@ class Watch:
                 queues.setdefault(results.queue, []).append(Place(results.bucket, results.prefix))
         return queues
 
-    async def health(self) -> Health:
+    async def health(self) -> ResultsHealth:
         """Tell how well the results of each repository are looked after.
 
         What has never happened counts from the start of this process: an alarm on its age goes off all the same.
         """
-        now, health = self._now(), Health()
+        now, health = self._now(), ResultsHealth()
         for repository, results in self._watched.items():
             listed = await self._records.get(LISTED.of(repository.lower()))
             health.listed[repository] = now - (listed.at if listed else self._began)

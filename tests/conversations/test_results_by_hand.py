@@ -10,7 +10,7 @@ import pytest
 
 from bot.core.errors import UserError
 from bot.results.service import RESULTS
-from handlers.hardware.admin import ByHand, Found, Outcome, in_bucket, in_folder
+from handlers.hardware.admin import FoundRun, IngestOutcome, ResultsAdmin, in_bucket, in_folder
 from tests.bucket import World
 from tests.conversations.lab import CHECK, LAB, TARGET, LabTown, junit, lab_town
 
@@ -23,16 +23,16 @@ async def place(tmp_path: Path, aws_world: World) -> AsyncIterator[LabTown]:
         yield place
 
 
-def by_hand(place: LabTown) -> ByHand:
-    return ByHand(place.town.bot.services)
+def by_hand(place: LabTown) -> ResultsAdmin:
+    return ResultsAdmin(place.town.bot.services)
 
 
-def from_bucket(place: LabTown, prefix: str = "results/") -> AsyncIterator[Found]:
+def from_bucket(place: LabTown, prefix: str = "results/") -> AsyncIterator[FoundRun]:
     source = place.town.bot.services.part(RESULTS).source_for(place.bucket.name)
     return in_bucket(source, prefix, place.town.bot.config)
 
 
-async def ingested(place: LabTown, found: AsyncIterator[Found]) -> list[Outcome]:
+async def ingested(place: LabTown, found: AsyncIterator[FoundRun]) -> list[IngestOutcome]:
     return [await by_hand(place).ingest(one) async for one in found]
 
 

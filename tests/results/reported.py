@@ -7,7 +7,7 @@ from typing import Any
 
 from bot.results.compare.diff import Comparison, Counts
 from bot.results.model import Detail, RunKey, Seen, Status, TargetKey
-from bot.results.report.findings import Baseline, Compared, Findings
+from bot.results.report.findings import Baseline, ComparedSuite, Findings
 from bot.results.state import Claims, Run, RunState, SuiteState, TargetState
 
 SHA = "1" * 40
@@ -33,12 +33,12 @@ def a_suite(
 
 def compared(
     *new_failures: str, baseline: Baseline | None = BASE, confirmed: Iterable[str] = (), **values: Any
-) -> Compared:
+) -> ComparedSuite:
     """Return a comparison with these new failures; numbers stand for as many tests of that kind."""
     counts = values.pop("counts", Counts(passed=576, failed=len(new_failures), skipped=1267))
     some = {kind: tests if not isinstance(tests, int) else many(kind, tests) for kind, tests in values.items()}
     has = baseline is not None
-    return Compared(
+    return ComparedSuite(
         Comparison(counts, has, new_failures=tuple(sorted(new_failures)), **some), baseline, frozenset(confirmed)
     )
 
@@ -48,7 +48,7 @@ def many(kind: str, number: int) -> Any:
 
 
 def findings(
-    *suites: tuple[SuiteState, Compared],
+    *suites: tuple[SuiteState, ComparedSuite],
     pull_request: int | None = None,
     files: Collection[str] | None = ("tests/test_tile.py",),
     missing_suites: tuple[str, ...] = (),

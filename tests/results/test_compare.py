@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 
-from bot.results.compare.diff import MASS_TESTS, ONE_CAUSE_TESTS, Comparison, Counts, Told, compare, confirmed
+from bot.results.compare.diff import MASS_TESTS, ONE_CAUSE_TESTS, Comparison, Counts, SeriesRun, compare, confirmed
 from bot.results.compare.texts import ALL_SKIPPED, CRASHED, MASS_COLLECTION, NO_TESTS, ONE_CAUSE, ONLY_CRASHES
 from bot.results.model import Seen, Status, Trouble
 
@@ -306,13 +306,13 @@ def test_so_many_new_failures_at_once_are_a_mass(failed: int, passed: int, mass:
 # Confirmed failures
 
 
-def series(history: str) -> list[Told]:
+def series(history: str) -> list[SeriesRun]:
     """Write a test's runs as letters, oldest first; I and M are infra and mass runs in which it failed."""
     words = {"P": "passed", "F": "failed", "E": "errored", "S": "skipped", "X": "xfailed", "I": "failed", "M": "failed"}
     runs = []
     for letter in history:
         seen = {} if letter == "-" else {TEST: Seen(Status(words.get(letter, "failed")), flaky=letter in "?")}
-        runs.append(Told(run(OTHER) | seen, infra=letter == "I", mass=letter == "M"))
+        runs.append(SeriesRun(run(OTHER) | seen, infra=letter == "I", mass=letter == "M"))
     return runs
 
 

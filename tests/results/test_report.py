@@ -11,15 +11,15 @@ from bot.results.compare.diff import Counts
 from bot.results.ingest.identity import Resolver
 from bot.results.model import Case, Detail, Seen, Status, Trouble
 from bot.results.report.check_run import report
-from bot.results.report.findings import Baseline, Compared, Findings, Ignored
+from bot.results.report.findings import Baseline, ComparedSuite, Findings, IgnoredFailures
 from bot.results.report.texts import ADVISORY
 from bot.results.state import RunState, SuiteState
 from tests.results.reported import BASE, SHA, a_run, a_suite, compared, findings, many
 
 TILE, MATMUL = "tests/test_tile.py::test_tile[llvm]", "tests/test_matmul.py::test_matmul"
 BOTH = {TILE: Detail(message="assert 1 == 2"), MATMUL: Detail(message="wrong\nby far")}
-INFRA = Compared(compared().comparison, BASE)
-IGNORED = Ignored("hubot", "c" * 40, "2026-11-20T05:10:00Z", frozenset({("operators", TILE)}))
+INFRA = ComparedSuite(compared().comparison, BASE)
+IGNORED = IgnoredFailures("hubot", "c" * 40, "2026-11-20T05:10:00Z", frozenset({("operators", TILE)}))
 STILL = many("still_failing", 24)
 SAYS_NOTHING = "41 of 41 files could not be collected"
 

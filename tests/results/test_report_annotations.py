@@ -6,7 +6,7 @@ import pytest
 
 from bot.results.model import Detail, Trouble
 from bot.results.report.annotations import annotations_of
-from bot.results.report.findings import Findings, Ignored
+from bot.results.report.findings import Findings, IgnoredFailures
 from tests.results.reported import a_suite, compared, findings
 
 PATH = "tests/python/test_tile.py"
@@ -87,7 +87,7 @@ def test_there_are_at_most_fifty_and_the_first_tell_most() -> None:
 
 def test_only_new_failures_that_nobody_ignores_are_annotated() -> None:
     tests = {f"{PATH}::test_{n}": Detail(path=PATH, line=n + 1) for n in range(3)}
-    ignored = Ignored("hubot", "c" * 40, "", frozenset({("operators", f"{PATH}::test_0")}))
+    ignored = IgnoredFailures("hubot", "c" * 40, "", frozenset({("operators", f"{PATH}::test_0")}))
     told = compared(f"{PATH}::test_0", f"{PATH}::test_1", still_failing=(f"{PATH}::test_2",))
     known = findings((a_suite(tests), told), files={PATH}, ignored=ignored)
     assert [found.line for found in annotations_of(known)] == [2]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bot.github.check_runs import CheckContent
 from bot.results.model import Detail, Trouble
 from bot.results.report.check_run import report
-from bot.results.report.findings import Findings, Ignored
+from bot.results.report.findings import Findings, IgnoredFailures
 from tests.gfm import Page, rendered
 from tests.results.reported import BASE, a_run, a_suite, compared, findings
 
@@ -79,7 +79,7 @@ def reports(draw: st.DrawFn) -> Findings:
     suite = a_suite(tests, name=name, runs=[run], waiting=(run,) if draw(st.booleans()) else ())
     told = compared(*tests, fixed=tuple(tests), flaky=tuple(tests), renamed=((text[3], text[4]),))
     other = (a_suite(name="codegen"), compared(infra=text[5]))
-    ignored = Ignored(text[6], text[7], "", frozenset({(name, next(iter(tests)))}))
+    ignored = IgnoredFailures(text[6], text[7], "", frozenset({(name, next(iter(tests)))}))
     return findings(
         (suite, told),
         *([other] if draw(st.booleans()) and name != "codegen" else []),

@@ -28,7 +28,7 @@ from bot.web.webhook import MAX_BODY
 from handlers.branches import last_good_route, nightly_route
 from handlers.ci_decisions import route as ci_decisions
 from handlers.hardware import route as results
-from handlers.hardware.listing import Asked
+from handlers.hardware.listing import RunQuery
 from tests.waiting import until
 
 SECRET, NEXT_SECRET = b"the secret that is in use", b"the secret that comes next"
@@ -57,7 +57,7 @@ class Site:
     bodies: Bodies
     decisions: dict[tuple[str, int | str], Mapping[str, Any] | Exception] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[RunQuery] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def headers(self, body: bytes, guid: str = "guid-1", secret: bytes = SECRET) -> dict[str, str]:
@@ -117,10 +117,10 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: b
             return answer
 
         runs: list[Run] = []
-        asked: list[Asked] = []
+        asked: list[RunQuery] = []
         warnings: list[str] = []
 
-        async def list_runs(one: Asked) -> list[Run]:
+        async def list_runs(one: RunQuery) -> list[Run]:
             asked.append(one)
             if one.repository != "octocat/compiler":
                 raise LookupError(one.repository)

@@ -28,13 +28,13 @@ from bot.engine.database import Database
 from bot.results.service import RESULTS
 from bot.results.state import Run, RunState
 from bot.results.store.store import ResultsStore
-from handlers.hardware.admin import GOOD, ByHand, Found, Outcome, in_bucket, in_folder
+from handlers.hardware.admin import GOOD, FoundRun, IngestOutcome, ResultsAdmin, in_bucket, in_folder
 
 PATIENCE = 60.0
 """Seconds to wait for check runs unless `--timeout` says otherwise."""
 _S3_URL = Pattern(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?", dot_is_any=True)
 
-IngestOne = Callable[[Found], Awaitable[Outcome]]
+IngestOne = Callable[[FoundRun], Awaitable[IngestOutcome]]
 
 timeout_option = click.option(
     "--timeout", type=click.FloatRange(0), default=PATIENCE, show_default=True, help="Seconds to wait for check runs."
@@ -63,7 +63,7 @@ def ingest(places: tuple[str, ...], timeout: float, config_path: Path, as_json: 
     _end(outcomes, as_json)
 
 
-async def _ingested(places: Sequence[str], patience: float, config_path: Path, quiet: bool) -> list[Outcome]:
+async def _ingested(places: Sequence[str], patience: float, config_path: Path, quiet: bool) -> list[IngestOutcome]:
     async with _open_admin(config_path, patience) as (bot, admin, outcomes):
         for place in places:
             ingested = [outcome async for outcome in _each(_found(place, bot), admin.ingest, quiet)]
@@ -95,7 +95,7 @@ def rebuild(repository: str | None, timeout: float, config_path: Path, as_json: 
     _end([one for one in outcomes if one.state != RunState.REFUSED], as_json, shown=outcomes)
 
 
-async def _rebuilt(only: str | None, patience: float, config_path: Path, quiet: bool) -> list[Outcome]:
+async def _rebuilt(only: str | None, patience: float, config_path: Path, quiet: bool) -> list[IngestOutcome]:
     async with _open_admin(config_path, patience) as (bot, admin, outcomes):
         for name in _repositories(bot.config, only):
             results = bot.config.repositories[name].results
@@ -152,18 +152,20 @@ def _listed(state: RunState | None, limit: int, only: Mapping[str, str | None]) 
 
 
 @asynccontextmanager
-async def _open_admin(config_path: Path, patience: float) -> AsyncIterator[tuple[Bot, ByHand, list[Outcome]]]:
+async def _open_admin(
+    config_path: Path, patience: float
+) -> AsyncIterator[tuple[Bot, ResultsAdmin, list[IngestOutcome]]]:
     """Open the bot; at the end, schedule the check runs of the outcomes that were put into the list."""
     config, settings = load_config(config_path), Settings.from_environment()
     start_logging(settings)
     async with open_bot(config, settings) as bot:
-        admin = ByHand(bot.services)
-        outcomes: list[Outcome] = []
+        admin = ResultsAdmin(bot.services)
+        outcomes: list[IngestOutcome] = []
         yield bot, admin, outcomes
         await _publish(bot, admin, outcomes, patience)
 
 
-def _found(place: str, bot: Bot) -> AsyncIterator[Found]:
+def _found(place: str, bot: Bot) -> AsyncIterator[FoundRun]:
     if not place.startswith("s3:"):
         return in_folder(Path(place), bot.config)
     matched = _S3_URL.fullmatch(place)
@@ -172,7 +174,7 @@ def _found(place: str, bot: Bot) -> AsyncIterator[Found]:
     return in_bucket(bot.services.part(RESULTS).source_for(matched[1]), matched[2] or "", bot.config)
 
 
-async def _each(found: AsyncIterator[Found], ingest_one: IngestOne, quiet: bool) -> AsyncIterator[Outcome]:
+async def _each(found: AsyncIterator[FoundRun], ingest_one: IngestOne, quiet: bool) -> AsyncIterator[IngestOutcome]:
     """Ingest runs one after the other, and print each outcome at once."""
     try:
         async for one in found:
@@ -183,7 +185,7 @@ async def _each(found: AsyncIterator[Found], ingest_one: IngestOne, quiet: bool)
         raise UserError(str(error)) from None
 
 
-async def _publish(bot: Bot, admin: ByHand, outcomes: Sequence[Outcome], patience: float) -> None:
+async def _publish(bot: Bot, admin: ResultsAdmin, outcomes: Sequence[IngestOutcome], patience: float) -> None:
     """Schedule the check runs, and wait for them if a server may be running."""
     stored = [one.key for one in outcomes if one.key is not None and one.state in GOOD]
     if not stored:
@@ -204,7 +206,7 @@ def _repositories(config: Config, only: str | None) -> list[str]:
     return wanted
 
 
-def _end(outcomes: Sequence[Outcome], as_json: bool, shown: Sequence[Outcome] | None = None) -> None:
+def _end(outcomes: Sequence[IngestOutcome], as_json: bool, shown: Sequence[IngestOutcome] | None = None) -> None:
     """Print the totals, or everything as JSON, and exit: with 1 unless all of `outcomes` are good."""
     shown = outcomes if shown is None else shown
     if as_json:
@@ -216,7 +218,7 @@ def _end(outcomes: Sequence[Outcome], as_json: bool, shown: Sequence[Outcome] | 
     raise SystemExit(0 if all(one.good for one in outcomes) else 1)
 
 
-def _line(outcome: Outcome) -> str:
+def _line(outcome: IngestOutcome) -> str:
     text = texts.OUTCOME_WHY if outcome.reason else texts.OUTCOME
     return printable(text.format(place=outcome.place, state=outcome.state, reason=outcome.reason))
 

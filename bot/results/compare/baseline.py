@@ -15,7 +15,7 @@ from bot.results.compare import texts
 from bot.results.compare.compared import compared_with, with_confirmed
 from bot.results.compare.diff import CONFIRMED_RUNS, Comparison, Counts
 from bot.results.model import Seen
-from bot.results.report.findings import Baseline, Compared
+from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState, TargetState
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ MOST_COMMITS = 1_000
 
 async def compared_suites(
     results: ResultsService, github: GitHub, repository: str, state: TargetState
-) -> dict[str, Compared]:
+) -> dict[str, ComparedSuite]:
     """Compare every suite of a commit, by name: GitHub tells its ancestors, and the store their results.
 
     `repository` is `owner/name` as GitHub knows it now.
@@ -42,13 +42,13 @@ async def compared_suites(
 
 async def _compared(
     results: ResultsService, state: TargetState, suite: SuiteState, ancestors: Sequence[Baseline]
-) -> Compared:
+) -> ComparedSuite:
     """Compare a suite with the nearest of its ancestors, and see with the next one what that confirms."""
 
     async def seen(ancestor: Baseline) -> Mapping[str, Seen]:
         return await results.seen(state.about, suite.suite, ancestor.sha)
 
-    async def apart(function: Callable[..., Compared], *arguments: object) -> Compared:
+    async def apart(function: Callable[..., ComparedSuite], *arguments: object) -> ComparedSuite:
         # How each test failed, which may be much, is not compared.
         bare = replace(suite, details={})
         pool = results.pool
@@ -66,7 +66,7 @@ async def _compared(
         told = replace(told, good=ancestors[1])
         return await apart(with_confirmed, told, before, await seen(ancestors[1]))
     except OverLimit as error:
-        return Compared(Comparison(Counts(), bool(ancestors), infra=texts.COMPARISON_COST.format(why=error)))
+        return ComparedSuite(Comparison(Counts(), bool(ancestors), infra=texts.COMPARISON_COST.format(why=error)))
 
 
 async def nearest(

@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from bot.results.compare.diff import Told, compare, confirmed
+from bot.results.compare.diff import SeriesRun, compare, confirmed
 from bot.results.model import Seen
-from bot.results.report.findings import Baseline, Compared
+from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState
 
 
-def compared_with(suite: SuiteState, baseline: Baseline | None, before: Mapping[str, Seen] | None) -> Compared:
+def compared_with(suite: SuiteState, baseline: Baseline | None, before: Mapping[str, Seen] | None) -> ComparedSuite:
     """Compare a suite with its baseline. Of what may still come, nothing is told as gone."""
     comparison = compare(suite.seen, before, exit_status=exit_status(suite))
     if not suite.complete:
         comparison = replace(comparison, gone=())
-    return Compared(comparison, baseline)
+    return ComparedSuite(comparison, baseline)
 
 
 def with_confirmed(
-    suite: SuiteState, told: Compared, before: Mapping[str, Seen], earlier: Mapping[str, Seen]
-) -> Compared:
+    suite: SuiteState, told: ComparedSuite, before: Mapping[str, Seen], earlier: Mapping[str, Seen]
+) -> ComparedSuite:
     """Add which failures are confirmed by this run, its baseline (`before`) and the baseline's own (`earlier`)."""
     first = compare(before, earlier, exit_status=None)
     now = dict(told.comparison.renamed)
     runs = (
-        Told(_renamed(_renamed(earlier, dict(first.renamed)), now)),
-        Told(_renamed(before, now), mass=first.mass),
-        Told(suite.seen, mass=told.comparison.mass),
+        SeriesRun(_renamed(_renamed(earlier, dict(first.renamed)), now)),
+        SeriesRun(_renamed(before, now), mass=first.mass),
+        SeriesRun(suite.seen, mass=told.comparison.mass),
     )
     return replace(told, confirmed=confirmed(runs))
 

@@ -120,7 +120,7 @@ def untested(now: Mapping[str, Seen]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SeriesRun:
     """One run of a series: the suite's tests, and whether it was infra or a mass of new failures."""
 
     seen: Mapping[str, Seen]
@@ -128,7 +128,7 @@ class Told:
     mass: bool = False
 
 
-def confirmed(runs: Sequence[Told]) -> frozenset[str]:
+def confirmed(runs: Sequence[SeriesRun]) -> frozenset[str]:
     """Return the failures of the last run that are no chance any more, from a suite's consecutive runs, oldest first.
 
     They failed in the last CONFIRMED_RUNS runs in a row at least, and ended well the last time before. Reruns of one

@@ -53,7 +53,7 @@ class Incomplete(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
+class IngestedRun:
     """One run that is to be taken: where it lies, whose it is, and whom to ask about its commit.
 
     `repository` is its name as app.yaml has it, which the folder may spell otherwise; `branches` are those that labs
@@ -74,7 +74,7 @@ class Taking:
         return self.arrival.key.rpartition("/")[0] + "/" + name
 
 
-class Intake:
+class RunIngester:
     """Takes runs, one after the other or several at once; `now` is the time in seconds since 1970."""
 
     def __init__(
@@ -91,7 +91,7 @@ class Intake:
         self._files = files
         self._now = now
 
-    async def take(self, taking: Taking, *, again: bool = False) -> Run:
+    async def take(self, taking: IngestedRun, *, again: bool = False) -> Run:
         """Take a run, and return what became of it.
 
         One that is stored is left alone, and so is a refused one whose manifest is the same as then. With `again`, they
@@ -124,7 +124,7 @@ class Intake:
         waited = before is not None and before.state is RunState.WAITING
         return await self._read(taking, run, manifest, again=again, waited=waited)
 
-    async def _admit(self, taking: Taking, manifest: Manifest, before: Run | None, *, again: bool) -> Admission:
+    async def _admit(self, taking: IngestedRun, manifest: Manifest, before: Run | None, *, again: bool) -> Admission:
         """Return what is known of the run's commit; what was found out once stands, though branches and heads move.
 
         So a shard that comes when the head has moved on is taken as those before it were.
@@ -148,7 +148,7 @@ class Intake:
                 raise
             return known
 
-    async def _read(self, taking: Taking, run: Run, manifest: Manifest, *, again: bool, waited: bool) -> Run:
+    async def _read(self, taking: IngestedRun, run: Run, manifest: Manifest, *, again: bool, waited: bool) -> Run:
         owner = _owner_of(taking.key)
         self._pool.check(owner)  # before anything is fetched for it
         names = [(entry.name, entry.format) for entry in manifest.files]
@@ -176,7 +176,7 @@ class Intake:
         log.info("run stored", run=run.key.folder, suite=manifest.claims.suite, tests=len(columns))
         return run
 
-    async def _fetch_all(self, taking: Taking, entries: Sequence[FileEntry], folder: ExitStack) -> list[BinaryIO]:
+    async def _fetch_all(self, taking: IngestedRun, entries: Sequence[FileEntry], folder: ExitStack) -> list[BinaryIO]:
         for entry in entries:
             if entry.bytes > MAX_FILE_BYTES:
                 raise TooMuch(FILE_TOO_LARGE.format(name=entry.name))
@@ -186,7 +186,7 @@ class Intake:
             await _check_arrived(taking, entries)  # of what is missing the lab is to know all
             raise
 
-    async def _fetch(self, taking: Taking, entry: FileEntry, folder: ExitStack) -> BinaryIO:
+    async def _fetch(self, taking: IngestedRun, entry: FileEntry, folder: ExitStack) -> BinaryIO:
         """Return a file of the run, verified, before any of it is parsed."""
         file = cast("BinaryIO", folder.enter_context(tempfile.TemporaryFile()))  # noqa: SIM115  # the stack closes it
         try:
@@ -228,7 +228,7 @@ def _adding(remedy: str) -> Generator[None]:
         raise Refused(f"{error}; {remedy}") from error
 
 
-def _check_spelling(taking: Taking) -> None:
+def _check_spelling(taking: IngestedRun) -> None:
     # GitHub takes a name in any spelling and folders do not: history would be kept twice, and each half told apart.
     if taking.key.repository != taking.repository:
         found, prefix = taking.key.repository, taking.config.prefix
@@ -239,7 +239,7 @@ def _is_settled(run: Run, version: str) -> bool:
     return run.state is RunState.STORED or (run.state is RunState.REFUSED and run.version == version)
 
 
-async def _check_arrived(taking: Taking, entries: Sequence[FileEntry]) -> None:
+async def _check_arrived(taking: IngestedRun, entries: Sequence[FileEntry]) -> None:
     """Raise `Incomplete` unless all files are there in the sizes that the manifest gives; nothing is read for that."""
     at_once = asyncio.Semaphore(HEADS_AT_ONCE)
 

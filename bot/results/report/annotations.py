@@ -6,7 +6,7 @@ from bot.core.patterns import SPACE, Pattern, escape
 from bot.github.check_runs import MOST_ANNOTATIONS, TITLE_LIMIT, Annotation, shortened
 from bot.github.markdown import lines_of, plain
 from bot.results.report import texts
-from bot.results.report.findings import Failure, Findings
+from bot.results.report.findings import Findings, NewFailure
 from bot.results.report.sentences import happened
 
 MESSAGE_BYTES = 2_000
@@ -36,7 +36,7 @@ def annotations_of(findings: Findings) -> tuple[Annotation, ...]:
     return tuple(found)
 
 
-def line_of(failure: Failure) -> int | None:
+def line_of(failure: NewFailure) -> int | None:
     """Return the line that the format told, or the last one in the file that the traceback names; None: neither."""
     told = failure.detail.line
     if told is not None and 1 <= told <= LAST_LINE:
@@ -65,11 +65,11 @@ def _last_frame(text: str, path: str) -> int | None:
     return last if last is not None and 1 <= last <= LAST_LINE else None
 
 
-def _message(failure: Failure, line: int | None) -> str:
+def _message(failure: NewFailure, line: int | None) -> str:
     said = f": {failure.message}" if failure.message else ""
     where = "" if line is not None else f" ({texts.UNKNOWN_LINE})"
     return shortened(f"{plain(failure.test)}{where}\n{happened(failure)}{plain(said)}", MESSAGE_BYTES)
 
 
-def _details(failure: Failure) -> str:
+def _details(failure: NewFailure) -> str:
     return lines_of(texts.output_end(failure.detail.text.strip(), DETAILS_CHARACTERS))

@@ -11,7 +11,7 @@ from bot.github.check_runs import Action, Block, CheckContent, joined
 from bot.github.markdown import code, fenced
 from bot.results.report import sentences, tables, texts
 from bot.results.report.annotations import annotations_of
-from bot.results.report.findings import Failure, Findings
+from bot.results.report.findings import Findings, NewFailure
 from bot.results.report.reproduce import reproduce
 
 RECHECK = Action(texts.RECHECK_LABEL, texts.RECHECK_DESCRIPTION, "re-check")
@@ -99,7 +99,7 @@ def _mass(findings: Findings) -> str:
     return texts.MASS.format(suites=texts.listed(names, sentences.MOST_LINES)) if names else ""
 
 
-def _output(failure: Failure) -> str:
+def _output(failure: NewFailure) -> str:
     output = failure.detail.text.strip()
     if not output or output == failure.seen.message.strip():
         return ""

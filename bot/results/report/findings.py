@@ -37,7 +37,7 @@ class Baseline:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedSuite:
     """What changed in one suite, and since when; no baseline: it is the first run, or none was found.
 
     `confirmed` are those of its still failing tests that began to fail at the baseline; `good` is the nearest ancestor
@@ -51,7 +51,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
+class IgnoredFailures:
     """What somebody chose to ignore for a pull request: pairs of suite and test ID. `at` is ISO 8601."""
 
     by: str
@@ -61,7 +61,7 @@ class Ignored:
 
 
 @dataclass(frozen=True)
-class Failure:
+class NewFailure:
     """One new failure with all that is known of it. Its details may take a query, so few of them are looked at."""
 
     suite: str
@@ -95,26 +95,26 @@ class Findings:
     """
 
     state: TargetState
-    compared: Mapping[str, Compared]
+    compared: Mapping[str, ComparedSuite]
     files: Collection[str] | None = None
     contacts: tuple[str, ...] = ()
     reproduce: str = ""
-    ignored: Ignored | None = None
+    ignored: IgnoredFailures | None = None
     over: bool = False
     notice: str = ""
 
     @cached_property
-    def suites(self) -> tuple[tuple[SuiteState, Compared], ...]:
+    def suites(self) -> tuple[tuple[SuiteState, ComparedSuite], ...]:
         """The suites with their comparisons, by name."""
         return tuple((self.state.suites[name], self.compared[name]) for name in sorted(self.state.suites))
 
     @cached_property
-    def _come(self) -> tuple[tuple[SuiteState, Compared], ...]:
+    def _come(self) -> tuple[tuple[SuiteState, ComparedSuite], ...]:
         """The suites of which something has come, if perhaps no test; of others there is nothing to say yet."""
         return tuple((suite, told) for suite, told in self.suites if suite.seen or suite.complete)
 
     @cached_property
-    def telling(self) -> tuple[tuple[SuiteState, Compared], ...]:
+    def telling(self) -> tuple[tuple[SuiteState, ComparedSuite], ...]:
         """The suites whose results say something about the code."""
         return tuple((suite, told) for suite, told in self._come if not told.comparison.infra)
 
@@ -130,13 +130,13 @@ class Findings:
         return sum(len(suite.seen) for suite, _ in self.telling) if skipped else 0
 
     @cached_property
-    def all_new_failures(self) -> tuple[Failure, ...]:
+    def all_new_failures(self) -> tuple[NewFailure, ...]:
         """All new failures, ignored ones too, those that tell most about the code first."""
         found = [_failure(suite, test) for suite, told in self.telling for test in told.comparison.new_failures]
         return tuple(sorted(found, key=_evidence))
 
     @cached_property
-    def new_failures(self) -> tuple[Failure, ...]:
+    def new_failures(self) -> tuple[NewFailure, ...]:
         """The new failures that nobody chose to ignore."""
         ignored = self.ignored.tests if self.ignored else frozenset()
         return tuple(failure for failure in self.all_new_failures if (failure.suite, failure.test) not in ignored)
@@ -160,9 +160,9 @@ class Findings:
         return newest.key.run_id if newest else ""
 
 
-def _failure(suite: SuiteState, test: str) -> Failure:
-    return Failure(suite.suite, test, suite.seen.get(test, Seen(Status.FAILED)), suite.details)
+def _failure(suite: SuiteState, test: str) -> NewFailure:
+    return NewFailure(suite.suite, test, suite.seen.get(test, Seen(Status.FAILED)), suite.details)
 
 
-def _evidence(failure: Failure) -> tuple[int, bool, str, str]:
+def _evidence(failure: NewFailure) -> tuple[int, bool, str, str]:
     return RANK.get(failure.seen.trouble, ASSERTED), not failure.seen.message, failure.suite, failure.test

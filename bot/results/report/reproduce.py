@@ -9,7 +9,7 @@ from bot.core.patterns import Pattern
 from bot.github.markdown import fenced, lines_of
 from bot.results.ingest.identity import is_shortened
 from bot.results.report import texts
-from bot.results.report.findings import Failure, Findings
+from bot.results.report.findings import Findings, NewFailure
 
 MOST_COMMANDS = 10
 
@@ -30,7 +30,7 @@ def reproduce(findings: Findings) -> str:
     return "\n\n".join(filter(None, (texts.REPRODUCE, first, fenced("\n".join(commands)))))
 
 
-def command(template: str, failure: Failure, target: str, sha: str) -> str:
+def command(template: str, failure: NewFailure, target: str, sha: str) -> str:
     """Fill in a template; what is filled in is quoted, and is never an option.
 
     >>> # pytest {test}  ->  pytest 'tests/test_matmul.py::test_tile[a b]'

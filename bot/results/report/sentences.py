@@ -8,7 +8,7 @@ from bot.github.check_runs import NEUTRAL, SUCCESS, TITLE_LIMIT, shortened
 from bot.github.markdown import code, escape, plain, truncate
 from bot.results.model import Status
 from bot.results.report import texts
-from bot.results.report.findings import Failure, Findings
+from bot.results.report.findings import Findings, NewFailure
 from bot.results.report.texts import counted, listed
 from bot.results.state import Run, SuiteState
 
@@ -17,7 +17,7 @@ MOST_REASON = 300
 """Characters of the reason why a run waits or is unusable."""
 
 
-def happened(failure: Failure) -> str:
+def happened(failure: NewFailure) -> str:
     """Say in a few words what happened to a test."""
     ended = texts.ERRORED if failure.seen.status is Status.ERRORED else texts.FAILED
     return texts.HAPPENED.get(failure.seen.trouble, ended)

@@ -11,7 +11,7 @@ from bot.github.markdown import code
 from bot.results.compare.diff import Counts
 from bot.results.compare.renames import MAX_STEPS
 from bot.results.report import texts
-from bot.results.report.findings import Baseline, Compared, Failure, Findings
+from bot.results.report.findings import Baseline, ComparedSuite, Findings, NewFailure
 from bot.results.report.sentences import happened
 from bot.results.state import Run, RunState, SuiteState
 
@@ -51,7 +51,7 @@ def counts(findings: Findings) -> str:
     return table(("suite", *kinds, "compared with"), rows) if rows else ""
 
 
-def _numbers(told: Compared) -> dict[str, int]:
+def _numbers(told: ComparedSuite) -> dict[str, int]:
     comparison = told.comparison
     known = comparison.has_baseline and not comparison.infra
     return asdict(comparison.counts) | {STILL: len(comparison.still_failing) if known else 0}
@@ -61,7 +61,7 @@ def _number(suite: SuiteState, number: int) -> str:
     return f"{number:,}" if suite.seen else ""
 
 
-def _beside(suite: SuiteState, told: Compared) -> str:
+def _beside(suite: SuiteState, told: ComparedSuite) -> str:
     if not (suite.seen or suite.complete):
         return texts.NOT_USABLE if suite.broken else texts.NOT_ARRIVED
     if told.comparison.infra:
@@ -81,7 +81,7 @@ def ignored(findings: Findings) -> str:
     return _failures(findings, texts.IGNORED_FAILURES, failures)
 
 
-def _failures(findings: Findings, name: str, failures: Sequence[Failure]) -> str:
+def _failures(findings: Findings, name: str, failures: Sequence[NewFailure]) -> str:
     rows = (_row(findings, f.suite, f.test, happened(f), _code(f.message, SHOWN_MESSAGE)) for f in failures[:MOST_ROWS])
     return _titled(findings, name, ("what happened", "message"), rows, len(failures))
 

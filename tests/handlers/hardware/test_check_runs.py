@@ -14,15 +14,15 @@ from bot.effects.remember import StoreRecord
 from bot.engine.records import Key
 from bot.plan.effect import Effect
 from bot.results.model import Detail
-from bot.results.report.findings import Findings, Ignored
+from bot.results.report.findings import Findings, IgnoredFailures
 from bot.results.report.sentences import title
 from handlers.hardware.check_runs import (
     IGNORED,
     MOST_IGNORED,
-    Asked,
-    Press,
+    ButtonPress,
+    RequestedCheck,
     asked_of,
-    decide,
+    decide_check_run,
     is_over,
 )
 from tests.handlers.driver import FULL_NAME
@@ -34,21 +34,25 @@ PRESSED = "2026-11-20T05:30:00Z"
 KEY = IGNORED.of(5, 42, "example-lab", "hexagon-v73")
 
 
-def found(*tests: str, ignored: Ignored | None = None) -> Findings:
+def found(*tests: str, ignored: IgnoredFailures | None = None) -> Findings:
     return findings((a_suite({t: Detail() for t in tests}), compared(*tests)), pull_request=42, ignored=ignored)
 
 
-def ignoring(*tests: str) -> Ignored:
-    return Ignored("octocat", "c" * 40, "2026-11-19T05:00:00Z", frozenset(("operators", test) for test in tests))
+def ignoring(*tests: str) -> IgnoredFailures:
+    return IgnoredFailures(
+        "octocat", "c" * 40, "2026-11-19T05:00:00Z", frozenset(("operators", test) for test in tests)
+    )
 
 
 def decided(
-    known: Findings, button: str | None = None, *, may: bool = True, key: Key[Ignored] | None = KEY
+    known: Findings, button: str | None = None, *, may: bool = True, key: Key[IgnoredFailures] | None = KEY
 ) -> list[Effect]:
     """Return what comes of a press by somebody who sees what is known."""
     shown = (title(known), known.external_id)
-    press = None if button is None else Press(button, HUBOT, PRESSED, shown)
-    return list(decide(known, Asked(ABOUT, SHA, press, again=button == ""), key, 7.0, may=may).effects)
+    press = None if button is None else ButtonPress(button, HUBOT, PRESSED, shown)
+    return list(
+        decide_check_run(known, RequestedCheck(ABOUT, SHA, press, again=button == ""), key, 7.0, may=may).effects
+    )
 
 
 def check_of(effects: list[Effect]) -> PutCheckRun:
@@ -117,7 +121,9 @@ def test_a_check_that_was_asked_for_again_is_written_again() -> None:
         (found(*(f"a::{n}" for n in range(MOST_IGNORED + 1))), True, KEY, "asked to ignore more than 2,000 failures"),
     ],
 )
-def test_who_cannot_ignore_is_told_why(known: Findings, may: bool, key: Key[Ignored] | None, notice: str) -> None:
+def test_who_cannot_ignore_is_told_why(
+    known: Findings, may: bool, key: Key[IgnoredFailures] | None, notice: str
+) -> None:
     effects = decided(known, "ignore", may=may, key=key)
     assert notice in check_of(effects).content.summary
     assert remembered(effects) is None
@@ -138,14 +144,17 @@ def pressed(name: str, app: int = 9, **more: Any) -> Delivery:
 @pytest.mark.parametrize(
     ("delivery", "asked"),
     [
-        (pressed(CHECK), Asked(ABOUT, SHA, Press("", HUBOT, "2026-11-20T05:26:40Z", ("", "x")), again=True)),
+        (
+            pressed(CHECK),
+            RequestedCheck(ABOUT, SHA, ButtonPress("", HUBOT, "2026-11-20T05:26:40Z", ("", "x")), again=True),
+        ),
         (
             pressed(CHECK, requested_action={"identifier": "re-check"}),
-            Asked(ABOUT, SHA, Press("re-check", HUBOT, "2026-11-20T05:26:40Z", ("", "x")), again=True),
+            RequestedCheck(ABOUT, SHA, ButtonPress("re-check", HUBOT, "2026-11-20T05:26:40Z", ("", "x")), again=True),
         ),
         (
             pressed(CHECK, requested_action={"identifier": "ignore"}),
-            Asked(ABOUT, SHA, Press("ignore", HUBOT, "2026-11-20T05:26:40Z", ("", "x"))),
+            RequestedCheck(ABOUT, SHA, ButtonPress("ignore", HUBOT, "2026-11-20T05:26:40Z", ("", "x"))),
         ),
         (pressed(CHECK, app=8), None),
         (pressed("unit"), None),
@@ -153,7 +162,7 @@ def pressed(name: str, app: int = 9, **more: Any) -> Delivery:
         (pressed("hardware/example-lab"), None),
     ],
 )
-def test_only_our_own_hardware_checks_are_answered(delivery: Delivery, asked: Asked | None) -> None:
+def test_only_our_own_hardware_checks_are_answered(delivery: Delivery, asked: RequestedCheck | None) -> None:
     assert asked_of(delivery, 9) == asked
 
 

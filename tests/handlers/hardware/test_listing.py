@@ -7,7 +7,7 @@ import pytest
 from bot.config import parse_config
 from bot.results.state import RunState
 from bot.results.store.store import ResultsStore
-from handlers.hardware.listing import Asked, RunListing
+from handlers.hardware.listing import RunListing, RunQuery
 from tests.results.uploads import LAB, REPOSITORY, TARGET, Upload
 
 CONFIG = """
@@ -28,24 +28,24 @@ def listing(store: ResultsStore) -> RunListing:
 
 
 async def test_runs_are_found_whatever_the_case_of_the_repository(listing: RunListing) -> None:
-    assert len(await listing(Asked("Octocat/Compiler"))) == 4
-    [refused] = await listing(Asked(REPOSITORY, LAB, TARGET, state=RunState.REFUSED))
+    assert len(await listing(RunQuery("Octocat/Compiler"))) == 4
+    [refused] = await listing(RunQuery(REPOSITORY, LAB, TARGET, state=RunState.REFUSED))
     assert refused.reason == "no such commit"
-    assert await listing(Asked(REPOSITORY, "another-lab")) == []
+    assert await listing(RunQuery(REPOSITORY, "another-lab")) == []
 
 
 async def test_a_page_follows_the_run_that_ended_the_one_before(listing: RunListing) -> None:
-    first = await listing(Asked("Octocat/compiler", limit=2))
-    rest = await listing(Asked("Octocat/compiler", before=first[-1].key, limit=9))
+    first = await listing(RunQuery("Octocat/compiler", limit=2))
+    rest = await listing(RunQuery("Octocat/compiler", before=first[-1].key, limit=9))
     assert len({run.key for run in (*first, *rest)}) == 4
 
 
 async def test_a_repository_without_results_is_not_listed(listing: RunListing) -> None:
     for name in ("octocat/other", "octocat/unknown"):
         with pytest.raises(LookupError):
-            await listing(Asked(name))
+            await listing(RunQuery(name))
 
 
 async def test_what_was_never_a_run_is_no_place_to_go_on_from(listing: RunListing) -> None:
     with pytest.raises(ValueError, match="RunKey"):
-        await listing(Asked(REPOSITORY, before=Upload(5, {}).run.key))
+        await listing(RunQuery(REPOSITORY, before=Upload(5, {}).run.key))

@@ -9,13 +9,13 @@ import pytest
 
 from bot.results.compare.compared import compared_with, with_confirmed
 from bot.results.model import Seen, Status
-from bot.results.report.findings import Baseline, Compared, Findings
+from bot.results.report.findings import Baseline, ComparedSuite, Findings
 from bot.results.state import SuiteState, TargetState
 from handlers.hardware.regression_state import (
     MOST_TESTS,
-    Changes,
-    Known,
+    KnownRegressions,
     Regression,
+    RegressionChanges,
     judge,
 )
 from tests.results.reported import ABOUT, a_suite
@@ -44,12 +44,12 @@ def findings_of(story: Story, night: int, **values: bool) -> Findings:
     """Return what is found in a night, counted from 1: compared with the nights before it of which something tells."""
     marks = {nights[night - 1] for nights in story.values()}
     before = [one for one in range(night - 1, 0, -1) if seen_in(story, one)]
-    suites, compared = dict[str, SuiteState](), dict[str, Compared]()
+    suites, compared = dict[str, SuiteState](), dict[str, ComparedSuite]()
     if marks != {NOT_SENT}:
         suite = a_suite(seen=seen_in(story, night), missing_shards=() if values.get("complete", True) else (2,))
         suites["operators"] = suite
         if marks == {INFRA}:
-            told = Compared(replace(compared_with(suite, None, None).comparison, infra="broken"))
+            told = ComparedSuite(replace(compared_with(suite, None, None).comparison, infra="broken"))
         elif not before:
             told = compared_with(suite, None, None)
         else:
@@ -63,7 +63,7 @@ def findings_of(story: Story, night: int, **values: bool) -> Findings:
     return Findings(state, compared)
 
 
-def shown(changes: Changes) -> str:
+def shown(changes: RegressionChanges) -> str:
     """Return news in short: `+` began, `✓` well again, `?` gone; many at once as a number."""
     marks = (("+", changes.began), ("✓", changes.well), ("?", changes.gone))
     told = [
@@ -76,7 +76,7 @@ def shown(changes: Changes) -> str:
 
 def told_of(story: Story, nights: Collection[int] = ()) -> list[str]:
     """Return the news of each night, all of them judged in order, or those named in theirs."""
-    known, told = Known(), []
+    known, told = KnownRegressions(), []
     for night in nights or range(1, len(next(iter(story.values()))) + 1):
         known, changes = judge(findings_of(story, night), known, float(night))
         told.append(shown(changes))
@@ -137,13 +137,13 @@ def test_a_test_that_was_renamed_is_still_the_same() -> None:
 
 def test_a_file_that_is_collected_again_is_well_again() -> None:
     story = {"a.py": "-EE-", "a.py::test": "P--P", "b.py::test": "PPPP"}
-    known = Known(sha(3), 3.0, told=True, failing=(Regression("operators", sha(2), sha(1), "", ("a.py",)),))
+    known = KnownRegressions(sha(3), 3.0, told=True, failing=(Regression("operators", sha(2), sha(1), "", ("a.py",)),))
     _, changes = judge(findings_of(story, 4), known, 4.0)
     assert shown(changes) == "✓a.py"
 
 
 def test_of_what_may_still_come_nothing_is_gone() -> None:
-    known = Known(sha(1), 1.0, failing=(Regression("operators", sha(1), sha(0), "", ("a",)),))
+    known = KnownRegressions(sha(1), 1.0, failing=(Regression("operators", sha(1), sha(0), "", ("a",)),))
     story = {"a": "F-", "b": "PP"}
     after, changes = judge(findings_of(story, 2, complete=False), known, 2.0)
     assert (shown(changes), after.failing) == ("", known.failing)
@@ -151,10 +151,10 @@ def test_of_what_may_still_come_nothing_is_gone() -> None:
 
 
 def test_since_when_and_what_changed_meanwhile_is_kept() -> None:
-    _, changes = judge(findings_of({"a": "PFF", "b": "PPP"}, 3), Known(), 3.0)
+    _, changes = judge(findings_of({"a": "PFF", "b": "PPP"}, 3), KnownRegressions(), 3.0)
     url = f"{REPOSITORY}/compare/{sha(1)}...{sha(2)}"
     assert changes.began == (Regression("operators", sha(2), sha(1), url, ("a",)),)
-    _, changes = judge(findings_of(masses(a="PF"), 2), Known(), 2.0)
+    _, changes = judge(findings_of(masses(a="PF"), 2), KnownRegressions(), 2.0)
     (mass,) = changes.began
     assert (mass.since, mass.good, mass.url) == (sha(2), sha(1), f"{REPOSITORY}/compare/{sha(1)}...{sha(2)}")
 
@@ -164,23 +164,23 @@ def test_a_night_that_is_judged_again_says_nothing_twice() -> None:
 
 
 def test_what_comes_late_waits_for_the_next_night_if_people_had_their_message_and_not_otherwise() -> None:
-    known, _ = judge(findings_of({"a": "PFF", "b": "PP-"}, 3), Known(), 3.0)
+    known, _ = judge(findings_of({"a": "PFF", "b": "PP-"}, 3), KnownRegressions(), 3.0)
     later = {"a": "PFFF", "b": "PFFF", "c": "PFFP"}
     known, changes = judge(findings_of(later, 3), known, 3.0)
     assert shown(changes) == ""
-    assert judge(findings_of(later, 3), known, 3.0) == (known, Changes())
+    assert judge(findings_of(later, 3), known, 3.0) == (known, RegressionChanges())
     after, changes = judge(findings_of(later, 4), known, 4.0)
     assert shown(changes) == "+b"
     assert [one.since for one in changes.began] == [sha(2)]
     assert [one.tests for one in after.failing] == [("a",), ("b",)]
 
-    known, changes = judge(findings_of({"a": "PPP", "b": "PP-"}, 3), Known(), 3.0)
+    known, changes = judge(findings_of({"a": "PPP", "b": "PP-"}, 3), KnownRegressions(), 3.0)
     assert shown(judge(findings_of(later, 3), known, 3.0)[1]) == "+a +b +c"
 
 
 def test_what_came_late_waits_as_long_as_nights_say_nothing_of_it() -> None:
     late = (Regression("operators", sha(2), sha(1), "", ("a",)),)
-    known, changes = judge(findings_of({"a": "PFF!", "b": "PPP!"}, 4), Known(sha(3), 3.0, late=late), 4.0)
+    known, changes = judge(findings_of({"a": "PFF!", "b": "PPP!"}, 4), KnownRegressions(sha(3), 3.0, late=late), 4.0)
     assert (shown(changes), known.late) == ("", late)
     known, changes = judge(findings_of({"a": "PFF!F", "b": "PPP!P"}, 5), known, 5.0)
     assert (shown(changes), known.late) == ("+a", ())
@@ -189,7 +189,7 @@ def test_what_came_late_waits_as_long_as_nights_say_nothing_of_it() -> None:
 def test_only_so_many_tests_are_kept_and_the_largest_regression_is_cut() -> None:
     few = {"single::a": "PFFF"}
     story = few | {f"many::{n}": "PPPF" for n in range(MOST_TESTS + 5)} | {f"ok::{n}": "PPPP" for n in range(900)}
-    known, _ = judge(findings_of(story, 3), Known(), 3.0)
+    known, _ = judge(findings_of(story, 3), KnownRegressions(), 3.0)
     known, changes = judge(findings_of(story, 4), known, 4.0)
     assert shown(changes) == f"+{MOST_TESTS + 5} at once"
     assert [len(one.tests) for one in known.failing] == [1, MOST_TESTS - 1]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bot.effects.issues import BODY_LIMIT
 from bot.news.message import NewsItem
 from bot.results.report.findings import Findings
-from handlers.hardware.regression_state import Changes, Regression
+from handlers.hardware.regression_state import Regression, RegressionChanges
 from handlers.hardware.regression_text import MOST_LISTED, issue_body, issue_title, news_of
 from tests.gfm import Page, rendered
 from tests.results.reported import SHA, a_suite, compared, findings
@@ -35,7 +35,7 @@ def found(*contacts: str) -> Findings:
 
 def test_a_message_says_what_where_and_since_when_and_whom_to_ask() -> None:
     began = (some("tests/a.py::test_x", "tests/a.py::test_y"), some("r.py::test_z", suite="relax"))
-    news = news_of(found("@example-lab-ci"), Changes(began=began), began)
+    news = news_of(found("@example-lab-ci"), RegressionChanges(began=began), began)
     assert news.title == f"3 tests began to fail on example-lab/hexagon-v73 at nightly commit {SHA[:7]}"
     assert news.url == f"{REPOSITORY}/commit/{SHA}/checks"
     assert news.items == (
@@ -52,7 +52,7 @@ def test_a_message_says_what_where_and_since_when_and_whom_to_ask() -> None:
 
 def test_a_mass_is_one_line_and_nothing_of_it_is_called_confirmed() -> None:
     mass = (many(120, mass=True),)
-    news = news_of(found(), Changes(began=mass), mass)
+    news = news_of(found(), RegressionChanges(began=mass), mass)
     assert news.title == f"120 tests fail at once on example-lab/hexagon-v73 at nightly commit {SHA[:7]}"
     told = "120 tests fail at once, since bbbbbbb; probably one cause, so none of them is confirmed"
     assert news.items == (NewsItem("operators", told, RANGE),)
@@ -60,7 +60,7 @@ def test_a_mass_is_one_line_and_nothing_of_it_is_called_confirmed() -> None:
 
 
 def test_what_ended_is_told_with_what_is_left() -> None:
-    changes = Changes(well=(some("a.py::a"), many(30)), gone=(some("a.py::c"),))
+    changes = RegressionChanges(well=(some("a.py::a"), many(30)), gone=(some("a.py::c"),))
     news = news_of(found(), changes, (some("a.py::b"),))
     where = f"on example-lab/hexagon-v73 at nightly commit {SHA[:7]}"
     assert news.title == f"31 tests recovered, 1 failing test was removed {where}"
@@ -73,19 +73,19 @@ def test_what_ended_is_told_with_what_is_left() -> None:
 
 
 def test_it_is_good_news_when_nothing_is_left() -> None:
-    news = news_of(found(), Changes(well=(some("a.py::a"),)), ())
+    news = news_of(found(), RegressionChanges(well=(some("a.py::a"),)), ())
     assert (news.good, issue_body(found(), ())) == (True, "")
 
 
 def test_more_than_ten_lines_are_counted() -> None:
     began = (some(*(f"a.py::test_{n}" for n in range(14))),)
-    news = news_of(found(), Changes(began=began, well=(some("b.py::b"),)), began)
+    news = news_of(found(), RegressionChanges(began=began, well=(some("b.py::b"),)), began)
     assert (len(news.items), news.more) == (10, 5)
 
 
 def test_a_night_that_was_compared_with_nothing_has_no_page() -> None:
     alone = findings((a_suite(), compared(baseline=None)))
-    assert news_of(alone, Changes(well=(some("a.py::a"),)), ()).url == ""
+    assert news_of(alone, RegressionChanges(well=(some("a.py::a"),)), ()).url == ""
 
 
 def test_the_issue_lists_what_fails_since_when() -> None:

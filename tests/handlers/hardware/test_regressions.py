@@ -21,8 +21,8 @@ from bot.plan.effect import Effect
 from bot.results.deliveries import CHECK_DUE, CheckDue
 from bot.results.model import Detail, Seen, Status
 from handlers.hardware import regressions
-from handlers.hardware.regression_state import Known, Regression
-from handlers.hardware.regressions import NAME, OLD, REGRESSIONS, decide
+from handlers.hardware.regression_state import KnownRegressions, Regression
+from handlers.hardware.regressions import NAME, OLD, REGRESSIONS, decide_regressions
 from handlers.hardware.texts import ALREADY_REPORTED, NIGHTLY_TOO_OLD, NO_NEWS, NOT_NIGHTLY, NOT_OVER, NOTHING_FAILS
 from tests.handlers.driver import FULL_NAME
 from tests.handlers.labs import TILE, Labs, a_lab
@@ -89,7 +89,7 @@ async def test_where_nothing_fails_and_nothing_failed_nobody_is_asked(labs: Labs
     assert ([effect.effect["kind"] for effect in plan.effects], plan.why) == (["StoreRecord"], NOTHING_FAILS)
     assert asked(labs) == []
     # Looked at again, it is still the night about which people had a message.
-    known = Known(sha, AT, told=True)
+    known = KnownRegressions(sha, AT, told=True)
     await labs.world.records.put(REGRESSIONS.of(labs.world.repository.id, ABOUT.lab, ABOUT.target), known)
     assert (await planned(labs, sha)).effects == ()
 
@@ -127,29 +127,33 @@ async def test_a_target_that_app_yaml_has_no_more_is_not_judged(labs: Labs) -> N
 @pytest.mark.parametrize(
     ("known", "kept", "why"),
     [
-        (Known(SHA, AT, told=True, failing=BROKEN), (), ALREADY_REPORTED),
-        (Known(SHA, AT, failing=BROKEN), (), NO_NEWS),
-        (Known("0" * 40, AT, failing=BROKEN), (StoreRecord,), NO_NEWS),
+        (KnownRegressions(SHA, AT, told=True, failing=BROKEN), (), ALREADY_REPORTED),
+        (KnownRegressions(SHA, AT, failing=BROKEN), (), NO_NEWS),
+        (KnownRegressions("0" * 40, AT, failing=BROKEN), (StoreRecord,), NO_NEWS),
     ],
 )
-def test_what_people_know_is_no_news(known: Known, kept: tuple[type[Effect], ...], why: str) -> None:
+def test_what_people_know_is_no_news(known: KnownRegressions, kept: tuple[type[Effect], ...], why: str) -> None:
     suite = a_suite({TILE: Detail()})
-    plan = decide(findings((suite, replace(compared(confirmed=[TILE]), good=BASE))), known, AT, ("slack",), KEY)
+    plan = decide_regressions(
+        findings((suite, replace(compared(confirmed=[TILE]), good=BASE))), known, AT, ("slack",), KEY
+    )
     assert (tuple(map(type, plan.effects)), plan.why) == (kept, why)
 
 
-@pytest.mark.parametrize(("known", "begins"), [(Known(), True), (Known("0" * 40, AT, failing=BROKEN), False)])
-def test_only_what_begins_is_told_where_a_person_closed_the_issue(known: Known, begins: bool) -> None:
+@pytest.mark.parametrize(
+    ("known", "begins"), [(KnownRegressions(), True), (KnownRegressions("0" * 40, AT, failing=BROKEN), False)]
+)
+def test_only_what_begins_is_told_where_a_person_closed_the_issue(known: KnownRegressions, begins: bool) -> None:
     suite = a_suite({TILE: Detail()}) if begins else a_suite(seen={TILE: Seen(Status.PASSED)})
     found = findings((suite, replace(compared(confirmed=[TILE] if begins else []), good=BASE)))
-    _, keep = decide(found, known, AT, ("issue",), KEY).effects
+    _, keep = decide_regressions(found, known, AT, ("issue",), KEY).effects
     assert isinstance(keep, EnsureIssue)
     assert (keep.begins, keep.as_of) == (begins, AT)
 
 
 def test_a_night_is_remembered_before_it_is_told() -> None:
     found = findings((a_suite(), replace(compared(confirmed=[TILE]), good=BASE)))
-    plan = decide(found, Known(), AT, ("discord", "slack"), KEY)
+    plan = decide_regressions(found, KnownRegressions(), AT, ("discord", "slack"), KEY)
     remember, discord, slack = plan.effects
     assert isinstance(remember, StoreRecord)
     assert isinstance(discord, PostMessage)
@@ -158,4 +162,4 @@ def test_a_night_is_remembered_before_it_is_told() -> None:
     known = REGRESSIONS.load(remember.key, remember.stored.value, remember.stored.version)
     assert (remember.key, known.night, known.told) == (KEY.name, SHA, True)
     assert (discord.place, slack.place, discord.key) == ("discord", "slack", slack.key)
-    assert decide(found, known, AT, ("discord", "slack"), KEY).effects == ()
+    assert decide_regressions(found, known, AT, ("discord", "slack"), KEY).effects == ()
