@@ -13,7 +13,7 @@ from bot.config.texts import FILE_TOO_LARGE, TOO_DEEP
 from bot.results.model import Detail, Seen, Status
 from bot.results.report.check_run import report
 from handlers import lint
-from handlers.ci_tests.outcomes import BaseSuite, Outcomes, TestedSuite
+from handlers.ci_tests.outcomes import BaseSuite, Outcomes, SuiteOutcomes
 from handlers.ci_tests.runtimes_text import describe_runtimes
 from handlers.ci_tests.skips import Required
 from handlers.ci_tests.skips_text import describe_skips
@@ -84,12 +84,12 @@ SHAPES: Mapping[str, Callable[[int], str]] = {
 }
 
 
-def beside(here: TestedSuite, base: TestedSuite) -> Outcomes:
+def beside(here: SuiteOutcomes, base: SuiteOutcomes) -> Outcomes:
     return Outcomes(SHA, 0.0, {"ops": here}, {"ops": BaseSuite(BASE.sha, BASE.url, base)})
 
 
-def suite(names: list[str], status: Status) -> TestedSuite:
-    return TestedSuite(dict.fromkeys(names, Seen(status)), dict.fromkeys(names, 20.0))
+def suite(names: list[str], status: Status) -> SuiteOutcomes:
+    return SuiteOutcomes(dict.fromkeys(names, Seen(status)), dict.fromkeys(names, 20.0))
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -13,7 +13,7 @@ from bot.results.ingest.identity import Resolver
 from bot.results.ingest.opening import inflated
 from bot.results.store.columns import SEEN, duration
 from handlers.ci_tests import texts
-from handlers.ci_tests.outcomes import TestedSuite
+from handlers.ci_tests.outcomes import SuiteOutcomes
 from handlers.ci_tests.zips import read_zip
 
 REPORTS = (".xml", ".xml.gz")
@@ -52,7 +52,7 @@ class Archive(NamedTuple):
     `suite` is None where nothing of it could be used. `wrong` says why, or why some of its files could not be read.
     """
 
-    suite: TestedSuite | None
+    suite: SuiteOutcomes | None
     wrong: tuple[str, ...]
     left: int
 
@@ -68,7 +68,7 @@ def read_archive(files: Sequence[BinaryIO], listed: frozenset[str], left: int, l
     return Archive(suite, wrong, budget.left)
 
 
-def parsed(file: BinaryIO, listed: frozenset[str], budget: Budget) -> tuple[TestedSuite, tuple[str, ...]]:
+def parsed(file: BinaryIO, listed: frozenset[str], budget: Budget) -> tuple[SuiteOutcomes, tuple[str, ...]]:
     """Return the tests of an archive of JUnit files, and why some of those could not be read.
 
     `listed` are the files of the repository at the commit; what is inflated is taken from the budget. Raises `Refused`
@@ -107,7 +107,7 @@ def parsed(file: BinaryIO, listed: frozenset[str], budget: Budget) -> tuple[Test
         seen[test] = SEEN[status]
         if (took := duration(timed)) is not None:
             seconds[test] = took
-    return TestedSuite(seen, seconds, complete=not wrong), _few(wrong)
+    return SuiteOutcomes(seen, seconds, complete=not wrong), _few(wrong)
 
 
 def _few(wrong: Sequence[str]) -> tuple[str, ...]:

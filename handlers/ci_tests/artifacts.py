@@ -27,7 +27,7 @@ from bot.github.markdown import code, truncate
 from bot.results.ingest.limits import MAX_INFLATED_BYTES
 from handlers.ci_tests import texts
 from handlers.ci_tests.archives import Budget, read_archive
-from handlers.ci_tests.outcomes import TestedSuite
+from handlers.ci_tests.outcomes import SuiteOutcomes
 
 if TYPE_CHECKING:
     from bot.core.untrusted.pool import Pool
@@ -65,7 +65,7 @@ class Reports:
     `unread` are artifacts that match and could not be read at all, `troubles` says why, in sentences of Markdown.
     """
 
-    suites: Mapping[str, TestedSuite]
+    suites: Mapping[str, SuiteOutcomes]
     unread: frozenset[str] = frozenset()
     troubles: tuple[str, ...] = ()
 
@@ -105,7 +105,7 @@ class Artifacts:
         self._pool.check(Owner(repository.lower(), run.sha))  # before anything is fetched for it
         found = await _listed(github, repository, run, patterns)
         listed = await self._files.of(github, repository, run.sha) if found else frozenset()
-        suites: dict[str, TestedSuite] = {}
+        suites: dict[str, SuiteOutcomes] = {}
         unread = {artifact.string("name") for artifact in found}
         troubles = (
             [texts.ARTIFACTS_LEFT_OUT.format(count=len(found), most=MOST_ARTIFACTS)]
@@ -135,7 +135,7 @@ class Artifacts:
         artifact: Payload,
         listed: frozenset[str],
         budget: Budget,
-    ) -> tuple[TestedSuite, tuple[str, ...]]:
+    ) -> tuple[SuiteOutcomes, tuple[str, ...]]:
         """Return the tests of an artifact, and why files of it could not be read.
 
         Raises `Refused` for the whole of it, `OverLimit` where reading it cost too much.

@@ -9,7 +9,7 @@ from bot.results.model import Seen, Status
 
 
 @dataclass(frozen=True, slots=True)
-class TestedSuite:
+class SuiteOutcomes:
     """One suite's tests by their IDs: how each ended, and the seconds of those that were timed.
 
     `complete`: nothing more of it is expected. Where something is, what is missing may still come.
@@ -36,7 +36,7 @@ class BaseSuite:
 
     sha: str
     url: str
-    suite: TestedSuite
+    suite: SuiteOutcomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Outcomes:
 
     sha: str
     at: float
-    suites: Mapping[str, TestedSuite]
+    suites: Mapping[str, SuiteOutcomes]
     bases: Mapping[str, BaseSuite] = field(default_factory=dict)
     vanished: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bot.results.compare.renames import MAX_STEPS, search_renames
 from handlers.ci_tests import texts, words
-from handlers.ci_tests.outcomes import BaseSuite, Outcomes, TestedSuite
+from handlers.ci_tests.outcomes import BaseSuite, Outcomes, SuiteOutcomes
 
 SMALLEST_CHANGE = 30.0
 """Seconds; a total that differs by less is not worth a word, whatever part of it that is."""
@@ -105,7 +105,7 @@ def slow_new_tests(tested: Outcomes, least: float) -> list[NewTest]:
     return sorted(found, key=lambda one: (-one.seconds, one.suite, one.test))
 
 
-def _pairs(tested: Outcomes) -> list[tuple[str, TestedSuite, BaseSuite]]:
+def _pairs(tested: Outcomes) -> list[tuple[str, SuiteOutcomes, BaseSuite]]:
     both: Mapping[str, BaseSuite] = tested.bases
     return [(name, here, both[name]) for name, here in sorted(tested.suites.items()) if name in both]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from bot.core.errors import UserError
 from bot.results.compare.renames import search_renames
 from handlers.ci_tests import texts
-from handlers.ci_tests.outcomes import Outcomes, TestedSuite
+from handlers.ci_tests.outcomes import Outcomes, SuiteOutcomes
 
 WRONG_SHAPE = 'it has to be one object of lists of test IDs, as in {"operators": ["tests/test_add.py::test_add"]}'
 
@@ -32,7 +32,7 @@ class Skips:
         return bool(self.newly or self.again or self.gone)
 
 
-def skips(here: TestedSuite, base: TestedSuite) -> Skips:
+def skips(here: SuiteOutcomes, base: SuiteOutcomes) -> Skips:
     """Compare a suite with its base. A test that the base does not have did not run there.
 
     Of a suite of which more may come, no test is gone.
@@ -99,7 +99,7 @@ def not_run(required: Mapping[str, Iterable[str]], tested: Outcomes) -> list[Not
     return found
 
 
-def _met(suite: TestedSuite, wanted: set[str]) -> tuple[set[str], set[str]]:
+def _met(suite: SuiteOutcomes, wanted: set[str]) -> tuple[set[str], set[str]]:
     """Return which of the wanted IDs stand for a test that ran, and which for any that is there."""
     ran, there = set[str](), set[str]()
     for test in suite.seen:

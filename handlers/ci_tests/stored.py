@@ -9,7 +9,7 @@ from bot.results.model import TargetKey
 from bot.results.report.findings import Baseline
 from bot.results.service import RESULTS
 from bot.results.state import SuiteState
-from handlers.ci_tests.outcomes import BaseSuite, Outcomes, TestedSuite
+from handlers.ci_tests.outcomes import BaseSuite, Outcomes, SuiteOutcomes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,15 +44,15 @@ async def stored(context: Context, about: TargetKey, sha: str, *, over: bool) ->
     )
 
 
-async def _suite(context: Context, about: TargetKey, sha: str, state: SuiteState) -> TestedSuite:
+async def _suite(context: Context, about: TargetKey, sha: str, state: SuiteState) -> SuiteOutcomes:
     seconds = await context.part(RESULTS).durations(about, state.suite, sha)
-    return TestedSuite(state.seen, seconds, state.complete)
+    return SuiteOutcomes(state.seen, seconds, state.complete)
 
 
 async def _base(context: Context, about: TargetKey, suite: str, found: Baseline) -> BaseSuite:
     seen = await context.part(RESULTS).seen(about, suite, found.sha)
     return BaseSuite(
-        found.sha, found.url, TestedSuite(seen, await context.part(RESULTS).durations(about, suite, found.sha))
+        found.sha, found.url, SuiteOutcomes(seen, await context.part(RESULTS).durations(about, suite, found.sha))
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bot.results.model import Seen, Status
-from handlers.ci_tests.outcomes import BaseSuite, Outcomes, TestedSuite
+from handlers.ci_tests.outcomes import BaseSuite, Outcomes, SuiteOutcomes
 
 HEAD, BASE, OLDER = "a" * 40, "b" * 40, "c" * 40
 AT = 1_795_152_000.0  # 2026-11-20 05:20 UTC
@@ -13,12 +13,12 @@ OF_HEAD, WHEN = "`aaaaaaa`", "2026-11-20 05:20 UTC"
 PAGE = "https://github.example/octocat/compiler/commit"
 
 
-def suite(*, complete: bool = True, **tests: str) -> TestedSuite:
+def suite(*, complete: bool = True, **tests: str) -> SuiteOutcomes:
     """Return a suite: `add="passed 1.5"`, a status and perhaps seconds."""
     return suite_of(tests, complete=complete)
 
 
-def suite_of(tests: Mapping[str, str], *, complete: bool = True) -> TestedSuite:
+def suite_of(tests: Mapping[str, str], *, complete: bool = True) -> SuiteOutcomes:
     """Return a suite likewise, of any number of tests."""
     seen, seconds = {}, {}
     for name, told in tests.items():
@@ -26,7 +26,7 @@ def suite_of(tests: Mapping[str, str], *, complete: bool = True) -> TestedSuite:
         seen[id_of(name)] = Seen(Status(status))
         if took:
             seconds[id_of(name)] = float(took)
-    return TestedSuite(seen, seconds, complete)
+    return SuiteOutcomes(seen, seconds, complete)
 
 
 def id_of(name: str) -> str:
@@ -34,13 +34,13 @@ def id_of(name: str) -> str:
     return f"tests/test_ops.py::test_{name}"
 
 
-def base(found: TestedSuite, sha: str = BASE) -> BaseSuite:
+def base(found: SuiteOutcomes, sha: str = BASE) -> BaseSuite:
     """Return a suite at an earlier commit."""
     return BaseSuite(sha, f"{PAGE}/{sha}", found)
 
 
 def outcomes(
-    suites: dict[str, TestedSuite],
+    suites: dict[str, SuiteOutcomes],
     bases: dict[str, BaseSuite] | None = None,
     *,
     vanished: tuple[str, ...] = (),

@@ -21,7 +21,7 @@ from bot.results.model import Status
 from handlers.ci_tests import archives, artifacts
 from handlers.ci_tests.archives import Budget
 from handlers.ci_tests.artifacts import ARTIFACTS_READER, MOST_ARTIFACTS, Artifacts, Reports, WorkflowRun
-from handlers.ci_tests.outcomes import TestedSuite
+from handlers.ci_tests.outcomes import SuiteOutcomes
 from handlers.ci_tests.texts import ARTIFACTS_LEFT_OUT
 from sandbox import workflows
 from sandbox.artifacts import zipped
@@ -50,7 +50,7 @@ def archive(**files: str) -> io.BytesIO:
     return io.BytesIO(zipped({f"{name}.xml": text for name, text in files.items()}))
 
 
-def parsed(file: io.BytesIO, listed: frozenset[str], limit: int = 1 << 20) -> tuple[TestedSuite, tuple[str, ...]]:
+def parsed(file: io.BytesIO, listed: frozenset[str], limit: int = 1 << 20) -> tuple[SuiteOutcomes, tuple[str, ...]]:
     return archives.parsed(file, listed, Budget(limit))
 
 

@@ -8,7 +8,7 @@ from bot.config.ci_tests import Runtime
 from bot.config.types import seconds
 from bot.github.sticky import SIZE_LIMIT
 from bot.results.model import Seen, Status
-from handlers.ci_tests.outcomes import Outcomes, TestedSuite
+from handlers.ci_tests.outcomes import Outcomes, SuiteOutcomes
 from handlers.ci_tests.runtimes_text import Change, NewTest, changed, describe_runtimes, slow_new_tests
 from handlers.ci_tests.texts import RUNTIMES_UNSEARCHED
 from tests.gfm import Page, rendered
@@ -18,11 +18,11 @@ CONFIG = Runtime(lab="ci", target="linux")
 HEADING = f"**Runtime of tests** at {OF_HEAD} ({WHEN}):"
 
 
-def ops(here: TestedSuite, there: TestedSuite) -> Outcomes:
+def ops(here: SuiteOutcomes, there: SuiteOutcomes) -> Outcomes:
     return outcomes({"ops": here}, {"ops": base(there)})
 
 
-CHANGES: dict[str, tuple[TestedSuite, TestedSuite, list[Change]]] = {
+CHANGES: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, list[Change]]] = {
     "120 to 200 minutes": (
         suite(add="passed 12000"),
         suite(add="passed 7200"),
@@ -61,7 +61,7 @@ def test_the_most_changed_suite_is_first() -> None:
     assert [one.suite for one in changed(outcomes(suites, bases), 30)] == ["b", "a", "c"]
 
 
-NEW: dict[str, tuple[TestedSuite, TestedSuite, list[NewTest]]] = {
+NEW: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, list[NewTest]]] = {
     "slow ones, the slowest first": (
         suite(a="passed 10", b="failed 60", c="passed 9", d="passed"),
         suite(),
@@ -69,7 +69,11 @@ NEW: dict[str, tuple[TestedSuite, TestedSuite, list[NewTest]]] = {
     ),
     "one that was there": (suite(a="passed 60"), suite(a="passed 1"), []),
     "one that was skipped": (suite(a="passed 60"), suite(a="skipped"), []),
-    "one whose file was skipped": (suite(a="passed 60"), TestedSuite({"tests/test_ops.py": Seen(Status.SKIPPED)}), []),
+    "one whose file was skipped": (
+        suite(a="passed 60"),
+        SuiteOutcomes({"tests/test_ops.py": Seen(Status.SKIPPED)}),
+        [],
+    ),
 }
 
 
@@ -81,9 +85,9 @@ def test_which_new_tests_are_slow(what: str) -> None:
 
 def test_tests_that_were_renamed_together_are_not_new() -> None:
     names = [f"case_{number}" for number in range(20)]
-    before = TestedSuite({f"tests/old/test_ops.py::test_{name}": Seen(Status.PASSED) for name in names})
+    before = SuiteOutcomes({f"tests/old/test_ops.py::test_{name}": Seen(Status.PASSED) for name in names})
     moved = [f"tests/new/test_ops.py::test_{name}" for name in names]
-    here = TestedSuite({test: Seen(Status.PASSED) for test in moved}, dict.fromkeys(moved, 60.0))
+    here = SuiteOutcomes({test: Seen(Status.PASSED) for test in moved}, dict.fromkeys(moved, 60.0))
     assert slow_new_tests(ops(here, before), 10.0) == []
 
 
@@ -138,9 +142,10 @@ def test_of_many_slow_tests_the_slowest_are_told() -> None:
 def test_names_of_tests_and_suites_do_nothing() -> None:
     hostile = ["@hubot <b>", "x</details>|@octocat", "`` ` ``", "|" * 3_000, "<!-- nightjar:end:runtime -->"]
     here = {
-        name: TestedSuite(dict.fromkeys(hostile, Seen(Status.PASSED)), dict.fromkeys(hostile, 90.0)) for name in hostile
+        name: SuiteOutcomes(dict.fromkeys(hostile, Seen(Status.PASSED)), dict.fromkeys(hostile, 90.0))
+        for name in hostile
     }
-    there = {name: base(TestedSuite({"old": Seen(Status.PASSED)}, {"old": 1.0})) for name in hostile}
+    there = {name: base(SuiteOutcomes({"old": Seen(Status.PASSED)}, {"old": 1.0})) for name in hostile}
     text = describe_runtimes(outcomes(here, there), CONFIG.change, seconds(CONFIG.slow))
     page = Page(rendered(text, raw_html=True))
     assert page.tags == {"p", "strong", "code", "ul", "li", "a"}

@@ -13,7 +13,7 @@ from bot.core.payload import Payload
 from bot.github.sticky import SIZE_LIMIT
 from bot.results.model import Seen, Status
 from handlers.ci_tests import runtime, skipped_tests
-from handlers.ci_tests.outcomes import BaseSuite, Outcomes, TestedSuite
+from handlers.ci_tests.outcomes import BaseSuite, Outcomes, SuiteOutcomes
 from handlers.ci_tests.skips import Required
 from handlers.ci_tests.skips_text import MOST_SUITES, describe_skips
 from tests.gfm import Page, rendered
@@ -28,7 +28,7 @@ def said(found: Outcomes, required: Required = NOTHING) -> str:
     return describe_skips(found, required, PATH, "main")
 
 
-def ops(here: TestedSuite, there: TestedSuite | None = None) -> Outcomes:
+def ops(here: SuiteOutcomes, there: SuiteOutcomes | None = None) -> Outcomes:
     return outcomes({"ops": here}, {"ops": base(there)} if there else {})
 
 
@@ -140,8 +140,8 @@ HOSTILE = [
 
 def test_names_of_tests_and_suites_do_nothing() -> None:
     """They come out of files that the code of a pull request has written."""
-    here = {name: TestedSuite({test: Seen(Status.SKIPPED) for test in HOSTILE}) for name in HOSTILE}
-    there = {name: base(TestedSuite({test: Seen(Status.PASSED) for test in HOSTILE})) for name in HOSTILE}
+    here = {name: SuiteOutcomes({test: Seen(Status.SKIPPED) for test in HOSTILE}) for name in HOSTILE}
+    there = {name: base(SuiteOutcomes({test: Seen(Status.PASSED) for test in HOSTILE})) for name in HOSTILE}
     required = Required({name: tuple(HOSTILE) for name in HOSTILE}, problem=HOSTILE[0])
     text = said(outcomes(here, there, vanished=tuple(HOSTILE)), required)
     page = Page(rendered(text, raw_html=True))

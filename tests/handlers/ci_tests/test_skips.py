@@ -8,7 +8,7 @@ import pytest
 
 from bot.core.errors import UserError
 from bot.results.model import Seen, Status
-from handlers.ci_tests.outcomes import BaseSuite, Outcomes, TestedSuite
+from handlers.ci_tests.outcomes import BaseSuite, Outcomes, SuiteOutcomes
 from handlers.ci_tests.skips import NotRun, Required, Skips, not_run, read_required, skips
 from handlers.ci_tests.skips_text import describe_skips
 
@@ -16,18 +16,18 @@ ADD, MUL, DIV = "tests/test_ops.py::test_add", "tests/test_ops.py::test_mul", "t
 FILE = "tests/test_ops.py"
 
 
-def suite(*, complete: bool = True, **statuses: str) -> TestedSuite:
+def suite(*, complete: bool = True, **statuses: str) -> SuiteOutcomes:
     """Return a suite of tests of one file: `add="passed"`."""
     seen = {f"{FILE}::test_{name}": Seen(Status(status)) for name, status in statuses.items()}
-    return TestedSuite(seen, complete=complete)
+    return SuiteOutcomes(seen, complete=complete)
 
 
-def of(suite: TestedSuite, test: str, status: str) -> TestedSuite:
+def of(suite: SuiteOutcomes, test: str, status: str) -> SuiteOutcomes:
     """Return a suite with one more test, or file, of any ID."""
-    return TestedSuite({**suite.seen, test: Seen(Status(status))}, complete=suite.complete)
+    return SuiteOutcomes({**suite.seen, test: Seen(Status(status))}, complete=suite.complete)
 
 
-SKIPS: dict[str, tuple[TestedSuite, TestedSuite, Skips]] = {
+SKIPS: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, Skips]] = {
     "nothing differs": (suite(add="passed", mul="skipped"), suite(add="failed", mul="skipped"), Skips()),
     "newly skipped": (suite(add="skipped"), suite(add="passed"), Skips(newly=(ADD,))),
     "one that failed ran too": (suite(add="skipped"), suite(add="errored"), Skips(newly=(ADD,))),
@@ -92,16 +92,16 @@ def test_nothing_differs_is_false() -> None:
 
 def test_tests_that_were_renamed_together_are_not_gone() -> None:
     names = [f"test_case_{number}" for number in range(20)]
-    before = TestedSuite({f"tests/old/test_ops.py::{name}": Seen(Status.PASSED) for name in names})
-    here = TestedSuite({f"tests/new/test_ops.py::{name}": Seen(Status.PASSED) for name in names})
+    before = SuiteOutcomes({f"tests/old/test_ops.py::{name}": Seen(Status.PASSED) for name in names})
+    here = SuiteOutcomes({f"tests/new/test_ops.py::{name}": Seen(Status.PASSED) for name in names})
     assert skips(here, before) == Skips()
 
 
-def outcomes(*, over: bool = True, **suites: TestedSuite) -> Outcomes:
+def outcomes(*, over: bool = True, **suites: SuiteOutcomes) -> Outcomes:
     return Outcomes("a" * 40, 0.0, suites, {"other": BaseSuite("b" * 40, "", suite())}, over=over)
 
 
-REQUIRED: dict[str, tuple[list[str], TestedSuite, list[NotRun]]] = {
+REQUIRED: dict[str, tuple[list[str], SuiteOutcomes, list[NotRun]]] = {
     "it ran": ([ADD], suite(add="failed"), []),
     "it was skipped": ([ADD], suite(add="skipped"), [NotRun("ops", ADD, there=True)]),
     "it is not there": ([ADD], suite(mul="passed"), [NotRun("ops", ADD)]),
@@ -172,7 +172,7 @@ def test_anything_else_is_said_and_never_an_empty_list(raw: bytes, complaint: st
 
 def test_a_search_for_renamed_tests_that_gives_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     tests = [{f"{FILE}::test_{name}_{number}": Seen(Status.PASSED) for number in range(12)} for name in ("old", "new")]
-    base, here = map(TestedSuite, tests)
+    base, here = map(SuiteOutcomes, tests)
     assert skips(here, base) == Skips()
     monkeypatch.setattr("bot.results.compare.renames.MAX_STEPS", 10)
     assert skips(here, base) == Skips(gone=12, unsearched=True)

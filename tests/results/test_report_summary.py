@@ -1,0 +1,46 @@
+"""The summary of a check run: what fails first, each reason once, and no rows or columns of zeros."""
+
+from __future__ import annotations
+
+from bot.results.compare.diff import Counts
+from bot.results.model import Detail
+from bot.results.report.check_run import report
+from bot.results.report.texts import ADVISORY
+from tests.results.reported import BASE, a_run, a_suite, compared, findings
+
+TILE, MATMUL = "tests/test_tile.py::test_tile[llvm]", "tests/test_matmul.py::test_matmul"
+BOTH = {TILE: Detail(message="assert 1 == 2"), MATMUL: Detail(message="wrong")}
+
+
+def test_the_title_counts_missing_suites_as_one_problem() -> None:
+    waiting = a_suite(waiting=(a_run("night-2b"),), broken=(a_run("night-1"), a_run("night-0")))
+    known = findings((waiting, compared()), missing_suites=("arith", "relax", "target", "tirx-transform"))
+    assert report(known).title.startswith("Incomplete: arith and 3 more suites are missing, 2 more problems · ")
+    assert report(findings(missing_suites=("arith",))).title == "Incomplete: arith is missing"
+
+
+def test_missing_suites_are_named_in_one_sentence() -> None:
+    summary = report(findings((a_suite(), compared()), missing_suites=("arith", "relax", "target"))).summary
+    assert (
+        "- Missing: `arith`, `relax`, `target` (reported by the previous nightly run). If the lab no longer" in summary
+    )
+    assert summary.count("previous nightly run") == 1
+
+
+def test_the_counts_have_no_column_of_zeros_and_no_numbers_for_a_suite_that_has_not_arrived() -> None:
+    none = a_suite(name="relax", seen={}, waiting=(a_run("night-2b", "relax"),))
+    known = findings((a_suite(), compared()), (none, compared(baseline=None, counts=Counts())))
+    rows = [line for line in report(known).summary.splitlines() if line.startswith("|")]
+    assert rows[0] == "| suite | passed | skipped | compared with |"
+    assert rows[2:] == [
+        f"| `operators` | 576 | 1,267 | [`bbbbbbbbbb`]({BASE.url}) |",
+        "| `relax` |  |  | not arrived |",
+    ]
+
+
+def test_the_summary_shows_what_fails_before_the_reason_and_ends_with_what_every_check_says() -> None:
+    summary = report(findings((a_suite(BOTH), compared(*BOTH, fixed=1)))).summary
+    places = [summary.index(text) for text in ("### New failures: 2", "**Neutral**: ", "Compared with", "| suite |")]
+    assert summary.startswith("### New failures: 2\n\n| test |")
+    assert places == sorted(places)
+    assert summary.endswith(ADVISORY)
