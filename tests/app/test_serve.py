@@ -149,7 +149,7 @@ async def test_commands_work_beside_the_server(world: World) -> None:
     status, told, progress = await world.bot.run("replay", guid, "--config", str(world.bot.config))
     assert status == 0, told
     assert told.startswith(f"{guid} issue_comment.created: routed")
-    assert "steps ended" in progress
+    assert "steps done" in progress
     assert world.answers(pull) == before, "a replay does nothing twice"
     status, _, refused = await world.bot.run("serve", "--port", "0", "--config", str(world.bot.config))
     assert status == 1

@@ -77,7 +77,7 @@ async def test_a_channel_needs_its_webhook_to_start_and_not_to_check_the_file(
     text = "repositories:\n  octocat/compiler:\n    main_failures: {to: [discord]}\n"
     (tmp_path / "app.yaml").write_text(text)
     line = one_line(await run("serve", env=env, cwd=tmp_path))
-    assert line.startswith("DISCORD_WEBHOOK_URL is not set, and octocat/compiler names discord below main_failures.to")
+    assert line.startswith("DISCORD_WEBHOOK_URL is not set, but octocat/compiler names discord below main_failures.to")
     assert (await run("check-config", env={}, cwd=tmp_path)).status == 0
 
 
