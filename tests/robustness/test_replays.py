@@ -105,6 +105,6 @@ async def test_a_dry_run_prints_the_plan_and_writes_nothing_anywhere(url: str, t
         assert plan["guid"] == guid
         (commands,) = plan["plans"]
         assert [effect["kind"] for effect in commands["effects"]][:1] == ["React"]
-        assert [effect["kind"] for effect in commands["conclusion"]["effects"]] == ["Reply", "React"]
+        assert [effect["kind"] for effect in commands["conclusion"]["effects"]] == ["React"]
         assert (await here.deliveries(), len(here.github.requests.writes)) == (stored, writes)
         assert pull.conversation() == seen
