@@ -18,13 +18,13 @@ every webhook was answered. See `Faults` for errors and lost connections, `Couri
 that are lost, late, doubled or out of order, `Journal` (`github.requests`) for counts, and `Clock` for time.
 """
 
-from .apps import App, Installation
-from .faults import Fault
-from .github import GitHubSandbox
-from .journal import Request, Violation
-from .pulls import PullRequest
-from .repository import Repository
-from .webhooks import Delivery
+from sandbox.faults import Fault
+from sandbox.github import GitHubSandbox
+from sandbox.journal import Request, Violation
+from sandbox.model.apps import App, Installation
+from sandbox.model.pulls import PullRequest
+from sandbox.model.repository import Repository
+from sandbox.webhooks import Delivery
 
 __all__ = [
     "App",

@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import sys
 
-from .github import GitHubSandbox
-from .repository import Repository
+from sandbox.github import GitHubSandbox
+from sandbox.model.repository import Repository
 
 CONVERSATION = "Thanks! Does this help `softmax` too?\n\n<!-- a marker that nobody sees -->"
 RESULTS = "| test | before | now |\n|---|---|---|\n| `test_softmax[fp16]` | passed | **failed** |\n"

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from aiohttp import web
 
-from .channel_rules import discord_faults, discord_text, slack_faults, slack_text
-from .faults import Faults
+from sandbox.channel_rules import discord_faults, discord_text, slack_faults, slack_text
+from sandbox.faults import Faults
 
 
 class ChannelSandbox:

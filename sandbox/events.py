@@ -6,23 +6,20 @@ https://docs.github.com/webhooks/webhook-events-and-payloads
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .checks import CheckRun, CheckSuite, Status
-from .conversation import Comment, Review, ReviewComment
-from .git import NO_COMMIT, Commit, changes
-from .issues import By, Issue, Label
-from .journal import Violation
-from .openapi import webhook_problem
-from .pulls import PullRequest
-from .users import Team, User
-from .views import checks, issues, repositories, users
-from .workflows import Job, WorkflowRun
-
-if TYPE_CHECKING:
-    from .apps import App, Installation
-    from .github import GitHubSandbox
-    from .repository import Repository
+from sandbox.git import NO_COMMIT, Commit, changes
+from sandbox.journal import Violation
+from sandbox.model.apps import App, Installation
+from sandbox.model.checks import CheckRun, CheckSuite, Status
+from sandbox.model.issues import Comment, Issue, Label
+from sandbox.model.pulls import PullRequest, Review, ReviewComment
+from sandbox.model.repository import Host, Repository
+from sandbox.model.workflows import Job, WorkflowRun
+from sandbox.openapi import webhook_problem
+from sandbox.users import By, Team, User
+from sandbox.views import checks, issues, repositories, users
+from sandbox.webhooks import Courier
 
 Json = dict[str, Any]
 
@@ -33,8 +30,10 @@ MOST_BRANCHES = 10
 class Events:
     """Turns changes into webhooks for every App and repository hook that is subscribed."""
 
-    def __init__(self, github: GitHubSandbox) -> None:
+    def __init__(self, github: Host, webhooks: Courier, violations: list[Violation]) -> None:
         self._github = github
+        self._webhooks = webhooks
+        self._violations = violations
 
     def issue(self, action: str, by: User, issue: Issue, more: Json) -> None:
         """Tell about a change of an issue or pull request; objects in `more` are turned into JSON."""
@@ -185,7 +184,12 @@ class Events:
         if installation.app.webhook_url:
             body = {"action": action, **body}
             self._check(event, action, body)
-            self._github.webhooks.queue_app(installation.app, event, action, body, installation, None)
+            self._webhooks.queue_app(installation.app, event, action, body, installation, None)
+
+    def transferred(self, by: User, repository: Repository, old: User) -> None:
+        """Announce a repository that another account owned."""
+        changes = {"changes": {"owner": {"from": {"user": users.user(old)}}}}
+        self.send(repository, "repository", "transferred", by, changes)
 
     def send(
         self,
@@ -209,15 +213,15 @@ class Events:
             if installation and app.webhook_url and app.hears(event):
                 theirs = body | {"installation": users.installation_reference(installation)}
                 self._check(event, action, theirs)
-                self._github.webhooks.queue_app(app, event, action, theirs, installation, repository)
+                self._webhooks.queue_app(app, event, action, theirs, installation, repository)
         for hook in repository.hooks if only is None else []:
             if event in hook.events or "*" in hook.events:
-                self._github.webhooks.queue_hook(hook, event, action, body, repository)
+                self._webhooks.queue_hook(hook, event, action, body, repository)
 
     def _check(self, event: str, action: str | None, body: Json) -> None:
         problem = webhook_problem(event, action, body)
         if problem is not None:
-            self._github.violations.append(Violation("webhook", f"{event}.{action}", problem))
+            self._violations.append(Violation("webhook", f"{event}.{action}", problem))
 
 
 def _object(repository: Repository, value: Any) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .errors import NOT_ACCESSIBLE
+from sandbox.errors import NOT_ACCESSIBLE
 
 When = Literal["before", "after"]
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from .clock import iso
+from sandbox.clock import iso
 
 if TYPE_CHECKING:
-    from .users import User
+    from sandbox.users import User
 
 NO_COMMIT = "0" * 40
 

@@ -9,18 +9,17 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from .apps import Token
-from .conversation import Comment, Review, ReviewComment
-from .errors import LOCKED, NOT_ACCESSIBLE, ApiError
-from .graphql_pulls import page_of_pulls
-from .issues import Issue, add_reaction, reactions_of
-from .pulls import PullRequest
-from .routing import Answer
-from .rules import ALREADY_QUEUED, NOT_QUEUEABLE, check_head
-from .views.issues import association_of_author
+from sandbox.errors import LOCKED, NOT_ACCESSIBLE, ApiError
+from sandbox.graphql_pulls import page_of_pulls
+from sandbox.model.apps import Token
+from sandbox.model.issues import Comment, Issue, add_reaction, reactions_of
+from sandbox.model.merge_checks import ALREADY_QUEUED, NOT_QUEUEABLE, check_head
+from sandbox.model.pulls import PullRequest, Review, ReviewComment
+from sandbox.routing import Answer
+from sandbox.views.issues import association_of_author
 
 if TYPE_CHECKING:
-    from .github import GitHubSandbox
+    from sandbox.state import GitHubState
 
 Json = dict[str, Any]
 # REST's word for a reaction by GraphQL's.
@@ -43,7 +42,7 @@ _TEMPLATE = re.compile(r"(?:(?:\.github|docs)/)?pull_request_template(?:\.(?:md|
 Subject = Issue | Comment | Review | ReviewComment
 
 
-def answer(github: GitHubSandbox, token: Token, request: Json) -> Answer:
+def answer(github: GitHubState, token: Token, request: Json) -> Answer:
     """Carry out a GraphQL request."""
     query, variables = str(request.get("query", "")), request.get("variables") or {}
     found = _CALL.search(query)
@@ -58,7 +57,7 @@ def answer(github: GitHubSandbox, token: Token, request: Json) -> Answer:
     return _react(github, token, found[1], values)
 
 
-def _react(github: GitHubSandbox, token: Token, mutation: str, values: Json) -> Answer:
+def _react(github: GitHubState, token: Token, mutation: str, values: Json) -> Answer:
     subject = next(_subjects(github, token, str(values.get("subjectId"))), None)
     if subject is None:
         return _no_node(values.get("subjectId"))
@@ -81,7 +80,7 @@ def _react(github: GitHubSandbox, token: Token, mutation: str, values: Json) -> 
     return Answer({"data": {mutation: body}})
 
 
-def _queue(github: GitHubSandbox, token: Token, mutation: str, values: Json) -> Answer:
+def _queue(github: GitHubState, token: Token, mutation: str, values: Json) -> Answer:
     """Put a pull request into the merge queue, or take it out.
 
     https://docs.github.com/graphql/reference/mutations#enqueuepullrequest
@@ -113,7 +112,7 @@ def _queue(github: GitHubSandbox, token: Token, mutation: str, values: Json) -> 
     return Answer({"data": {mutation: {"mergeQueueEntry": {"position": position}}}})
 
 
-def _read(github: GitHubSandbox, token: Token, query: str, variables: Json, named: Json) -> Answer:
+def _read(github: GitHubState, token: Token, query: str, variables: Json, named: Json) -> Answer:
     """Answer a query about a repository, its open pull requests, or one of them."""
     full_name = f"{named['repository'].get('owner')}/{named['repository'].get('name')}"
     repository = github.repositories.get(full_name.lower())
@@ -155,7 +154,7 @@ def _input(text: str, variables: Json) -> Json:
     return {n: variables.get(v[1:]) if v.startswith("$") else v.strip('"') for n, v in fields.items()}
 
 
-def _subjects(github: GitHubSandbox, token: Token, wanted: str) -> Iterator[tuple[Issue, Subject]]:
+def _subjects(github: GitHubState, token: Token, wanted: str) -> Iterator[tuple[Issue, Subject]]:
     """Yield the object with a node id, with the issue or pull request that it belongs to."""
     for repository in token.repositories:
         for issue in repository.issues.values():

@@ -9,16 +9,16 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from .clock import iso
-from .routing import Answer
-from .selection import UnknownField, read
-from .views import repositories
+from sandbox.clock import iso
+from sandbox.routing import Answer
+from sandbox.selection import UnknownField, read
+from sandbox.views import repositories
 
 if TYPE_CHECKING:
-    from .apps import Token
-    from .pulls import PullRequest
-    from .repository import Repository
-    from .users import Team, User
+    from sandbox.model.apps import Token
+    from sandbox.model.pulls import PullRequest
+    from sandbox.model.repository import Repository
+    from sandbox.users import Team, User
 
 Json = dict[str, Any]
 _SIZES = re.compile(r"\b(pullRequests|timelineItems)\s*\([^)]*?\b(?:first|last)\s*:\s*(\d+)", re.DOTALL)

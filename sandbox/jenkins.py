@@ -15,9 +15,9 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from .clock import Clock
-from .faults import Faults
-from .pulls import PullRequest
+from sandbox.clock import Clock
+from sandbox.faults import Faults
+from sandbox.model.pulls import PullRequest
 
 CRUMB_FIELD = "Jenkins-Crumb"
 SESSION = "JSESSIONID"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from .github import GitHubSandbox
+from sandbox.world import World
 
 # https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#calculating-points-for-the-secondary-rate-limit
 READ_POINTS, WRITE_POINTS = 1, 5
@@ -54,7 +53,7 @@ class Journal:
     `most_in_flight` is the greatest number of requests that ever ran at the same time.
     """
 
-    def __init__(self, github: GitHubSandbox) -> None:
+    def __init__(self, github: World) -> None:
         self._github = github
         self.records: list[Request] = []
         self.in_flight = 0

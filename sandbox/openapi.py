@@ -15,7 +15,7 @@ from typing import Any
 
 from jsonschema_rs import Draft4Validator, ValidationError
 
-from .errors import ApiError, invalid
+from sandbox.errors import ApiError, invalid
 
 Json = dict[str, Any]
 _DOCUMENT = Path(__file__).with_name("data") / "openapi.json.xz"

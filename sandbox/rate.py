@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
-from .errors import ApiError
-
-if TYPE_CHECKING:
-    from .github import GitHubSandbox
+from sandbox.errors import ApiError
+from sandbox.world import World
 
 DEFAULT_LIMIT = 5000
 WINDOW = timedelta(hours=1)
@@ -41,7 +38,7 @@ class Window:
 class RateLimits:
     """The hours of all callers; `limit` may be changed to let a test run into it."""
 
-    def __init__(self, github: GitHubSandbox) -> None:
+    def __init__(self, github: World) -> None:
         self._github = github
         self._windows: dict[str, Window] = {}
         self.limit = DEFAULT_LIMIT

@@ -12,7 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
-from .faults import Faults
+from sandbox.faults import Faults
 
 Json = dict[str, Any]
 NOT_FOUND = {"message": "object not found", "errinfo": {}}

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from yarl import URL
 
-from .apps import App, Token
-from .errors import ARCHIVED, ApiError, invalid, not_accessible, not_found, refused
-from .git import Commit
-from .issues import Issue
-from .openapi import document
-from .pulls import PullRequest
-from .users import User
+from sandbox.errors import ARCHIVED, ApiError, invalid, not_accessible, not_found, refused
+from sandbox.git import Commit
+from sandbox.model.apps import App, Token
+from sandbox.model.issues import Issue
+from sandbox.model.pulls import PullRequest
+from sandbox.openapi import document
+from sandbox.users import User
 
 if TYPE_CHECKING:
-    from .github import GitHubSandbox
-    from .repository import Repository
+    from sandbox.model.repository import Repository
+    from sandbox.state import GitHubState
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -98,7 +98,7 @@ def multi_segment(template: str) -> set[str]:
 class Call:
     """One API request: its checked parts, its caller, and the objects it names."""
 
-    github: GitHubSandbox
+    github: GitHubState
     route: Route
     url: URL
     path: Json

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, Literal
 from aiohttp import web
 from multidict import CIMultiDict
 
-from . import artifacts, graphql, openapi, page
-from .apps import App, Token
-from .errors import BAD_CREDENTIALS, REQUIRES_AUTHENTICATION, ApiError, not_accessible
-from .faults import Fault, When
-from .journal import Request, TokenKind, Violation
-from .rate import Window
-from .routes import all_routes
-from .routing import Answer, Call, Route
+from sandbox import artifact_store, graphql, openapi, page
+from sandbox.errors import BAD_CREDENTIALS, REQUIRES_AUTHENTICATION, ApiError, not_accessible
+from sandbox.faults import Fault, When
+from sandbox.journal import Request, TokenKind, Violation
+from sandbox.model.apps import App, Token
+from sandbox.rate import Window
+from sandbox.routes import all_routes
+from sandbox.routing import Answer, Call, Route
 
 if TYPE_CHECKING:
-    from .github import GitHubSandbox
+    from sandbox.state import GitHubState
 
 logger = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -35,9 +35,8 @@ NOT_BUILT = "GitHub has this operation but the sandbox does not"
 class Server:
     """Listens on 127.0.0.1 and answers API requests and pages."""
 
-    def __init__(self, github: GitHubSandbox) -> None:
+    def __init__(self, github: GitHubState) -> None:
         self._github = github
-        self.url = "http://127.0.0.1:0"
 
     @asynccontextmanager
     async def running(self, port: int) -> AsyncIterator[None]:
@@ -47,13 +46,13 @@ class Server:
             application.router.add_route(route.method, route.aiohttp_path, self._api(route))
         application.router.add_route("POST", "/graphql", self._graphql)
         page.add_routes(application, self._github, self._unknown)
-        artifacts.add_routes(application, self._github)
+        artifact_store.add_routes(application, self._github)
         application.router.add_route("*", "/{rest:.*}", self._unknown)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", port)
         await site.start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        self._github.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         try:
             yield
         finally:

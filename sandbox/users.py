@@ -5,10 +5,7 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from .github import GitHubSandbox
+from typing import Literal, Protocol
 
 Role = Literal["admin", "maintain", "write", "triage", "read", "none"]
 # The two older words that `permission` still uses beside `role_name`.
@@ -16,17 +13,27 @@ Role = Literal["admin", "maintain", "write", "triage", "read", "none"]
 LEGACY_PERMISSION: dict[str, str] = {"maintain": "write", "triage": "read"}
 
 
+class Site(Protocol):
+    """Where an account lives."""
+
+    @property
+    def url(self) -> str:
+        """Return the address of API and pages."""
+
+
 @dataclass(eq=False)
 class User:
     """Anyone who can act: a person, an organization, or an App's bot."""
 
-    github: GitHubSandbox
+    github: Site
     id: int
     login: str
     created_at: datetime
     type: Literal["User", "Organization", "Bot"] = "User"
     deleted: bool = False
     """What a deleted account wrote stays, by nobody: its user is null."""
+    app_id: int | None = None
+    """The App whose bot this is."""
 
     @property
     def node_id(self) -> str:
@@ -35,6 +42,10 @@ class User:
 
     def __repr__(self) -> str:
         return f"@{self.login}"
+
+
+By = str | User
+"""Who acts: an account, or its login."""
 
 
 @dataclass(eq=False)

@@ -15,16 +15,15 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import aiohttp
 
-from .apps import App, Installation
-
-if TYPE_CHECKING:
-    from .github import GitHubSandbox
-    from .repository import Repository
+from sandbox.model.apps import App, Installation
+from sandbox.model.hooks import Hook
+from sandbox.model.repository import Repository
+from sandbox.world import World
 
 Json = dict[str, Any]
 ANSWER_WITHIN = 10.0
@@ -33,16 +32,6 @@ HOOK_ID = 4242
 
 
 FORM = "application/x-www-form-urlencoded"
-
-
-@dataclass(eq=False)
-class Hook:
-    """A webhook of one repository, beside those of the Apps."""
-
-    id: int
-    url: str
-    secret: str
-    events: tuple[str, ...]
 
 
 @dataclass(eq=False)
@@ -83,7 +72,7 @@ class Courier:
     `duplicate` and `send_under_new_guid`.
     """
 
-    def __init__(self, github: GitHubSandbox) -> None:
+    def __init__(self, github: World) -> None:
         self._github = github
         self.deliveries: list[Delivery] = []
         self.held: list[Delivery] = []

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from .errors import not_accessible
-from .git import changes
+from sandbox.errors import not_accessible
+from sandbox.git import changes
 
 if TYPE_CHECKING:
-    from .routing import Call
+    from sandbox.routing import Call
 
 FOLDER = ".github/workflows/"
 

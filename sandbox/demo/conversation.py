@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sandbox.demo.stage import REPOSITORY, Stage
-from sandbox.pulls import PullRequest
-from sandbox.repository import Repository
+from sandbox.model.pulls import PullRequest
+from sandbox.model.repository import Repository
 
 BOT = "nightjar[bot]"
 TITLE = "[TIR] Vectorize the inner loop of matmul"

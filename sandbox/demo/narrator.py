@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterator
 
 from bot.results.report.texts import ADVISORY
-from sandbox.checks import CheckRun
 from sandbox.github import GitHubSandbox
+from sandbox.model.checks import CheckRun
+from sandbox.model.pulls import PullRequest
+from sandbox.model.repository import Repository
 from sandbox.page.check import address
-from sandbox.pulls import PullRequest
-from sandbox.repository import Repository
 
 EMOJI = {"eyes": "👀", "+1": "👍", "confused": "😕"}
 STATE = {"success": "✔", "failure": "✘", "error": "✘", "pending": "…", "neutral": "■"}

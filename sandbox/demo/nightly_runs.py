@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sandbox.checks import CheckRun
 from sandbox.demo.lab import CHECK, LAB
 from sandbox.demo.narrator import NIGHTLY, STATE
 from sandbox.demo.reports import test_files
 from sandbox.demo.stage import BUCKET, CI, NIGHTLY_FILE, REPOSITORY, Stage
-from sandbox.pulls import PullRequest
+from sandbox.model.checks import CheckRun
+from sandbox.model.pulls import PullRequest
 
 TIMER = ("timer", "run", "nightly")
 RED = "Fuse everything"

@@ -20,7 +20,7 @@ from sandbox.demo.narrator import Narrator
 from sandbox.demo.reports import test_files
 from sandbox.github import GitHubSandbox
 from sandbox.jenkins import JenkinsSandbox
-from sandbox.repository import Repository
+from sandbox.model.repository import Repository
 
 SECRET = "a-webhook-secret-for-the-demo-alone"
 REPOSITORY = "octocat/compiler"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from sandbox.checks import CheckRun
+from sandbox.model.checks import CheckRun
 
 from .check import address, check_run_page, newest
 from .layout import picture
@@ -16,15 +16,15 @@ from .lists import commit_page, index_page, repository_page
 from .pull import issue_page
 
 if TYPE_CHECKING:
-    from sandbox.github import GitHubSandbox
-    from sandbox.repository import Repository
+    from sandbox.model.repository import Repository
+    from sandbox.state import GitHubState
 
 ANSWERS_WITHIN = 5.0
 NO_BUTTON = "Nobody here has that name, or the check run has no such button."
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def add_routes(application: web.Application, github: GitHubSandbox, unknown: Handler) -> None:
+def add_routes(application: web.Application, github: GitHubState, unknown: Handler) -> None:
     """Add the pages to the server; addresses that name nothing are left to `unknown`."""
     pages: dict[str, Callable[[web.Request], str]] = {
         "/": lambda request: index_page(github),
@@ -51,25 +51,25 @@ def _handler(page: Callable[[web.Request], str], content_type: str, unknown: Han
     return handle
 
 
-def _repository(github: GitHubSandbox, request: web.Request) -> Repository:
+def _repository(github: GitHubState, request: web.Request) -> Repository:
     return github.repositories["{owner}/{repo}".format_map(request.match_info).lower()]
 
 
-def _issue(github: GitHubSandbox, request: web.Request) -> str:
+def _issue(github: GitHubState, request: web.Request) -> str:
     return issue_page(_repository(github, request).issues[int(request.match_info["number"])])
 
 
-def _commit(github: GitHubSandbox, request: web.Request) -> str:
+def _commit(github: GitHubState, request: web.Request) -> str:
     repository = _repository(github, request)
     return commit_page(repository, repository.git.commits[request.match_info["sha"]])
 
 
-def _check_run(github: GitHubSandbox, request: web.Request) -> CheckRun:
+def _check_run(github: GitHubState, request: web.Request) -> CheckRun:
     runs = {run.id: run for suite in _repository(github, request).suites for run in suite.runs}
     return runs[int(request.match_info["number"])]
 
 
-def _presses(github: GitHubSandbox, unknown: Handler) -> Handler:
+def _presses(github: GitHubState, unknown: Handler) -> Handler:
     """Return what presses a button of a check run, as the person that the form names, and shows what came of it."""
 
     async def press(request: web.Request) -> web.StreamResponse:
@@ -95,6 +95,6 @@ def _shown(run: CheckRun) -> tuple[object, ...]:
     return now.id, now.conclusion, now.title, now.summary, now.text
 
 
-def _avatar(github: GitHubSandbox, request: web.Request) -> str:
+def _avatar(github: GitHubState, request: web.Request) -> str:
     people = {user.id: user for user in github.users.values()}
     return picture(people[int(request.match_info["number"])])

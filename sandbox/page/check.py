@@ -5,13 +5,13 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from sandbox.checks import CheckRun
+from sandbox.model.checks import CheckRun
 
 from .layout import frame, icon, moment
 from .markdown import rendered
 
 if TYPE_CHECKING:
-    from sandbox.repository import Repository
+    from sandbox.model.repository import Repository
     from sandbox.users import User
 
 ANNOTATIONS_SHOWN = 10

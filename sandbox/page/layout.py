@@ -10,12 +10,12 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sandbox.conversation import REACTIONS, Reaction
+from sandbox.model.conversation import REACTIONS, Reaction
 from sandbox.users import User
 from sandbox.views.users import page_name
 
 if TYPE_CHECKING:
-    from sandbox.issues import Issue
+    from sandbox.model.issues import Issue
 
 NOTICE = "This is not GitHub: it is a sandbox in the memory of one process, and forgets everything when that ends."
 STATE_ICONS = {

@@ -6,20 +6,20 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from sandbox.git import Commit, changes
-from sandbox.issues import Issue
-from sandbox.repository import HEADS, Repository
+from sandbox.model.issues import Issue
+from sandbox.model.repository import HEADS, Repository
 
 from .check import check_run, marks
 from .layout import frame, icon, moment, person, state_badge
 
 if TYPE_CHECKING:
-    from sandbox.github import GitHubSandbox
+    from sandbox.state import GitHubState
 
 COMMITS_SHOWN = 10
 FILES_OPEN = 10
 
 
-def index_page(github: GitHubSandbox) -> str:
+def index_page(github: GitHubState) -> str:
     """Return the list of all repositories with their pull requests."""
     parts = [
         f'<h2><a href="/{repository.full_name}">{escape(repository.full_name)}</a></h2>{_issues(repository)}'

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from html import escape
 
-from sandbox.checks import Status
-from sandbox.conversation import Reaction, Review, ReviewComment
-from sandbox.issues import Issue
-from sandbox.pulls import PullRequest, Push
+from sandbox.model.checks import Status
+from sandbox.model.conversation import Reaction
+from sandbox.model.issues import Issue
+from sandbox.model.pulls import PullRequest, Push, Review, ReviewComment
 from sandbox.users import User
 
 from .check import check_run

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sandbox.errors import ApiError, not_found
+from sandbox.model.workflows import Job, WorkflowRun
 from sandbox.routing import Answer, Call, route
 from sandbox.views import checks
-from sandbox.workflows import Job, WorkflowRun
 
 from .issues import REPO
 

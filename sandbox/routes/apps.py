@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sandbox.apps import Installation, Token
 from sandbox.clock import iso
 from sandbox.errors import ApiError, not_found, refused
+from sandbox.model.apps import Installation, Token
 from sandbox.routing import Answer, Call, route
 from sandbox.views import repositories, users
 from sandbox.webhooks import Delivery

@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sandbox.checks import CheckRun, CheckSuite
 from sandbox.errors import invalid, not_accessible, not_found, refused
+from sandbox.model.checks import CheckRun, CheckSuite
 from sandbox.routing import Answer, Call, route, too_long
 from sandbox.views import checks
 

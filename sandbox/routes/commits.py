@@ -9,7 +9,7 @@ from typing import Any
 
 from sandbox.errors import not_found
 from sandbox.git import Commit, changes
-from sandbox.repository import Repository
+from sandbox.model.repository import Repository
 from sandbox.routing import Answer, Call, route
 from sandbox.views import repositories
 

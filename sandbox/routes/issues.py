@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sandbox.conversation import Comment
 from sandbox.errors import ApiError, locked, not_found
-from sandbox.issues import Issue
-from sandbox.pulls import PullRequest
-from sandbox.repository import Repository
+from sandbox.model.issues import Comment, Issue
+from sandbox.model.pulls import PullRequest
+from sandbox.model.repository import Repository
 from sandbox.routing import Answer, Call, route, too_long
 from sandbox.views import issues, repositories
 

@@ -5,11 +5,11 @@ https://docs.github.com/rest/pulls
 
 from __future__ import annotations
 
-from sandbox import rules
 from sandbox.errors import ApiError, invalid, not_accessible, not_found, refused
 from sandbox.git import with_renames
-from sandbox.issues import Issue
-from sandbox.pulls import PullRequest
+from sandbox.model import merge_checks
+from sandbox.model.issues import Issue
+from sandbox.model.pulls import PullRequest
 from sandbox.routing import Answer, Call, route, too_long
 from sandbox.users import Team, User
 from sandbox.views import issues, repositories, users
@@ -127,7 +127,7 @@ def merge(call: Call) -> Answer:
     if pull.state != "open" or not pull.mergeable:
         raise ApiError(405, NOT_MERGEABLE)
     method = body.get("merge_method", "merge")
-    rules.check(pull, method)
+    merge_checks.check(pull, method)
     git = call.repository.git
     start = git.merge_base(pull.head_sha, pull.base_sha)
     check_workflows(call, start.files if start else {}, git.commits[pull.head_sha].files)

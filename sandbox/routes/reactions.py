@@ -5,9 +5,9 @@ https://docs.github.com/rest/reactions/reactions
 
 from __future__ import annotations
 
-from sandbox.conversation import Comment, ReviewComment
 from sandbox.errors import locked, not_found
-from sandbox.issues import Issue, add_reaction, reactions_of
+from sandbox.model.issues import Comment, Issue, add_reaction, reactions_of
+from sandbox.model.pulls import ReviewComment
 from sandbox.routing import Answer, Call, route
 from sandbox.views import issues
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sandbox import rules
 from sandbox.errors import ApiError, invalid, not_found, refused
-from sandbox.repository import HEADS, Repository
+from sandbox.model import rules
+from sandbox.model.repository import HEADS, Repository
 from sandbox.routing import Answer, Call, route
 from sandbox.views import repositories
 from sandbox.workflow_files import check_workflows

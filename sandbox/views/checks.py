@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from sandbox.artifacts import Artifact
-from sandbox.checks import CheckRun, CheckSuite, Status
 from sandbox.clock import iso, iso_or_none
-from sandbox.repository import Repository
-from sandbox.workflows import Job, WorkflowRun
+from sandbox.model.checks import CheckRun, CheckSuite, Status
+from sandbox.model.repository import Repository
+from sandbox.model.workflows import Artifact, Job, WorkflowRun
 
 from . import issues, repositories, users
 

@@ -6,12 +6,12 @@ from collections import Counter
 from typing import Any
 
 from sandbox.clock import iso, iso_or_none
-from sandbox.conversation import REACTIONS, Comment, Reaction, Review, ReviewComment
 from sandbox.git import with_renames
-from sandbox.issues import Issue
-from sandbox.pulls import PullRequest
-from sandbox.repository import Repository
-from sandbox.rules import is_behind, is_blocked
+from sandbox.model.conversation import REACTIONS, Reaction
+from sandbox.model.issues import Comment, Issue
+from sandbox.model.merge_checks import is_behind, is_blocked
+from sandbox.model.pulls import PullRequest, Review, ReviewComment
+from sandbox.model.repository import Repository
 from sandbox.users import User
 
 from . import repositories, users

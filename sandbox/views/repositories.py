@@ -7,11 +7,11 @@ from datetime import UTC
 from typing import Any
 from urllib.parse import quote
 
-from sandbox.activities import Activity
 from sandbox.clock import iso
 from sandbox.git import Change, Commit, blob_sha
-from sandbox.issues import Label
-from sandbox.repository import Repository
+from sandbox.model.activities import Activity
+from sandbox.model.issues import Label
+from sandbox.model.repository import Repository
 from sandbox.users import User
 
 from . import users

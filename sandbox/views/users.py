@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from sandbox.apps import App, Installation
 from sandbox.clock import iso, iso_or_none
+from sandbox.model.apps import App, Installation
 from sandbox.users import Team, User, node_id
 
 Json = dict[str, Any]
@@ -22,8 +22,7 @@ def page_name(who: User) -> str:
 
 def picture(who: User) -> str:
     """Return the address of somebody's picture; a bot's is that of its App, whose number it has."""
-    app = next((app for app in who.github.every_app if app.bot is who), None)
-    return f"{who.github.url}/avatars/{f'in/{app.id}' if app else who.id}?v=4"
+    return f"{who.github.url}/avatars/{f'in/{who.app_id}' if who.app_id else who.id}?v=4"
 
 
 def author(who: User) -> Json | None:

@@ -35,8 +35,8 @@ from bot.engine.records import Records
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.limits import WRITE_BURST, WRITE_SPACING
-from sandbox.apps import App
 from sandbox.github import GitHubSandbox
+from sandbox.model.apps import App
 from tests.github.virtual import JumpingTime
 
 NOW = 1_800_000_000.0

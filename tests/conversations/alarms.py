@@ -10,7 +10,7 @@ from bot.app.serve import Bot, running
 from bot.config import parse_config
 from bot.engine.journal import DeliveryRecord
 from handlers.main_failures.effects import SCAN_DUE
-from sandbox.issues import Issue
+from sandbox.model.issues import Issue
 from tests.conversations.channels import Channels, channels
 from tests.conversations.lab import Moments
 from tests.conversations.town import BOT, UNHURRIED, Town, town

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from bot.core.schedule import Schedule
 from bot.engine.journal import DeliveryRecord
 from bot.timers.timers import TIMER_DUE
-from sandbox.issues import Issue
+from sandbox.model.issues import Issue
 from tests.conversations.lab import Moments
 from tests.conversations.town import BOT, REPOSITORY, Town
 

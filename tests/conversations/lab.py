@@ -12,7 +12,7 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr  # it only writes
 
 from handlers.hardware.watch import WATCH
-from sandbox.checks import CheckRun
+from sandbox.model.checks import CheckRun
 from tests.bucket import World
 from tests.conversations.town import REPOSITORY, Town, town
 

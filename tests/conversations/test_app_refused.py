@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from bot.app.registration import PERMISSIONS
-from sandbox.apps import new_private_key
+from sandbox.model.apps import new_private_key
 from tests.conversations.town import Town, town
 from tests.waiting import until
 

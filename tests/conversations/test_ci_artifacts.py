@@ -13,7 +13,7 @@ import pytest
 from bot.core.untrusted.pool import POOL
 from bot.github import sticky
 from sandbox import PullRequest
-from sandbox.workflows import WorkflowRun
+from sandbox.model.workflows import WorkflowRun
 from tests.conversations.town import BOT, REPOSITORY, Town, town
 from tests.handlers.ci_tests.test_artifacts import junit
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.apps import DEFAULT_PERMISSIONS
+from sandbox.model.apps import DEFAULT_PERMISSIONS
 from tests.conversations.town import Town, town
 
 PULL = "/repos/{owner}/{repo}/pulls/{pull_number}"

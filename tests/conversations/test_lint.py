@@ -11,7 +11,7 @@ import pytest
 
 from handlers.team_tags.topics import TEAM_LIST
 from sandbox import PullRequest
-from sandbox.checks import CheckRun
+from sandbox.model.checks import CheckRun
 from tests.conversations.town import REPOSITORY, Town, town
 
 CONFIG = f"""

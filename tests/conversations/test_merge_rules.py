@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.app.registration import PERMISSIONS
-from sandbox.rules import Rules
+from sandbox.model.rules import Rules
 from tests.conversations.merges import BODY, approve, merge_town, message, ready, report, says, short
 from tests.conversations.town import Town, town
 

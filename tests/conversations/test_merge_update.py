@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import PullRequest
-from sandbox.rules import Rules
+from sandbox.model.rules import Rules
 from tests.conversations.lab import Moments
 from tests.conversations.merges import CPU, approve, merge_town, ready, report, says, short
 from tests.conversations.town import Town

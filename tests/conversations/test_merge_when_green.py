@@ -9,7 +9,7 @@ import pytest
 
 from handlers.merge.pending import waiting as numbers_waiting
 from sandbox import PullRequest
-from sandbox.rules import Rules
+from sandbox.model.rules import Rules
 from tests.conversations.lab import Moments
 from tests.conversations.merges import BODY, approve, merge_town, message, ready, report, says, short
 from tests.conversations.town import Town

@@ -12,7 +12,7 @@ import pytest
 from bot.results.deliveries import CHECK_DUE
 from bot.results.model import TargetKey
 from bot.results.service import RESULTS
-from sandbox.issues import Issue
+from sandbox.model.issues import Issue
 from tests.bucket import World
 from tests.conversations.channels import Channels, channels
 from tests.conversations.lab import CHECK, LAB, TARGET, LabTown, junit, lab_town

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from sandbox import PullRequest
-from sandbox.checks import CheckRun
+from sandbox.model.checks import CheckRun
 from tests.conversations.nights import night_town
 from tests.conversations.town import Town, town
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from sandbox import PullRequest
-from sandbox.workflows import WorkflowRun
+from sandbox.model.workflows import WorkflowRun
 from tests.conversations.town import Town, Works
 
 CALLED = "(GitHub Actions:"

@@ -12,7 +12,7 @@ import pytest
 from bot.github import sticky
 from handlers.team_tags.handler import READ_AGAIN_SECONDS
 from handlers.team_tags.topics import TEAM_LIST
-from sandbox.issues import Issue
+from sandbox.model.issues import Issue
 from tests.conversations.town import BOT, REPOSITORY, Town, town
 from tests.gfm import rendered
 

@@ -11,7 +11,7 @@ import pytest
 from bot.core.errors import TryAgain
 from bot.effects.checks import CHECK_RUN, PutCheckRun, WrittenCheckRun
 from bot.github.check_runs import Action, Annotation, CheckContent
-from sandbox.checks import CheckRun
+from sandbox.model.checks import CheckRun
 from tests.handlers.driver import World, a_world
 
 NAME = "hardware/example-lab/hexagon-v73"

@@ -12,7 +12,7 @@ from gidgethub import BadRequest
 
 from bot.effects.issues import ISSUE as OPEN_ISSUE
 from bot.effects.issues import NEWS_MARKER, NEWS_STATE, EnsureIssue
-from sandbox.issues import Issue
+from sandbox.model.issues import Issue
 from tests.handlers.driver import World, a_world
 
 BOT = "nightjar[bot]"

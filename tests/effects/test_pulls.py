@@ -11,8 +11,8 @@ import pytest
 
 from bot.core.errors import TryAgain, UserError
 from bot.effects.pulls import MARKER, PULL_BRANCH, EnsurePull
-from sandbox.issues import Issue
-from sandbox.pulls import PullRequest
+from sandbox.model.issues import Issue
+from sandbox.model.pulls import PullRequest
 from tests.handlers.driver import World, a_world
 
 BOT = "nightjar[bot]"

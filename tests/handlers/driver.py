@@ -32,11 +32,11 @@ from bot.github.client import GitHub
 from bot.github.limits import Allowance
 from bot.github.repositories import Repositories
 from bot.plan.effect import Effect
-from sandbox.apps import DEFAULT_PERMISSIONS
 from sandbox.github import GitHubSandbox
 from sandbox.jenkins import JenkinsSandbox
-from sandbox.pulls import PullRequest
-from sandbox.repository import Repository as SandboxRepository
+from sandbox.model.apps import DEFAULT_PERMISSIONS
+from sandbox.model.pulls import PullRequest
+from sandbox.model.repository import Repository as SandboxRepository
 from sandbox.webhooks import Delivery as Told
 from tests.github.virtual import JumpingTime
 

@@ -20,7 +20,7 @@ from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store.store import ResultsStore
 from handlers.hardware import check_runs as hardware_results
 from handlers.hardware.check_runs import NAME
-from sandbox.checks import CheckRun
+from sandbox.model.checks import CheckRun
 from tests.handlers.driver import FULL_NAME, World, a_world
 from tests.results.reported import ABOUT, AT
 

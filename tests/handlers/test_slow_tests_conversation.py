@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sandbox.apps import DEFAULT_PERMISSIONS
+from sandbox.model.apps import DEFAULT_PERMISSIONS
 from tests.handlers.driver import World, a_world
 
 OFF = "success: Off: nobody requested them. To turn on, comment: @ci run slow tests"

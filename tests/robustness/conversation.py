@@ -12,10 +12,9 @@ from bot.config.shared import PATH
 from bot.effects.refs import CANNOT
 from handlers.repository_file.report import NAME as CONFIG
 from sandbox import PullRequest, Repository
-from sandbox.conversation import Comment
-from sandbox.issues import Issue
 from sandbox.jenkins import JenkinsJob
-from sandbox.workflows import WorkflowRun
+from sandbox.model.issues import Comment, Issue
+from sandbox.model.workflows import WorkflowRun
 from tests.robustness.place import BOT, PATIENCE, Place, plain
 
 SLOW_TESTS = "ci/slow-tests"

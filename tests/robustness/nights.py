@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sandbox.checks import CheckRun
+from sandbox.model.checks import CheckRun
 from tests.conversations.lab import FILES, junit
 from tests.robustness.conversation import Conversation
 from tests.robustness.place import LAB, TARGET, plain

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import PullRequest
-from sandbox.conversation import Comment
+from sandbox.model.issues import Comment
 from tests.robustness.place import BOT, Place, place
 
 STATUSES = "/repos/{owner}/{repo}/statuses/{sha}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bot.effects.section_state import OUT_OF_DATE
 from bot.github import sticky
-from sandbox.conversation import Comment
+from sandbox.model.issues import Comment
 from tests.handlers.ci_tests.test_artifacts import junit
 from tests.robustness.conversation import Conversation
 from tests.robustness.crashes import Crash, Point

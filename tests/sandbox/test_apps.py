@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from sandbox import App, GitHubSandbox, PullRequest, Repository
-from sandbox.apps import new_private_key
+from sandbox.model.apps import new_private_key
 
 from .conftest import REPO, Client, signed
 

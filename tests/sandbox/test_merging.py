@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sandbox import App, PullRequest, Repository
-from sandbox.rules import Rules
+from sandbox import App, GitHubSandbox, PullRequest, Repository
+from sandbox.model.rules import Rules
 from tests.sandbox.conftest import Client, Receiver
 
 QUEUED = """
@@ -94,7 +94,13 @@ async def test_whether_there_are_conflicts_is_found_out_after_somebody_asked(cli
 
 @pytest.mark.parametrize("classic", [True, False])
 async def test_a_merge_queue_takes_what_is_ready_and_gives_it_back(
-    client: Client, repo: Repository, pull: PullRequest, app: App, receiver: Receiver, classic: bool
+    github: GitHubSandbox,
+    client: Client,
+    repo: Repository,
+    pull: PullRequest,
+    app: App,
+    receiver: Receiver,
+    classic: bool,
 ) -> None:
     app.webhook_url = receiver.url
     if classic:
@@ -116,7 +122,7 @@ async def test_a_merge_queue_takes_what_is_ready_and_gives_it_back(
     assert "errors" in await graphql(client, ENQUEUE, id=known["id"], sha=pull.head_sha)
     await graphql(client, DEQUEUE, id=known["id"])
     assert "errors" in await graphql(client, DEQUEUE, id=known["id"])
-    await repo.github.delivered()
+    await github.delivered()
     assert [name for name in receiver.names if "queued" in name] == ["pull_request.enqueued", "pull_request.dequeued"]
 
 

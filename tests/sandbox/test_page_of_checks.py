@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from sandbox import App, GitHubSandbox, Repository
-from sandbox.checks import CheckRun
+from sandbox.model.checks import CheckRun
 
 from .conftest import Receiver
 

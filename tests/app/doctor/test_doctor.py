@@ -16,9 +16,9 @@ from bot.config import load_config
 from bot.config.environment import Settings
 from bot.engine.service import Engine
 from sandbox import App, GitHubSandbox
-from sandbox.apps import Installation, new_private_key
 from sandbox.bucket import BucketServer
 from sandbox.jenkins import JenkinsSandbox
+from sandbox.model.apps import Installation, new_private_key
 from tests.app.doctor.listener import refusing
 from tests.running import Finished, run
 

@@ -23,8 +23,8 @@ from handlers.ci_tests.archives import Budget
 from handlers.ci_tests.artifacts import ARTIFACTS_READER, MOST_ARTIFACTS, Artifacts, Reports, WorkflowRun
 from handlers.ci_tests.outcomes import SuiteOutcomes
 from handlers.ci_tests.texts import ARTIFACTS_LEFT_OUT
-from sandbox import workflows
-from sandbox.artifacts import zipped
+from sandbox.model import workflows
+from sandbox.model.workflows import zipped
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 FILE = "tests/test_ops.py"

@@ -13,7 +13,7 @@ import pytest
 from bot.core.refused import Refused, TooMuch
 from bot.results.ingest.limits import RATIO_FREE_BYTES
 from handlers.ci_tests.zips import MOST_DIRECTORY_BYTES, MOST_FILES, read_zip
-from sandbox.artifacts import zipped
+from sandbox.model.workflows import zipped
 
 
 def read(content: bytes, ending: str = ".xml") -> dict[str, bytes]:

@@ -13,7 +13,7 @@ from bot.github.ours import Ours
 from handlers.merge.readiness import BranchRules, MergeState, RequiredCheck
 from handlers.merge.snapshot import MOST_REVIEWERS, merge_state_of, rules_of
 from sandbox import PullRequest
-from sandbox.rules import Rules
+from sandbox.model.rules import Rules
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 ROLE = "/repos/{owner}/{repo}/collaborators/{username}/permission"

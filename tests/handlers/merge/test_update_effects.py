@@ -13,7 +13,7 @@ from bot.github.errors import Unavailable
 from bot.plan.failure_text import NEEDS_WORKFLOWS
 from handlers.merge.update_effects import UpdateBranch
 from sandbox import PullRequest
-from sandbox.apps import DEFAULT_PERMISSIONS
+from sandbox.model.apps import DEFAULT_PERMISSIONS
 from tests.handlers.driver import World, a_world
 
 PULL = "/repos/{owner}/{repo}/pulls/{pull_number}"

@@ -19,7 +19,7 @@ from bot.engine.records import Records, StoredValue
 from bot.github.contents import Found
 from bot.github.in_force import REPOSITORY_FILE, kept_of, read_found
 from handlers.repository_file.handler import may_touch, pushed_at
-from sandbox.pulls import PullRequest
+from sandbox.model.pulls import PullRequest
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 FILE = ".github/nightjar.yaml"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bot.core.errors import TryAgain
-from sandbox.apps import DEFAULT_PERMISSIONS
 from sandbox.jenkins import JenkinsJob
-from sandbox.pulls import PullRequest
+from sandbox.model.apps import DEFAULT_PERMISSIONS
+from sandbox.model.pulls import PullRequest
 from tests.handlers.driver import World, a_world
 
 

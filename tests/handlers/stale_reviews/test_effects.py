@@ -12,7 +12,7 @@ import pytest
 from handlers.stale_reviews.effects import MARKER, REMINDED_AT, Remind, Reminded
 from sandbox.clock import iso
 from sandbox.github import GitHubSandbox
-from sandbox.pulls import PullRequest
+from sandbox.model.pulls import PullRequest
 from tests.handlers.driver import World, a_world
 
 BOT = "nightjar[bot]"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from .conversation import REACTIONS, Comment, Reaction, Review, ReviewComment
-from .users import User, node_id
+from sandbox.model.conversation import REACTIONS, Reactable, Reaction
+from sandbox.users import By, User, node_id
 
 if TYPE_CHECKING:
-    from .apps import App
-    from .repository import Repository
-
-By = str | User
+    from sandbox.model.apps import App
+    from sandbox.model.repository import Repository
 
 
 class Label:
@@ -27,6 +26,28 @@ class Label:
     def node_id(self) -> str:
         """Return the GraphQL id."""
         return node_id("LA", self.id)
+
+
+@dataclass(eq=False)
+class Comment:
+    """A comment in the conversation of an issue or pull request."""
+
+    id: int
+    issue: Issue
+    user: User
+    body: str
+    created_at: datetime
+    updated_at: datetime
+    app: App | None = None
+    reactions: list[Reaction] = field(default_factory=list)
+
+    @property
+    def node_id(self) -> str:
+        """Return the GraphQL id."""
+        return node_id("IC", self.id)
+
+    def __repr__(self) -> str:
+        return f"<comment {self.id} by {self.user}: {self.body!r}>"
 
 
 class Issue:
@@ -90,14 +111,12 @@ class Issue:
         """Return the comments of one person or bot, oldest first."""
         return [comment for comment in self.comments if comment.user.login == login]
 
-    def reactions(self, to: Issue | Comment | Review | ReviewComment | None = None, by: str = "") -> list[str]:
+    def reactions(self, to: Issue | Reactable | None = None, by: str = "") -> list[str]:
         """Return the reactions to a comment or review (or to the body), as names such as `eyes`, in order."""
         found = reactions_of(self if to is None else to)
         return [reaction.content for reaction in found if by in {"", reaction.user.login}]
 
-    def react(
-        self, by: By, content: str, to: Issue | Comment | Review | ReviewComment | None = None
-    ) -> tuple[Reaction, bool]:
+    def react(self, by: By, content: str, to: Issue | Reactable | None = None) -> tuple[Reaction, bool]:
         """Add a reaction; return it and whether it is new. GitHub sends no webhook for reactions."""
         assert content in REACTIONS, f"{content!r} is not one of {sorted(REACTIONS)}"
         return add_reaction(self.github.user(by), content, self if to is None else to, self)
@@ -150,14 +169,12 @@ class Issue:
         self.updated_at = self.github.clock.now()
 
 
-def reactions_of(subject: Issue | Comment | Review | ReviewComment) -> list[Reaction]:
+def reactions_of(subject: Issue | Reactable) -> list[Reaction]:
     """Return the list in which a subject keeps its reactions."""
     return subject.reactions_to_body if isinstance(subject, Issue) else subject.reactions
 
 
-def add_reaction(
-    user: User, content: str, subject: Issue | Comment | Review | ReviewComment, issue: Issue
-) -> tuple[Reaction, bool]:
+def add_reaction(user: User, content: str, subject: Issue | Reactable, issue: Issue) -> tuple[Reaction, bool]:
     """Add a reaction unless the user has left the same one before; return it and whether it is new."""
     reactions = reactions_of(subject)
     for reaction in reactions:

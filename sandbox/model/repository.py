@@ -3,31 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from .activities import Activity
-from .apps import App
-from .artifacts import Artifact
-from .checks import CheckRun, CheckSuite, Status
-from .git import NO_COMMIT, Commit, GitStore
-from .issues import By, Issue, Label
-from .pulls import PullRequest
-from .rules import METHODS, QueueEntry, Rules
-from .users import Role, Team, User, node_id
-from .views import users
-from .webhooks import Hook
-from .workflows import WorkflowRun, begin_run
-
-if TYPE_CHECKING:
-    from .github import GitHubSandbox
+from sandbox.git import NO_COMMIT, Commit, GitStore
+from sandbox.model.activities import Activity, kind_of_move
+from sandbox.model.apps import App
+from sandbox.model.checks import CheckRun, CheckSuite, Status
+from sandbox.model.hooks import Hook
+from sandbox.model.issues import Issue, Label
+from sandbox.model.pulls import PullRequest, QueueEntry
+from sandbox.model.rules import METHODS, Rules
+from sandbox.model.workflows import Artifact, WorkflowRun, begin_run
+from sandbox.users import By, Role, Team, User, node_id
+from sandbox.world import World
 
 HEADS = "refs/heads/"
+
+
+class Host(World, Protocol):
+    """What a repository needs of its GitHub: the other repositories, and the Apps that see it."""
+
+    @property
+    def apps(self) -> Mapping[int, App]:
+        """Return the Apps by their ids."""
+
+    @property
+    def actions_app(self) -> App:
+        """Return the App of GitHub Actions."""
+
+    @property
+    def repositories(self) -> dict[str, Repository]:
+        """Return the repositories by their names in lower case."""
+
+    @property
+    def moved(self) -> dict[str, Repository]:
+        """Return renamed repositories by their old names in lower case."""
 
 
 class Repository:
     """A repository; forks share its commits."""
 
-    def __init__(self, github: GitHubSandbox, owner: User, name: str, git: GitStore | None = None) -> None:
+    def __init__(self, github: Host, owner: User, name: str, git: GitStore | None = None) -> None:
         self.github = github
         self.id = github.new_id()
         self.owner = owner
@@ -102,8 +118,7 @@ class Repository:
                 installation.repositories.remove(self)
                 other.repositories.append(self)
         self._move(self.github.user(to), self.name)
-        changes = {"changes": {"owner": {"from": {"user": users.user(old)}}}}
-        self.github.events.send(self, "repository", "transferred", self.github.user(by), changes)
+        self.github.events.transferred(self.github.user(by), self, old)
 
     def _move(self, owner: User, name: str) -> None:
         self.github.moved[self.full_name.lower()] = self
@@ -223,11 +238,7 @@ class Repository:
                 pull.synchronize(by, sha)
 
     def _note_activity(self, by: User, ref: str, before: str, after: str) -> None:
-        if NO_COMMIT in (before, after):
-            kind = "branch_creation" if before == NO_COMMIT else "branch_deletion"
-        else:
-            kind = "push" if self.git.contains(after, before) else "force_push"
-        at = self.github.clock.now()
+        kind, at = kind_of_move(self.git, before, after), self.github.clock.now()
         self.activities.append(Activity(self.github.new_id(), by, ref, before, after, kind, at))
 
     def protect(self, branch: str, *required: str, approvals: int = 0) -> None:

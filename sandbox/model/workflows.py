@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import re
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from .artifacts import Artifact, zipped
-from .checks import CheckRun
-from .errors import ApiError
-from .users import User, node_id
+from sandbox.errors import ApiError
+from sandbox.model.checks import CheckRun
+from sandbox.users import User, node_id
 
 if TYPE_CHECKING:
-    from .issues import By
-    from .repository import Repository
+    from sandbox.model.repository import Repository
+    from sandbox.users import By
 
 ALREADY_RUNNING = "This workflow is already running"
 NOTHING_FAILED = "This workflow run has no failed jobs to rerun"
 TOO_OLD = "Unable to re-run this workflow run because it was created over a month ago"
 NOT_WAITING = "This run is not waiting for approval"
 RERUN_WINDOW_DAYS = 30
+ARTIFACTS_LAST = timedelta(days=90)
+LINK_LASTS = timedelta(minutes=1)
+STORE = "/artifact-store/{artifact}/{ticket}"
+"""The path of the store outside of the API, from which artifacts are downloaded."""
 FAILED = {"failure", "cancelled", "timed_out", "action_required", "startup_failure", "stale"}
 
 
@@ -51,6 +57,41 @@ class Job:
     def conclusion(self) -> str | None:
         """Return how the job ended, or None."""
         return self.check_run.conclusion
+
+
+@dataclass(eq=False)
+class Artifact:
+    """A zip archive that a run has uploaded. An expired one is still listed, but removed."""
+
+    id: int
+    run: WorkflowRun
+    name: str
+    content: bytes
+    created_at: datetime
+    expired: bool = False
+    tickets: dict[str, datetime] = field(default_factory=dict)
+
+    @property
+    def node_id(self) -> str:
+        """Return the GraphQL id."""
+        return node_id("A", self.id)
+
+    @property
+    def expires_at(self) -> datetime:
+        """Return when it is removed."""
+        return self.created_at + ARTIFACTS_LAST
+
+    @property
+    def digest(self) -> str:
+        """Return what GitHub shows of its content."""
+        return f"sha256:{hashlib.sha256(self.content).hexdigest()}"
+
+    def link(self) -> str:
+        """Return an address that leads to the content for a minute, without credentials."""
+        github = self.run.repository.github
+        ticket = f"ticket-{len(self.tickets) + 1}"
+        self.tickets[ticket] = github.clock.now() + LINK_LASTS
+        return github.url + STORE.format(artifact=self.id, ticket=ticket)
 
 
 @dataclass(eq=False)
@@ -158,6 +199,15 @@ class WorkflowRun:
         self.jobs.append(job)
         github.events.workflow_job("queued", self.actor, job)
         return job
+
+
+def zipped(files: Mapping[str, bytes | str]) -> bytes:
+    """Return a zip archive of files by their names."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return made.getvalue()
 
 
 def begin_run(

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from .users import User, node_id
+from sandbox.users import User, node_id
 
 if TYPE_CHECKING:
-    from .apps import App
-    from .repository import Repository
+    from sandbox.model.apps import App
+    from sandbox.model.repository import Repository
 
 # A suite's conclusion is the worst of its runs'. https://docs.github.com/rest/checks/suites
 WORST_FIRST = (

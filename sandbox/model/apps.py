@@ -16,12 +16,13 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from .errors import ApiError
-from .users import User, node_id
+from sandbox.clock import Clock
+from sandbox.errors import ApiError
+from sandbox.users import User, node_id
+from sandbox.world import World
 
 if TYPE_CHECKING:
-    from .github import GitHubSandbox
-    from .repository import Repository
+    from sandbox.model.repository import Repository
 
 TOKEN_LIFETIME = timedelta(hours=1)
 JWT_LIFETIME = timedelta(minutes=10)
@@ -79,7 +80,7 @@ EVENT_PERMISSIONS = {
 class App:
     """A registered App. `webhook_url` may be set later; without one nothing is delivered."""
 
-    github: GitHubSandbox
+    github: World
     id: int
     slug: str
     owner: User
@@ -206,8 +207,9 @@ class Tokens:
     `issued` are all tokens ever made, `shown` all JSON Web Tokens ever seen: for tests that look for leaks.
     """
 
-    def __init__(self, github: GitHubSandbox) -> None:
-        self._github = github
+    def __init__(self, clock: Clock, apps: Mapping[int, App]) -> None:
+        self._clock = clock
+        self._apps = apps
         self._tokens: dict[str, Token] = {}
         self.issued: list[str] = []
         self.shown: set[str] = set()
@@ -222,7 +224,7 @@ class Tokens:
         """Return a new token of an installation; `asked` are the keys of a request that narrow it."""
         granted = dict(permissions) if permissions else dict(installation.permissions)
         covered = list(installation.repositories if repositories is None else repositories)
-        expires_at = self._github.clock.now() + TOKEN_LIFETIME
+        expires_at = self._clock.now() + TOKEN_LIFETIME
         value = "ghs_" + secrets.token_hex(18)
         self.issued.append(value)
         granted |= {"metadata": "read"}
@@ -233,7 +235,7 @@ class Tokens:
     def find(self, value: str) -> Token:
         """Return a token that is still valid; raises a 401 `ApiError` otherwise."""
         token = self._tokens.get(value)
-        if token is None or token.expires_at <= self._github.clock.now():
+        if token is None or token.expires_at <= self._clock.now():
             raise ApiError(401, "Bad credentials")
         if token.installation.id not in token.installation.app.installations:
             raise ApiError(401, "Bad credentials")
@@ -249,7 +251,7 @@ class Tokens:
     def expire_all(self) -> None:
         """Let every token that was issued end now, as if its hour had passed, and the clock stay as it is."""
         for token in self._tokens.values():
-            token.expires_at = self._github.clock.now()
+            token.expires_at = self._clock.now()
 
     def revoke(self, token: Token) -> None:
         """Forget a token."""
@@ -260,7 +262,7 @@ class Tokens:
         self.shown.add(encoded)
         try:
             claimed = jwt.decode(encoded, options={"verify_signature": False})
-            app = self._github.apps.get(int(claimed["iss"]))
+            app = self._apps.get(int(claimed["iss"]))
         except (jwt.InvalidTokenError, KeyError, TypeError, ValueError):
             raise ApiError(401, NOT_DECODED, mistake=True) from None
         if app is None:
@@ -276,7 +278,7 @@ class Tokens:
         return app
 
     def _check_times(self, issued: int, expires: int) -> None:
-        now = self._github.clock.now().timestamp()
+        now = self._clock.now().timestamp()
         if issued > now + CLOCK_DRIFT.total_seconds():
             raise ApiError(401, "'Issued at' claim ('iat') must be an Integer representing the time in the past")
         if expires <= now:

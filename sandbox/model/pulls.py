@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from .conversation import Review, ReviewComment, ReviewState
-from .git import Change, Commit, changes
-from .issues import By, Issue
-from .rules import QueueEntry
-from .users import Team, User, node_id
+from sandbox.git import Change, Commit, changes
+from sandbox.model.conversation import Reaction, ReviewState
+from sandbox.model.issues import Issue
+from sandbox.users import By, Team, User, node_id
 
 if TYPE_CHECKING:
-    from .repository import Repository
+    from sandbox.model.repository import Repository
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,57 @@ class Push:
     sha: str
     forced: bool
     at: datetime
+
+
+@dataclass(eq=False)
+class Review:
+    """A review; `commit_id` is the head that was looked at."""
+
+    id: int
+    pull: PullRequest
+    user: User
+    body: str
+    state: ReviewState
+    commit_id: str
+    submitted_at: datetime
+    reactions: list[Reaction] = field(default_factory=list)
+
+    @property
+    def node_id(self) -> str:
+        """Return the GraphQL id; reviews take reactions through GraphQL only."""
+        return node_id("PRR", self.id)
+
+
+@dataclass(eq=False)
+class ReviewComment:
+    """A comment on a line of the diff."""
+
+    id: int
+    pull: PullRequest
+    user: User
+    body: str
+    path: str
+    line: int
+    commit_id: str
+    created_at: datetime
+    updated_at: datetime
+    review: Review | None = None
+    in_reply_to: int | None = None
+    reactions: list[Reaction] = field(default_factory=list)
+
+    @property
+    def node_id(self) -> str:
+        """Return the GraphQL id."""
+        return node_id("PRRC", self.id)
+
+
+@dataclass(eq=False)
+class QueueEntry:
+    """A pull request in a merge queue: which head was put there, and by whom."""
+
+    pull: PullRequest
+    head_sha: str
+    enqueuer: User
 
 
 class PullRequest(Issue):

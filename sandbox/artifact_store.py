@@ -1,0 +1,37 @@
+"""The store outside of the API that downloads of artifacts are sent to.
+
+https://docs.github.com/rest/actions/artifacts
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from sandbox.journal import Request, Violation
+from sandbox.model.workflows import STORE
+
+if TYPE_CHECKING:
+    from sandbox.state import GitHubState
+
+
+def add_routes(application: web.Application, github: GitHubState) -> None:
+    """Add the store to the server."""
+
+    async def download(request: web.Request) -> web.Response:
+        record = Request("GET", STORE, request.path, "none", github.clock.now())
+        github.requests.add(record)
+        if "Authorization" in request.headers:
+            # Azure's store refuses such a request, and it would have got a token that is not meant for it.
+            github.violations.append(Violation("request", f"GET {STORE}", "credentials were sent to another server"))
+        known = {artifact.id: artifact for one in github.repositories.values() for artifact in one.artifacts}
+        found = known.get(int(request.match_info["artifact"]))
+        until = found.tickets.get(request.match_info["ticket"]) if found else None
+        fits = found is not None and until is not None and github.clock.now() <= until
+        github.requests.finish(record, 200 if fits else 403)
+        if found is None or not fits:
+            return web.Response(status=403, text="<Error><Code>AuthenticationFailed</Code></Error>")
+        return web.Response(body=found.content, content_type="application/zip")
+
+    application.router.add_get(STORE, download)

@@ -1,0 +1,15 @@
+"""Webhooks of repositories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(eq=False)
+class Hook:
+    """A webhook of one repository, beside those of the Apps."""
+
+    id: int
+    url: str
+    secret: str
+    events: tuple[str, ...]

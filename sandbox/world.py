@@ -1,0 +1,93 @@
+"""What the model classes need of the GitHub that they live in.
+
+The model is built upon this module, so the objects of which `Announcer` tells have no types here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from sandbox.clock import Clock
+from sandbox.git import Commit
+from sandbox.users import By, User
+
+Json = dict[str, Any]
+
+
+class World(Protocol):
+    """One GitHub: its clock, its accounts, and how a change becomes known."""
+
+    @property
+    def url(self) -> str:
+        """Return the address of API and pages, without a slash at the end."""
+
+    @property
+    def clock(self) -> Clock:
+        """Return the clock."""
+
+    @property
+    def users(self) -> Mapping[str, User]:
+        """Return the accounts by their logins in lower case."""
+
+    @property
+    def events(self) -> Announcer:
+        """Return what sends webhooks."""
+
+    def new_id(self) -> int:
+        """Return a number that nothing else has."""
+
+    def user(self, who: By) -> User:
+        """Return the account of a login, made if need be."""
+
+    def changed(self) -> None:
+        """Wake everyone who waits for a change."""
+
+
+class Announcer(Protocol):
+    """Sends the webhooks of a change; `sandbox.events` says what each one holds."""
+
+    def issue(self, action: str, by: User, issue: Any, more: Json) -> None:
+        """Announce a change of an issue or pull request."""
+
+    def comment(self, action: str, by: User, comment: Any, changed: Json | None = None) -> None:
+        """Announce a comment."""
+
+    def review(self, action: str, by: User, review: Any, more: Json | None = None) -> None:
+        """Announce a review."""
+
+    def review_comment(self, action: str, by: User, comment: Any, more: Json | None = None) -> None:
+        """Announce a comment on the diff."""
+
+    def status(self, by: User, repository: Any, status: Any) -> None:
+        """Announce a commit status."""
+
+    def check_run(self, action: str, by: User, run: Any, more: Json | None = None, only: Any = None) -> None:
+        """Announce a check run."""
+
+    def check_suite(self, action: str, by: User, suite: Any, only: Any = None) -> None:
+        """Announce a check suite."""
+
+    def workflow_run(self, action: str, by: User, run: Any) -> None:
+        """Announce a workflow run."""
+
+    def workflow_job(self, action: str, by: User, job: Any) -> None:
+        """Announce a job of a workflow run."""
+
+    def push(self, by: By, repository: Any, ref: str, before: str, after: str) -> None:
+        """Announce a moved ref."""
+
+    def merge_group(self, by: User, repository: Any, ref: str, head: Commit, base_ref: str, base_sha: str) -> None:
+        """Announce a group of the merge queue."""
+
+    def ref(self, event: str, by: By, repository: Any, ref: str) -> None:
+        """Announce a created or deleted ref."""
+
+    def installation(self, installation: Any, action: str, added: Sequence[Any]) -> None:
+        """Announce a change of an installation."""
+
+    def transferred(self, by: User, repository: Any, old: User) -> None:
+        """Announce a repository that another account owned."""
+
+    def send(self, repository: Any, event: str, action: str | None, by: User, body: Json, only: Any = None) -> None:
+        """Announce any event of a repository."""
