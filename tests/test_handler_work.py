@@ -9,6 +9,7 @@ import pytest
 
 from bot.config.faults import ConfigError
 from bot.config.repository_file import MOST_BYTES, parse_repository_file
+from bot.config.source import MAX_DEPTH
 from bot.config.texts import FILE_TOO_LARGE, TOO_DEEP
 from bot.results.model import Detail, Seen, Status
 from bot.results.report.check_run import report
@@ -66,7 +67,7 @@ def test_reading_a_repositorys_file_is_linear(what: str) -> None:
 @pytest.mark.parametrize("opening", ["[", "{", "[{a: "])
 def test_a_repositorys_file_that_is_nested_as_deep_as_it_can_be_is_refused(opening: str) -> None:
     """The YAML reader looks 1,024 characters ahead for the end of a key, so it is linear only beyond that."""
-    assert faults(opening * (MOST_BYTES // len(opening) - 10)) == [TOO_DEEP]
+    assert faults(opening * (MOST_BYTES // len(opening) - 10)) == [TOO_DEEP.format(most=MAX_DEPTH)]
 
 
 def test_a_repositorys_file_that_is_too_large_is_refused_before_it_is_parsed() -> None:

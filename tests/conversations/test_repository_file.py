@@ -59,10 +59,10 @@ async def test_what_is_on_the_default_branch_holds_until_it_is_removed(here: Tow
 
     push(here, "slow_tests: false\n")
     await here.quiet()
-    assert "`slow_tests` in `.github/nightjar.yaml`" in await refused(here, pull)
+    assert "add `slow_tests` to `.github/nightjar.yaml` or `app.yaml`" in await refused(here, pull)
     status, _, answer = await here.ask(f"/api/v1/repos/octocat/compiler/pulls/{pull.number}/decision")
     assert (status, answer["run_slow_tests"]["value"]) == (200, True)
-    assert "is off for this repository" in answer["run_slow_tests"]["reason"]
+    assert "slow_tests is off" in answer["run_slow_tests"]["reason"]
     pull.push()
     await here.quiet()
     assert here.repo.all_statuses(pull.head_sha) == []
@@ -129,7 +129,7 @@ async def test_a_pull_request_that_edits_it_is_told_each_fault_at_its_line_and_t
     (run,) = checks(here, pull.head_sha)
     assert (run.conclusion, run.title, run.annotations) == ("success", "Valid; 2 settings change", [])
     assert (run.summary or "").splitlines()[2:] == [
-        "| key | in force now | with this |",
+        "| key | now | with this change |",
         "| --- | --- | --- |",
         '| `slow_tests.allow` | `["write"]` | `["triage"]` |',
         "| `cc_reviewers` | `true` | `false` |",

@@ -88,8 +88,8 @@ async def test_what_is_not_taken_is_told_with_its_reason(place: LabTown) -> None
         ("incomplete", "ops.xml: the file ends in "),
         ("refused", "app.yaml has no results fo"),
         ("refused", "app.yaml has no target unk"),
-        ("refused", "it is not laid out as a ru"),
         ("refused", "there is no commit fffffff"),
+        ("refused", "this is not the layout of "),
         ("waiting", "ops.xml has not arrived"),
     ]
     assert not any(one.good for one in outcomes)

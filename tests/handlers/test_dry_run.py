@@ -90,6 +90,8 @@ async def a_pull_request_is_talked_about_and_merged(world: World) -> PullRequest
     world.repository.set_role("maintainer", "maintain")
     pull.review("maintainer", state="APPROVED")
     await everything_that_waits(world)
+    # GitHub's times are whole seconds: a comment of the second in which somebody pushes is about the head before.
+    world.github.clock.advance(seconds=2)
     pull.comment("octocat", "@ci merge")
     await everything_that_waits(world)
     return pull
