@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sandbox.model.conversation import REACTIONS, Reactable, Reaction
+from sandbox.model.reactions import REACTIONS, Reactable, Reaction
 from sandbox.users import By, User, node_id
 
 if TYPE_CHECKING:

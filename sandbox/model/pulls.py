@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sandbox.git import Change, Commit, changes
-from sandbox.model.conversation import Reaction, ReviewState
 from sandbox.model.issues import Issue
+from sandbox.model.reactions import Reaction
 from sandbox.users import By, Team, User, node_id
 
 if TYPE_CHECKING:
     from sandbox.model.repository import Repository
+
+ReviewState = Literal["APPROVED", "CHANGES_REQUESTED", "COMMENTED", "DISMISSED", "PENDING"]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sandbox.model.conversation import REACTIONS, Reaction
+from sandbox.model.reactions import REACTIONS, Reaction
 from sandbox.users import User
 from sandbox.views.users import page_name
 

@@ -8,9 +8,9 @@ from datetime import datetime
 from html import escape
 
 from sandbox.model.checks import Status
-from sandbox.model.conversation import Reaction
 from sandbox.model.issues import Issue
 from sandbox.model.pulls import PullRequest, Push, Review, ReviewComment
+from sandbox.model.reactions import Reaction
 from sandbox.users import User
 
 from .check import check_run

@@ -6,8 +6,7 @@ https://docs.github.com/rest/pulls/reviews and https://docs.github.com/rest/pull
 from __future__ import annotations
 
 from sandbox.errors import invalid, not_found, refused
-from sandbox.model.conversation import ReviewState
-from sandbox.model.pulls import Review, ReviewComment
+from sandbox.model.pulls import Review, ReviewComment, ReviewState
 from sandbox.routing import Answer, Call, route, too_long
 from sandbox.views import issues
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from sandbox.clock import iso, iso_or_none
 from sandbox.git import with_renames
-from sandbox.model.conversation import REACTIONS, Reaction
 from sandbox.model.issues import Comment, Issue
 from sandbox.model.merge_checks import is_behind, is_blocked
 from sandbox.model.pulls import PullRequest, Review, ReviewComment
+from sandbox.model.reactions import REACTIONS, Reaction
 from sandbox.model.repository import Repository
 from sandbox.users import User
 

@@ -1,14 +1,13 @@
-"""Reactions, and the states of reviews."""
+"""Reactions to what people write."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Protocol
 
 from sandbox.users import User, node_id
 
-ReviewState = Literal["APPROVED", "CHANGES_REQUESTED", "COMMENTED", "DISMISSED", "PENDING"]
 REACTIONS = {
     "+1": "👍",
     "-1": "👎",
