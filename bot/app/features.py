@@ -112,6 +112,8 @@ BOT = Feature(
         SECTION,
         STICKY,
     ),
+    routes=routes,
+    metrics=metrics,
 )
 """What belongs to no feature, or to several."""
 

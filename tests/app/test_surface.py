@@ -1,0 +1,69 @@
+"""Names that outside programs use: routes and metrics. A feature that forgets to register its own changes this list."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import aiohttp
+
+from tests.conversations.town import town
+
+ROUTES = {
+    "GET /api/v1/openapi.json",
+    "GET /api/v1/repos/{owner}/{repo}/commits/{sha}/decision",
+    "GET /api/v1/repos/{owner}/{repo}/last-good",
+    "GET /api/v1/repos/{owner}/{repo}/nightly",
+    "GET /api/v1/repos/{owner}/{repo}/pulls/{n}/decision",
+    "GET /api/v1/repos/{owner}/{repo}/results/runs",
+    "GET /api/v1/repos/{owner}/{repo}/timers",
+    "GET /healthz",
+    "GET /help",
+    "GET /metrics",
+    "GET /readyz",
+    "POST /webhook",
+}
+METRICS = {
+    "nightjar_build_info",
+    "nightjar_check_failing",
+    "nightjar_deliveries_total",
+    "nightjar_delivery_seconds",
+    "nightjar_effect_seconds",
+    "nightjar_effects_total",
+    "nightjar_github_quota_remaining",
+    "nightjar_github_request_seconds",
+    "nightjar_github_requests_total",
+    "nightjar_handler_runs_total",
+    "nightjar_handler_seconds",
+    "nightjar_last_good_lag_commits",
+    "nightjar_last_good_lag_seconds",
+    "nightjar_last_good_sole_blocker",
+    "nightjar_missed_deliveries",
+    "nightjar_missed_deliveries_asked_total",
+    "nightjar_missed_deliveries_recovered_total",
+    "nightjar_oldest_waiting_seconds",
+    "nightjar_repository_file_faults",
+    "nightjar_results_listed_age_seconds",
+    "nightjar_results_newest_run_age_seconds",
+    "nightjar_results_queue_heard_age_seconds",
+    "nightjar_results_waiting_runs",
+    "nightjar_timer_last_outcome",
+    "nightjar_timer_last_run_age_seconds",
+    "nightjar_timer_next_run_seconds",
+    "nightjar_waiting_jobs",
+    "nightjar_webhook_answers_total",
+}
+
+
+async def test_the_server_has_these_routes_and_metrics(tmp_path: Path) -> None:
+    async with (
+        town(f"sqlite:///{tmp_path}/nightjar.db") as here,
+        aiohttp.ClientSession(here.url) as session,
+        session.get("/api/v1/openapi.json") as document,
+        session.get("/metrics") as metrics,
+    ):
+        paths = json.loads(await document.text())["paths"]
+        lines = (await metrics.text()).splitlines()
+    names = {line.split()[2] for line in lines if line.startswith("# TYPE nightjar_")}
+    assert {f"{method.upper()} {path}" for path, item in paths.items() for method in item} == ROUTES
+    assert {name for name in names if not name.endswith("_created")} == METRICS
