@@ -137,14 +137,17 @@ class SlowTests(Conversation):
 
 
 class Rerun(Conversation):
-    """One job is to run again, and one line is no command; and somebody pushes settings that have a fault."""
+    """One job is to run again, and one line is no command until it is edited; somebody pushes settings with a fault."""
 
     async def talk(self) -> None:
-        """Let CI fail, push, and ask."""
+        """Let CI fail, push, ask, and correct the typo."""
         self.repository.push("main", {PATH: "help: maybe\n"}, by="hubot", message="Set what holds here")
         await self.until(lambda: self.repository.check_runs(self.repository.branch("main"), CONFIG))
         self.add_failures()
-        await self.done(self.pull.comment("hubot", "@ci rerun unit\n@ci reruun"), "confused")
+        comment = self.pull.comment("hubot", "@ci rerun unit\n@ci reruun")
+        await self.done(comment, "confused")
+        self.pull.edit_comment(comment, "@ci rerun unit\n@ci help", "hubot")
+        await self.until(lambda: "confused" not in self.pull.reactions(comment, by=BOT))
 
 
 CONVERSATIONS: tuple[type[Conversation], ...] = (Reviewers, SlowTests, Rerun)
