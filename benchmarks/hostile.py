@@ -119,8 +119,8 @@ def images() -> Work:
 def frames() -> Work:
     import zstandard
 
-    refused = moved("bot.results.limits", "bot.results.ingest.limits").Refused
-    inflated = moved("bot.results.opening", "bot.results.ingest.opening").inflated
+    refused = moved("bot.results.limits", "bot.results.limits").Refused
+    inflated = moved("bot.results.opening", "bot.results.formats.opening").inflated
     compress = zstandard.ZstdCompressor().compress
     content = compress(b"a") + compress(b"") * 1_000_000
 

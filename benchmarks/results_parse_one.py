@@ -14,10 +14,10 @@ import junitparser
 
 from benchmarks.processes import KIB, resident_bytes
 from bot.results import formats
-from bot.results.ingest.collect import Columns, collect
 from bot.results.ingest.identity import Resolver
 from bot.results.model import RunKey
 from bot.results.state import Admission, Claims, Run, RunState
+from bot.results.store.collect import Columns, collect
 from bot.results.store.store import ResultsStore
 
 MIB = KIB * KIB

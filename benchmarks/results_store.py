@@ -21,9 +21,9 @@ import psycopg
 from benchmarks.report import Options, Row, command
 from benchmarks.stage import DURABLE, POSTGRESQL
 from bot.results.compare.diff import compare
-from bot.results.ingest.collect import collect
 from bot.results.model import Case, RunKey, Status, TargetKey
 from bot.results.state import Admission, Claims, Run, RunState
+from bot.results.store.collect import collect
 from bot.results.store.store import ResultsStore
 from tests.postgres import running_server
 

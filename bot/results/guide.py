@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from bot.core.docs import replace_block, table
+from bot.results import limits
 from bot.results.formats import FORMATS
-from bot.results.ingest import limits
 
 GUIDE = Path("docs/labs.md")
 

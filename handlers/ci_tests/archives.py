@@ -8,9 +8,9 @@ from typing import BinaryIO, NamedTuple
 
 from bot.core.refused import Refused, TooMuch
 from bot.results import formats
-from bot.results.ingest.collect import Columns, collect, merge, read_names, split
+from bot.results.formats.opening import inflated
 from bot.results.ingest.identity import Resolver
-from bot.results.ingest.opening import inflated
+from bot.results.store.collect import Columns, collect, merge, read_names, split
 from bot.results.store.columns import SEEN, duration
 from handlers.ci_tests import texts
 from handlers.ci_tests.outcomes import SuiteOutcomes

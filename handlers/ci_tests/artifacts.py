@@ -24,7 +24,7 @@ from bot.core.untrusted.queue import Owner
 from bot.github.download import TooLong
 from bot.github.errors import is_not_found
 from bot.github.markdown import code, truncate
-from bot.results.ingest.limits import MAX_INFLATED_BYTES
+from bot.results.limits import MAX_INFLATED_BYTES
 from handlers.ci_tests import texts
 from handlers.ci_tests.archives import Budget, read_archive
 from handlers.ci_tests.outcomes import SuiteOutcomes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.results.compare.baseline import nearest
 from bot.results.model import TargetKey
+from bot.results.report.baseline import nearest
 from bot.results.report.findings import Baseline
 from bot.results.service import RESULTS
 from bot.results.state import SuiteState

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from bot.core.payload import Payload
 from bot.github.markdown import code, truncate
 from bot.github.pages import PER_PAGE
-from bot.results.compare.baseline import nearest
+from bot.results.report.baseline import nearest
 from handlers.ci_tests import texts
 from handlers.ci_tests.artifacts import ARTIFACTS_READER, WorkflowRun
 from handlers.ci_tests.outcomes import BaseSuite, Outcomes

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, TypeVar
 
 from bot.core.refused import Refused, TooMuch
-from bot.results.ingest.limits import MAX_INFLATED_BYTES, MAX_RATIO, RATIO_FREE_BYTES
+from bot.results.limits import MAX_INFLATED_BYTES, MAX_RATIO, RATIO_FREE_BYTES
 from handlers.ci_tests import texts
 
 MOST_FILES = 2_000

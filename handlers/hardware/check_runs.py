@@ -20,10 +20,10 @@ from bot.github.markdown import code
 from bot.github.permissions import ROLES, Permissions
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
-from bot.results.compare.baseline import compared_suites
 from bot.results.deliveries import CHECK_DUE, due_of
 from bot.results.model import TargetKey
 from bot.results.report import sentences
+from bot.results.report.baseline import compared_suites
 from bot.results.report.check_run import IGNORE, report
 from bot.results.report.findings import Findings, IgnoredFailures
 from bot.results.service import RESULTS

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from bot.results.compare.compared import exit_status
 from bot.results.compare.diff import GOOD, MASS_TESTS, absent
 from bot.results.model import BAD
+from bot.results.report.compared import exit_status
 from bot.results.report.findings import Baseline, Findings
 from bot.results.state import SuiteState
 

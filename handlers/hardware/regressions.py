@@ -16,9 +16,9 @@ from bot.engine.records import Key, Record
 from bot.news.effects import IssueState, message_effects
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
-from bot.results.compare.baseline import compared_suites
 from bot.results.deliveries import CHECK_DUE, due_of
 from bot.results.model import BAD, TargetKey
+from bot.results.report.baseline import compared_suites
 from bot.results.report.findings import Findings
 from bot.results.service import RESULTS
 from handlers.hardware import texts

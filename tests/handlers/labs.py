@@ -14,9 +14,9 @@ from bot.config import Config, parse_config
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.results.deliveries import CHECK_DUE, CheckDue
-from bot.results.ingest.collect import collect
 from bot.results.model import Case, RunKey, Status
 from bot.results.state import Admission, Claims, Run, RunState
+from bot.results.store.collect import collect
 from bot.results.store.store import ResultsStore
 from handlers.hardware import check_runs as hardware_results
 from handlers.hardware.check_runs import NAME

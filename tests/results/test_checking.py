@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from bot.results.compare.diff import Counts
-from bot.results.ingest.limits import MAX_FILE_BYTES
 from bot.results.ingest.offline_check import check_files, check_run, key_of
 from bot.results.ingest.texts import NO_TEST
+from bot.results.limits import MAX_FILE_BYTES
 from bot.results.model import RunKey
 
 SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"

@@ -10,10 +10,10 @@ import zstandard
 
 from bot.core.refused import Refused, TooMuch
 from bot.results.formats import junit
-from bot.results.ingest.collect import IN_ID, Columns, Reason, collect, merge, read_names, split
 from bot.results.ingest.identity import Resolver
-from bot.results.ingest.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
+from bot.results.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from bot.results.model import Case, Status, Trouble
+from bot.results.store.collect import IN_ID, Columns, Reason, collect, merge, read_names, split
 from bot.results.store.columns import duration, is_flaky, status_of
 from tests.results.uploads import resolve
 

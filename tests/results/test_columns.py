@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.results.ingest.collect import Reason, read_names
-from bot.results.ingest.limits import MAX_SECONDS
+from bot.results.limits import MAX_SECONDS
 from bot.results.model import BAD, Status, Trouble
 from bot.results.store.blobs import Reasons, names_blob, read_reasons, reasons_blob
+from bot.results.store.collect import Reason, read_names
 from bot.results.store.columns import (
     FLAKY,
     STATUS_BYTES,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bot.results.compare.compared import compared_with, exit_status, with_confirmed
 from bot.results.model import Seen, Status
+from bot.results.report.compared import compared_with, exit_status, with_confirmed
 from bot.results.state import Run
 from tests.results.reported import BASE, a_run, a_suite
 

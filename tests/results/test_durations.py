@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.results.ingest.collect import collect
 from bot.results.model import Case, RunKey, Status, TargetKey
 from bot.results.state import Admission, Claims, Run, RunState
+from bot.results.store.collect import collect
 from bot.results.store.store import ResultsStore
 
 ABOUT = TargetKey("octocat/compiler", "ci", "linux")

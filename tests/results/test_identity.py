@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.results.ingest.identity import Resolver, is_shortened
-from bot.results.ingest.limits import MAX_NAME
+from bot.results.limits import MAX_NAME
 from bot.results.model import Case, Status, Trouble
 
 FILES = (

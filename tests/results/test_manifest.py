@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.core.refused import Refused, TooMuch
-from bot.results.ingest.limits import MAX_MANIFEST_BYTES
 from bot.results.ingest.manifest import read_manifest, run_key
+from bot.results.limits import MAX_MANIFEST_BYTES
 from bot.results.model import RunKey
 from bot.results.state import Claims
 

@@ -12,9 +12,9 @@ import pytest
 from bot.results.compare.diff import Comparison, compare
 from bot.results.compare.texts import MASS_COLLECTION
 from bot.results.formats import junit
-from bot.results.ingest.collect import Reason, collect, read_names, split
 from bot.results.ingest.identity import Resolver
 from bot.results.model import Seen
+from bot.results.store.collect import Reason, collect, read_names, split
 from bot.results.store.columns import is_flaky, status_of
 
 DATA = Path(__file__).parent.parent / "data" / "results" / "tvm"

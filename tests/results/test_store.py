@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from bot.core.refused import TooMuch
 from bot.results.compare.diff import infra
 from bot.results.compare.renames import renames
-from bot.results.ingest.collect import Reason
-from bot.results.ingest.limits import MAX_SUITE_NAMES
+from bot.results.limits import MAX_SUITE_NAMES
 from bot.results.model import Detail, Seen, Status, TargetKey, Trouble
 from bot.results.state import RunState
 from bot.results.store import names
 from bot.results.store.blobs import Reasons, Stored
+from bot.results.store.collect import Reason
 from bot.results.store.columns import status_byte
 from bot.results.store.combine import evidently_tells
 from bot.results.store.store import ResultsStore

@@ -10,10 +10,10 @@ import pytest
 
 from bot.aws.bucket import Bucket
 from bot.core.errors import UserError
-from bot.results.ingest.limits import MAX_FILE_BYTES
+from bot.results.formats.opening import GZIP
 from bot.results.ingest.manifest import read_manifest
-from bot.results.ingest.opening import GZIP
 from bot.results.ingest.upload import Parcel, Piece, named, pack, pieces, send
+from bot.results.limits import MAX_FILE_BYTES
 from bot.results.model import RunKey
 from bot.results.state import Claims
 from tests.bucket import World

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from bot.results.ingest.collect import Columns, collect
 from bot.results.model import BAD, Case, RunKey, Status, TargetKey
 from bot.results.state import Admission, Claims, Run, RunState
+from bot.results.store.collect import Columns, collect
 
 REPOSITORY = "octocat/compiler"
 LAB = "example-lab"

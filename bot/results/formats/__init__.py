@@ -8,8 +8,8 @@ from typing import BinaryIO, TypeAlias
 from bot.core.refused import Refused, TooMuch
 from bot.results.formats import ctrf, executorch, json_report, junit, reportlog
 from bot.results.formats.json_stream import UTF8_BOM, first_keys
-from bot.results.ingest.limits import MAX_CASES
-from bot.results.ingest.opening import inflated
+from bot.results.formats.opening import inflated
+from bot.results.limits import MAX_CASES
 from bot.results.model import Case
 
 Reader: TypeAlias = Callable[[BinaryIO], Iterator[Case]]

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from bot.core.refused import Refused, TooMuch
 from bot.results.formats import values
-from bot.results.ingest.limits import MAX_ROW_BYTES
+from bot.results.limits import MAX_ROW_BYTES
 from bot.results.model import BAD, Case, Status, Trouble
 
 WHAT = "executorch-csv"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.results.ingest.limits import MAX_MESSAGE, MAX_SECONDS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
+from bot.results.limits import MAX_MESSAGE, MAX_SECONDS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 
 CUT = "\n[… {gone:,} characters are left out here …]\n"
 HEAD = MAX_TEXT_HEAD - len(CUT) - 10

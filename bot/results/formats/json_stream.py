@@ -12,7 +12,7 @@ import ijson  # type: ignore[import-untyped]
 
 from bot.core.refused import Refused, TooMuch
 from bot.results.formats.fields import cut
-from bot.results.ingest.limits import MAX_JSON_DEPTH, MAX_KEPT_CHARACTERS, MAX_STRING_BYTES
+from bot.results.limits import MAX_JSON_DEPTH, MAX_KEPT_CHARACTERS, MAX_STRING_BYTES
 
 CHUNK, MAX_PIECE = 1 << 16, 1 << 21
 """Bytes read at once; and given to the parser at once while a text goes on, for which yajl begins anew at its start."""

@@ -13,7 +13,7 @@ from bot.core.refused import Refused, TooMuch
 from bot.results.formats import values
 from bot.results.formats.fields import cut, one_line
 from bot.results.formats.xml import LOGS, Part
-from bot.results.ingest.limits import MAX_MESSAGE, MAX_RAW_NAME, MAX_SECONDS
+from bot.results.limits import MAX_MESSAGE, MAX_RAW_NAME, MAX_SECONDS
 from bot.results.model import Case, Status, Trouble
 
 MORE = " (and {count} more)"

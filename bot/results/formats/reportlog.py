@@ -32,7 +32,7 @@ from bot.results.formats.pytest_phases import (
     last_line,
     verdict_of,
 )
-from bot.results.ingest.limits import MAX_OPEN_TESTS
+from bot.results.limits import MAX_OPEN_TESTS
 from bot.results.model import BAD, Case, Trouble
 
 WHAT = "pytest-reportlog"

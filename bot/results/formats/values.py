@@ -9,7 +9,7 @@ from typing import Any
 from bot.core.patterns import Pattern
 from bot.core.refused import TooMuch
 from bot.results.formats import fields
-from bot.results.ingest.limits import MAX_RAW_NAME
+from bot.results.limits import MAX_RAW_NAME
 
 MAX_LINE = 10_000_000
 LONG_NAME = "A test's name has {length:,} characters; {limit:,} are taken (pytest: ids=). It begins with {start!r}"

@@ -17,7 +17,7 @@ from xml.parsers import expat
 
 from bot.core.refused import Refused, TooMuch
 from bot.results.formats.fields import Clip
-from bot.results.ingest.limits import (
+from bot.results.limits import (
     MAX_ATTRIBUTES,
     MAX_DEPTH,
     MAX_ELEMENTS,

@@ -16,8 +16,8 @@ from operator import itemgetter
 from typing import TypeVar
 
 from bot.core.patterns import normalized
-from bot.results.ingest.limits import MAX_NAME
 from bot.results.ingest.paths import MAX_PARTS, Paths
+from bot.results.limits import MAX_NAME
 from bot.results.model import Case, Trouble
 
 SHORTENED_TAIL = 240

@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from bot.core.patterns import Pattern
 from bot.core.refused import Refused, TooMuch
 from bot.results.ingest import texts
-from bot.results.ingest.limits import MAX_FILES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES
+from bot.results.limits import MAX_FILES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES
 from bot.results.model import RunKey
 from bot.results.state import Claims
 

@@ -19,14 +19,14 @@ from bot.core.refused import Refused
 from bot.results import formats
 from bot.results.compare.diff import Counts, infra
 from bot.results.compare.texts import NO_TESTS
+from bot.results.formats.opening import inflated
 from bot.results.ingest import texts
 from bot.results.ingest.advice import Onlooker
-from bot.results.ingest.collect import Columns, collect, merge, read_names, split
-from bot.results.ingest.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
 from bot.results.ingest.manifest import MANIFEST, FileEntry, Manifest, read_manifest, run_key
-from bot.results.ingest.opening import inflated
 from bot.results.ingest.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
+from bot.results.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
 from bot.results.model import BAD, RunKey, Seen, Trouble
+from bot.results.store.collect import Columns, collect, merge, read_names, split
 from bot.results.store.columns import is_flaky, status_of
 
 KEY_PARTS = 6

@@ -8,8 +8,8 @@ from typing import BinaryIO
 from bot.core.refused import Refused
 from bot.results import formats
 from bot.results.ingest import texts
-from bot.results.ingest.collect import Columns, collect, merge
 from bot.results.ingest.identity import Resolver
+from bot.results.store.collect import Columns, collect, merge
 
 Named = tuple[str, str | None]
 """A file's name, and its format as far as the manifest names one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from bot.core.refused import TooMuch
-from bot.results.ingest.limits import MAX_PATH_STEPS
+from bot.results.limits import MAX_PATH_STEPS
 
 MAX_PARTS = 64
 """Components of a path or a dotted name; what has more is not looked for in the repository."""

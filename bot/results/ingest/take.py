@@ -29,10 +29,10 @@ from bot.results.compare.searching import written_apart
 from bot.results.ingest import texts
 from bot.results.ingest.admission import Admissions, check_quota, lab_of
 from bot.results.ingest.files import FileLists
-from bot.results.ingest.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
 from bot.results.ingest.manifest import FileEntry, Manifest, read_manifest
 from bot.results.ingest.parse import parse_run
 from bot.results.ingest.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
+from bot.results.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
 from bot.results.model import RunKey
 from bot.results.state import Admission, Run, RunState
 

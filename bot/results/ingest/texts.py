@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.results.ingest.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES
+from bot.results.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES
 
 UNKNOWN_LAB = "app.yaml has no lab {lab} for {repository}; ask its maintainers to add it below results.labs"
 UNKNOWN_TARGET = "app.yaml has no target {target} for the lab {lab}; available: {known}"

@@ -18,11 +18,11 @@ from bot.aws.bucket import AlreadyThere, Bucket
 from bot.core.errors import TryAgain, UserError
 from bot.core.patterns import Pattern
 from bot.core.refused import Refused
+from bot.results.formats.opening import GZIP, ZSTD
 from bot.results.ingest import texts
-from bot.results.ingest.limits import MAX_FILE_BYTES
 from bot.results.ingest.manifest import MANIFEST, SCHEMA, read_manifest, run_key
 from bot.results.ingest.offline_check import sha256_of
-from bot.results.ingest.opening import GZIP, ZSTD
+from bot.results.limits import MAX_FILE_BYTES
 from bot.results.model import RunKey
 from bot.results.state import Claims
 

@@ -11,8 +11,8 @@ from itertools import accumulate, chain, islice, pairwise
 
 import zstandard
 
-from bot.results.ingest.collect import LEVEL, PIECE, Columns, NamesWriter, Reason, read_names, split
 from bot.results.model import Trouble
+from bot.results.store.collect import LEVEL, PIECE, Columns, NamesWriter, Reason, read_names, split
 from bot.results.store.columns import STATUS_BYTES
 
 _HEAD = struct.Struct("<II")

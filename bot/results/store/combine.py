@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 
-from bot.results.ingest.collect import IN_ID, Reason
 from bot.results.model import Detail, Seen, Trouble
 from bot.results.store.blobs import Stored
+from bot.results.store.collect import IN_ID, Reason
 from bot.results.store.columns import SEEN, STATUS_BYTES, at, good_and_bad, merged
 
 Fetch = Callable[[int], str]

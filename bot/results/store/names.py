@@ -9,9 +9,9 @@ import sqlalchemy as sa
 from cachetools import LRUCache
 
 from bot.core.refused import TooMuch
-from bot.results.ingest.collect import read_names
-from bot.results.ingest.limits import MAX_SUITE_NAMES
+from bot.results.limits import MAX_SUITE_NAMES
 from bot.results.store import schema
+from bot.results.store.collect import read_names
 
 TOO_MANY_NAMES = (
     f"the suite's tests have had more than {MAX_SUITE_NAMES:,} names, so they seem to differ in every run; give "

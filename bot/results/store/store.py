@@ -15,7 +15,6 @@ import sqlalchemy as sa
 from bot.results.compare import diff as compare
 from bot.results.compare.renames import renames as find_renames
 from bot.results.compare.searching import Renames, written
-from bot.results.ingest.collect import Columns, Reason
 from bot.results.model import RunKey, Seen, TargetKey
 from bot.results.state import Admission, Due, Run, RunState, SuiteState, TargetState
 from bot.results.store import (
@@ -33,6 +32,7 @@ from bot.results.store import (
 )
 from bot.results.store import combine as merge
 from bot.results.store import pending_checks as checks
+from bot.results.store.collect import Columns, Reason
 from bot.results.store.database import ResultsDatabase
 from bot.results.store.history import Change, Flaky
 from bot.results.store.names import Suite

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import sqlalchemy as sa
 
-from bot.results.ingest.collect import Columns
 from bot.results.store import blobs, names, schema
 from bot.results.store.blobs import LaidOut
+from bot.results.store.collect import Columns
 from bot.results.store.names import Suite
 
 

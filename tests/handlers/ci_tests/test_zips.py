@@ -11,7 +11,7 @@ from typing import BinaryIO
 import pytest
 
 from bot.core.refused import Refused, TooMuch
-from bot.results.ingest.limits import RATIO_FREE_BYTES
+from bot.results.limits import RATIO_FREE_BYTES
 from handlers.ci_tests.zips import MOST_DIRECTORY_BYTES, MOST_FILES, read_zip
 from sandbox.model.workflows import zipped
 

@@ -9,7 +9,7 @@ import pytest
 
 from bot.app.features import CODEC
 from bot.github.pages import PER_PAGE
-from bot.results.compare.baseline import MOST_COMMITS
+from bot.results.report.baseline import MOST_COMMITS
 from handlers.hardware.check_runs import ALL_NAME
 from handlers.hardware.effects import RequestCheckRun
 from tests.handlers.driver import FULL_NAME

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from bot.results.compare.compared import compared_with, with_confirmed
 from bot.results.model import Seen, Status
+from bot.results.report.compared import compared_with, with_confirmed
 from bot.results.report.findings import Baseline, ComparedSuite, Findings
 from bot.results.state import SuiteState, TargetState
 from handlers.hardware.regression_state import (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bot.core.refused import Refused
 from bot.results.formats import read
-from bot.results.ingest.opening import inflated
+from bot.results.formats.opening import inflated
 from bot.results.model import Case
 
 DATA = Path(__file__).parents[2] / "data" / "results"
@@ -87,7 +87,7 @@ def cost_of(path: Path, form: str = "") -> Cost:
 ALONE = """
 import pathlib, re, sys, time
 from bot.results.formats import read
-from bot.results.ingest.limits import Refused
+from bot.results.limits import Refused
 path, form = sys.argv[1:]
 before = time.process_time()
 with open(path, "rb") as file:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bot.core.refused import Refused, TooMuch
-from bot.results.ingest.limits import MAX_RAW_NAME
+from bot.results.limits import MAX_RAW_NAME
 from bot.results.model import Case, Status, Trouble
 from tests.results.formats.samples import cases, cases_of, one, refusal
 

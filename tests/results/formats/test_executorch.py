@@ -9,7 +9,7 @@ import pytest
 
 from bot.core.refused import Refused, TooMuch
 from bot.results.formats.executorch import MAX_SUBTESTS, MEASURES
-from bot.results.ingest.limits import MAX_RAW_NAME, MAX_ROW_BYTES
+from bot.results.limits import MAX_RAW_NAME, MAX_ROW_BYTES
 from bot.results.model import Case, Status, Trouble
 from tests.results.formats.samples import cases, cases_of, one, plain, refusal
 

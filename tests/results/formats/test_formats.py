@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bot.core.refused import Refused, TooMuch
 from bot.results.formats import FORMATS, guess, read
 from bot.results.ingest.identity import Resolver
-from bot.results.ingest.limits import MAX_CASES
+from bot.results.limits import MAX_CASES
 from bot.results.model import BAD, Case
 from tests.results.formats.samples import DATA, cases, cases_of, cost_of, damaged, plain, refusal
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from bot.core.refused import Refused, TooMuch
 from bot.results.formats import junit
-from bot.results.ingest.limits import MAX_MESSAGE, MAX_RAW_NAME, MAX_TEXT_HEAD, MAX_TEXT_TAIL
+from bot.results.limits import MAX_MESSAGE, MAX_RAW_NAME, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from bot.results.model import Case, Status, Trouble
 from tests.results.formats.junit_corpus import FOLDER, normal_form
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bot.results.ingest.limits import MAX_TEXT_HEAD, MAX_TEXT_TAIL
+from bot.results.limits import MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from tests.results.formats.junit_attacks import MB, REPORTS
 
 ROOT = Path(__file__).parents[3]

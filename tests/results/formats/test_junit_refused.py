@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bot.core.refused import Refused, TooMuch
 from bot.results.formats import junit
-from bot.results.ingest.limits import MAX_ATTRIBUTES, MAX_DEPTH, MAX_RAW_NAME, MAX_XML_NAMES, NotXml
+from bot.results.limits import MAX_ATTRIBUTES, MAX_DEPTH, MAX_RAW_NAME, MAX_XML_NAMES, NotXml
 from bot.results.model import Case
 from tests.results.formats.junit_corpus import FOLDER
 

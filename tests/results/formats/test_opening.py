@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.core.refused import Refused, TooMuch
-from bot.results.ingest.limits import MAX_RATIO, RATIO_FREE_BYTES
-from bot.results.ingest.opening import inflated
+from bot.results.formats.opening import inflated
+from bot.results.limits import MAX_RATIO, RATIO_FREE_BYTES
 from tests.results.formats.samples import cost_of
 
 TEXT = b"<testsuites>" + bytes(range(256)) * 40 + b"</testsuites>"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import zstandard
 
 from bot.core.refused import Refused, TooMuch
-from bot.results.ingest.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
+from bot.results.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from bot.results.model import BAD, Case, Status, Trouble
 from bot.results.store.columns import BOUNDS, CODES, FLAKY, STATUS_BITS, STATUS_BYTES
 

@@ -12,9 +12,9 @@ from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.queue import Owner
 from bot.github.pages import PER_PAGE
 from bot.results.compare import texts
-from bot.results.compare.compared import compared_with, with_confirmed
 from bot.results.compare.diff import CONFIRMED_RUNS, Comparison, Counts
 from bot.results.model import Seen
+from bot.results.report.compared import compared_with, with_confirmed
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState, TargetState
 

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Protocol, cast
 import zstandard
 
 from bot.core.refused import Refused, TooMuch
-from bot.results.ingest.limits import MAX_INFLATED_BYTES, MAX_MEMBERS, MAX_RATIO, RATIO_FREE_BYTES
+from bot.results.limits import MAX_INFLATED_BYTES, MAX_MEMBERS, MAX_RATIO, RATIO_FREE_BYTES
 
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
