@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,8 +44,6 @@ from bot.engine.journal import DONE, FAILED, DeliveryFilter, DeliveryRecord, Job
 from bot.engine.notes import REFUSED
 from bot.engine.replay import known
 
-TABLE_WIDTH = 120
-"""Columns of the table where standard output is no terminal and COLUMNS is not set."""
 PATIENCE = 60.0
 """Seconds that `replay` and `timer run` wait by default."""
 
@@ -80,7 +80,9 @@ def deliveries(
     if as_json:
         click.echo(json.dumps([record.as_json() for record in records], indent=2))
     elif records:
-        width = shutil.get_terminal_size((TABLE_WIDTH, 0)).columns
+        # A pipe or a file gets all of it: nobody can widen those to read the rest.
+        fits = sys.stdout.isatty() or "COLUMNS" in os.environ
+        width = shutil.get_terminal_size().columns if fits else None
         click.echo(table(DELIVERY_HEADERS, [_row(record) for record in records], width=width))
     elif wanted == DeliveryFilter(ignored=ignored):
         click.echo(NO_DELIVERIES if ignored else ALL_IGNORED)
