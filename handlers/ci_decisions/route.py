@@ -15,8 +15,8 @@ from bot.core.patterns import Pattern
 from bot.web.openapi import Answer, Operation, Parameter, problem
 from bot.web.problems import Problem
 
-NO_SUCH_COMMIT = "This bot serves no repository with such a commit."
-NO_SUCH_PULL_REQUEST = "This bot serves no repository with such a pull request."
+NO_SUCH_COMMIT = "There is no such commit, or app.yaml does not list the repository."
+NO_SUCH_PULL_REQUEST = "There is no such pull request, or app.yaml does not list the repository."
 BAD_REPOSITORY = "Give the owner and the name of a repository."
 BAD_NUMBER = "A pull request's number is a whole number from 1 to 2147483647."
 BAD_SHA = "Give the full SHA of a commit: 40 or 64 hexadecimal digits in lower case."
