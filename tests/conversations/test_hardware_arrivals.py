@@ -106,8 +106,8 @@ async def test_a_lab_that_is_not_in_app_yaml_gets_no_check(place: LabTown, verdi
     (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
     assert (run.state, run.reason) == (
         "refused",
-        "app.yaml has no target unheard-of for the lab example-lab; available: hexagon-v73, adreno; once it is there, "
-        "ask a maintainer to run `nightjar results ingest` for this run, or upload it under another run ID",
+        "app.yaml has no target unheard-of for the lab example-lab; available: hexagon-v73, adreno; once app.yaml has "
+        "it, ask a maintainer to run `nightjar results ingest`, or upload the run under another run ID",
     )
 
 
@@ -124,7 +124,7 @@ async def test_a_folder_that_spells_the_repository_otherwise_is_refused_in_words
     (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
     assert run.state == "refused"
     assert run.reason == (
-        "the folder is for OctoCat/Compiler, and app.yaml calls the repository octocat/compiler; "
+        "the folder is for OctoCat/Compiler, but app.yaml names the repository octocat/compiler; "
         "upload the run to the folder results/octocat/compiler/"
     )
     assert place.town.bot.services.part(RESULTS).store.runs("octocat/compiler", before=run.key) == []

@@ -262,7 +262,7 @@ async def test_an_app_that_may_not_write_is_told_which_permission_it_lacks(url: 
         place.push()
         await place.night()
         assert place.head is None
-        assert "`contents=write`" in (place.issues[0].body or "")
+        assert "*Contents: write*" in (place.issues[0].body or "")
 
 
 async def test_a_push_to_the_branch_between_look_and_move_is_not_overwritten(place: NightTown) -> None:
@@ -365,7 +365,7 @@ async def test_the_api_and_the_metrics_tell_of_the_timer(place: NightTown) -> No
     _, _, after = await place.town.ask(f"{API}/timers")
     (timer,) = after["timers"]
     assert (timer["name"], timer["schedule"]) == ("nightly", str(SCHEDULE))
-    assert (timer["outcome"], timer["reason"]) == ("done", f"nightly is created at {sha[:7]}")
+    assert (timer["outcome"], timer["reason"]) == ("done", f"nightly is created at {sha[:7]}; nightly is at {sha[:7]}")
     assert (await place.town.ask("/api/v1/repos/octocat/other/timers"))[0] == 401
     async with aiohttp.ClientSession() as session, session.get(f"{place.town.url}/metrics") as response:
         measured = await response.text()

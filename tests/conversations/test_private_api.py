@@ -16,11 +16,11 @@ from tests.running import Finished, run
 
 ROUTES = ("pulls/1/decision", f"commits/{'d' * 40}/decision", "results/runs", "timers", "nightly", "last-good")
 NO_TOKEN = (
-    "There is no public repository of this name here. For a private one send a token of it: Authorization: Bearer "
-    "TOKEN. Who runs the bot makes one with `nightjar token create OWNER/NAME`."
+    "There is no public repository of this name here. For a private one send its token: Authorization: Bearer "
+    "TOKEN. The operator of the bot creates one with `nightjar token create OWNER/NAME`."
 )
 BAD_TOKEN = (
-    "The token is unknown, was revoked or has expired. Who runs the bot makes a new one with "
+    "The token is unknown, revoked or expired. The operator of the bot creates a new one with "
     "`nightjar token create OWNER/NAME`."
 )
 
@@ -213,7 +213,7 @@ async def test_what_is_wrong_with_a_command_is_said(
 async def test_a_token_is_shown_once_and_alone(here: Town, tmp_path: Path) -> None:
     finished = await command(tmp_path, "token", "create", "octocat/compiler", "--expires", "never")
     (token,) = finished.out.splitlines()
-    assert "only time that the token is shown" in finished.err
+    assert "The token is not shown again" in finished.err
     assert token not in finished.err
     assert (await asked(here, path_of(route="timers"), token))[0] == 200
     (listed,) = json.loads((await command(tmp_path, "token", "list", "--json")).out)

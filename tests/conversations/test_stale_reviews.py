@@ -169,7 +169,7 @@ async def test_a_team_is_reminded_where_no_person_was_asked(url: str) -> None:
     async with stale_town(url, teams=teams) as place:
         pull = place.opened(9, "octocat/gpu", by="reader")
         await place.look()
-        assert "for 9 days. @octocat/gpu: please review it" in place.reminders(pull)[0]
+        assert "for 9 days. @octocat/gpu: please review this" in place.reminders(pull)[0]
 
 
 async def test_a_team_that_may_not_be_seen_keeps_nobody_from_being_reminded(url: str) -> None:

@@ -235,8 +235,8 @@ async def test_a_line_that_cannot_be_read_is_answered_once_with_how_to_write_it(
     (answer,) = roll.comments_by(BOT)
     assert answer.body.endswith(
         "I could not read this: `Please add me, @hubot, to hexagon`. "
-        "Write a line for each topic, the people behind it: `- hexagon: @octocat @hubot (phones)`. "
-        "Remarks go in parentheses."
+        "Write a line for each topic with its people: `- hexagon: @octocat @hubot (phones)`. "
+        "Put comments in parentheses."
     )
     pull = listing.repo.open_pull_request("hubot", "[hexagon][adreno] Faster")
     await listing.quiet()
@@ -299,7 +299,7 @@ async def test_a_list_that_github_refuses_to_show_keeps_no_topic_of_the_configur
         pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
         await here.quiet()
         assert said(pull) == f"**Teams:** cc {names}, for `hexagon`."
-        assert f"they follow hexagon; GitHub refuses to show issue 1 (403), so {instead}" in await reasons(here)
+        assert f"they subscribe to hexagon; GitHub refuses to show issue 1 (403), so {instead}" in await reasons(here)
         assert await here.failures() == []
 
 

@@ -69,7 +69,9 @@ OTHER_SPELLING = (
     "the folder is for {found}, but app.yaml names the repository {repository}; upload the run to the folder "
     "{prefix}{repository}/"
 )
-ONCE_NAMED = "then ask a maintainer to run `nightjar results ingest`, or upload the run under another run ID"
+ONCE_NAMED = (
+    "once app.yaml has it, ask a maintainer to run `nightjar results ingest`, or upload the run under another run ID"
+)
 ONCE_CORRECTED = "fix this and upload the run under another run ID"
 MANIFEST_REMOVED = "{key} was removed"
 LARGER = "{name} has more than the {expected:,} bytes that manifest.json says"
