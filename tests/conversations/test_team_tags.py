@@ -281,7 +281,7 @@ async def test_the_text_of_an_issue_that_somebody_without_access_opened_lists_no
 @pytest.mark.parametrize(
     ("read_before", "names", "instead"),
     [
-        (True, "@monalisa and @octocat", "what it listed last counts"),
+        (True, "@monalisa and @octocat", "its last list counts"),
         (False, "@octocat", "only the topics of app.yaml count"),
     ],
 )

@@ -23,6 +23,7 @@ from bot.web.connections import (
     Door,
     connections_allowed,
 )
+from sandbox.processes import launch
 from tests.waiting import until
 from tests.web.conftest import Site
 from tests.web.process import answer_to, serving
@@ -233,7 +234,7 @@ async def healthy(port: int) -> bool:
 
 async def test_a_crowd_that_says_nothing_keeps_nobody_out_and_fills_no_log(tmp_path: Path) -> None:
     with descriptors(256):
-        running = serving(tmp_path)
+        running = serving(tmp_path, launch=launch)
         bot = await running.__aenter__()
     try:
         before = sum(map(len, bot.output))
