@@ -157,7 +157,7 @@ async def test_that_there_is_no_such_commit_is_said_and_remembered(here: Town) -
     for _ in range(10):
         status, kind, problem = await here.ask(f"/api/v1/repos/octocat/compiler/commits/{'d' * 40}/decision")
         assert (status, kind) == (404, "application/problem+json")
-        assert problem["detail"] == "This bot serves no repository with such a commit."
+        assert problem["detail"] == "There is no such commit, or app.yaml does not list the repository."
     assert requests(here) == [COMMIT]
 
 
@@ -200,7 +200,7 @@ async def test_a_step_of_ci_asks_the_bot_about_a_commit(here: Town, tmp_path: Pa
     assert answer == await told(here, pushed.sha)
     unknown = await decide(tmp_path, "d" * 40, NIGHTJAR_URL=here.url)
     assert unknown.out == EVERYTHING
-    assert "Fallback: the bot answered 404: This bot serves no repository" in unknown.err
+    assert "Fallback: the bot answered 404: There is no such commit" in unknown.err
 
 
 async def test_one_line_serves_builds_of_pull_requests_and_of_branches(here: Town, tmp_path: Path) -> None:
