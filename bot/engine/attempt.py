@@ -14,7 +14,7 @@ from procrastinate.connector import BaseAsyncConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 
-from bot.core.errors import Away, PayloadError, Refusal, UserError
+from bot.core.errors import PayloadError, Refusal, UserError
 from bot.engine.guard import Busy, Guard
 from bot.engine.notes import AWAY, FAILED, REFUSED, RETRYING, Note, read_note, write_note
 from bot.engine.outage import release_waiting
@@ -28,6 +28,7 @@ from bot.engine.retry import (
     Failed,
     LostTooOften,
     Tries,
+    is_away,
     next_try,
 )
 from bot.engine.writes import Writes
@@ -75,35 +76,44 @@ class Attempt:
     first_wait: float = FIRST_WAIT
 
     async def run(self, connector: BaseAsyncConnector) -> None:
-        """Try once. Raises `Again` or `Failed`, which `bot.engine.retry.EngineRetry` understands."""
+        """Try once. Raises `Again` or `Failed`, which `bot.engine.retry.EngineRetry` understands.
+
+        Raises ConnectorException where the database does not let the end of the try be noted.
+        """
         job_id = id_of(self.job)
+        with structlog.contextvars.bound_contextvars(job=job_id, **self.labels), self.guard.outliving(job_id):
+            await self._run(connector, job_id)
+
+    async def _run(self, connector: BaseAsyncConnector, job_id: int) -> None:
         began = time.monotonic()
-        with structlog.contextvars.bound_contextvars(job=job_id, **self.labels):
-            before = await read_note(connector, job_id) if self.job.attempts else Note()
-            tries = before.tries
-            try:
-                done = await self._guarded(connector, tries)
-            except (Again, asyncio.CancelledError) as ended:
-                # It ended on purpose, and must not look like a try that ended with its process.
-                with suppress(ConnectorException):
-                    await write_note(
-                        connector,
-                        job_id,
-                        replace(before, tries=tries.after(ended, time.time()), writes=self.writes.state),
-                    )
-                raise
-            except Exception as error:
-                outcome = await self._settle(connector, error, tries, began)
-                if outcome is None:
-                    return
-                raise outcome from error
-            note = Note(outcome=done.outcome, text=done.text, tries=tries, about=done.about, value=done.value)
-            await write_note(connector, job_id, note)
-            if tries.away_since:
-                await release_waiting(connector)
-            line = f"{self.job.task_name}: {done.outcome}"
-            log.info(line, text=done.text)
-            self.watch(done.outcome, time.monotonic() - began)
+        before = await read_note(connector, job_id) if self.job.attempts else Note()
+        tries = before.tries.after_outlived(self.guard.outlived(job_id))
+        try:
+            done = await self._guarded(connector, tries)
+        except (Again, asyncio.CancelledError) as ended:
+            # It ended on purpose, and must not look like a try that ended with its process.
+            stopped = replace(before, tries=tries.after(ended, time.time()), writes=self.writes.state)
+            with suppress(ConnectorException), self.guard.outliving(job_id):
+                await self._note(connector, stopped)
+            raise
+        except Exception as error:
+            outcome = await self._settle(connector, error, tries, began)
+            if outcome is None:
+                return
+            raise outcome from error
+        note = Note(outcome=done.outcome, text=done.text, tries=tries, about=done.about, value=done.value)
+        await self._note(connector, note)
+        if tries.away_since:
+            await release_waiting(connector)
+        line = f"{self.job.task_name}: {done.outcome}"
+        log.info(line, text=done.text)
+        self.watch(done.outcome, time.monotonic() - began)
+
+    async def _note(self, connector: BaseAsyncConnector, note: Note) -> None:
+        """Store a note that tells of all tries so far."""
+        job_id = id_of(self.job)
+        await write_note(connector, job_id, note)
+        self.guard.forget(job_id)
 
     async def _guarded(self, connector: BaseAsyncConnector, tries: Tries) -> Outcome:
         """Do the work beside other jobs; alone if it may be what ends processes."""
@@ -117,7 +127,7 @@ class Attempt:
             log.warning(SUSPECT, ended=lost)
             begun = replace(tries, alone=tries.alone + 1)
             note = Note(outcome=RETRYING, text=SUSPECT, tries=begun, writes=self.writes.state)
-            await write_note(connector, id_of(self.job), note)
+            await self._note(connector, note)
             return await self.work()
 
         try:
@@ -136,7 +146,7 @@ class Attempt:
         outcome = RETRYING if seconds is not None else _final(error)
         if seconds is None:
             await self.answer(told)
-        shown = AWAY if seconds is not None and isinstance(error, Away) else outcome
+        shown = AWAY if seconds is not None and is_away(error) else outcome
         note = Note(
             outcome=shown,
             text=describe(error),
@@ -145,7 +155,7 @@ class Attempt:
             writes=self.writes.state,
             is_user_error=isinstance(error, UserError),
         )
-        await write_note(connector, id_of(self.job), note)
+        await self._note(connector, note)
         if tries.away_since and not after.away_since:
             await release_waiting(connector)
         self._log(error, seconds)

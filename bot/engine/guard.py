@@ -2,15 +2,23 @@
 
 A process that dies takes all jobs in progress with it, and one of them may be the cause. A job that was in progress at
 two crashes is a suspect: from then on it runs while no other job of its process does. A crash at that moment tells.
+
+A try that left no note looks like a crash. So a process that lives on remembers the tries that an outage of the
+database kept it from noting.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
+
+from cachetools import LRUCache
+from procrastinate.exceptions import ConnectorException
+
+from bot.engine.outage import is_outage
 
 JOB_SECONDS = 900.0
 """Wall-clock seconds for one try of a job; the slowest wait for GitHub's write limits, or read a large bucket."""
@@ -20,6 +28,9 @@ PATIENCE = 10.0
 
 ALONE_SECONDS = 60.0
 """Seconds after which others may start beside a suspect that has not crashed: a suspect may be slow and innocent."""
+
+MAX_OUTLIVED = 1_000
+"""Jobs of which a process remembers that it outlived a try: many times those that it runs at once."""
 
 OVER_TIME = "one try of a job may take {seconds:g} seconds, and this took longer"
 
@@ -49,6 +60,25 @@ class Guard:
         self._waiting: deque[tuple[bool, asyncio.Future[None]]] = deque()
         self._inside = 0
         self._alone = False
+        self._outlived: LRUCache[int, int] = LRUCache(MAX_OUTLIVED)
+
+    def outlived(self, job_id: int) -> int:
+        """Return how many tries of a job ended here without a note, since the last one that has a note."""
+        return self._outlived.get(job_id, 0)
+
+    def forget(self, job_id: int) -> None:
+        """Take it that a job's note tells of all its tries again."""
+        self._outlived.pop(job_id, None)
+
+    @contextmanager
+    def outliving(self, job_id: int) -> Iterator[None]:
+        """Remember that this process lived on if an outage of the database is what ends the try of a job."""
+        try:
+            yield
+        except ConnectorException as error:
+            if is_outage(error):
+                self._outlived[job_id] = self.outlived(job_id) + 1
+            raise
 
     async def run(self, work: Callable[[], Awaitable[Result]]) -> Result:
         """Do work beside others. Raises `OverTime`."""

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import sqlite3
 from collections.abc import Callable, Iterable
 from typing import Any, LiteralString
 
 import attr
-import psycopg
 import structlog
 from procrastinate import jobs as procrastinate_jobs
 from procrastinate import types
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.manager import JobManager
+
+from bot.engine.outage import is_outage
 
 WRITE_PATIENCE = 12.0
 """Seconds to go on trying to write how a job ended: below the time after which others take the job over."""
@@ -100,7 +100,7 @@ class EngineJobManager(JobManager):
                     statement, id=job.id, worker_id=job.worker_id, **values
                 )
             except ConnectorException as error:
-                if clock() > deadline or not _passing(error):
+                if clock() > deadline or not is_outage(error):
                     # Its kind alone: a database may quote what was to be stored.
                     kind = type(error.__cause__ or error).__name__
                     log.error("how a job ended could not be stored", job=job.id, error=kind)  # noqa: TRY400
@@ -111,7 +111,3 @@ class EngineJobManager(JobManager):
                     log.warning("a job was taken over by another worker before it ended here", job=job.id)
                 return
             await asyncio.sleep(WRITE_PAUSE)
-
-
-def _passing(error: ConnectorException) -> bool:
-    return isinstance(error.__cause__, psycopg.OperationalError | psycopg.InterfaceError | sqlite3.OperationalError)

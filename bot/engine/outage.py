@@ -1,9 +1,14 @@
-"""Work that waits for a service that gave no answer: all of it goes on as soon as one job has had an answer."""
+"""Work that waits for a service that gave no answer: all of it goes on as soon as one job has had an answer.
+
+Our own database is such a service too.
+"""
 
 from __future__ import annotations
 
+import sqlite3
 from typing import LiteralString
 
+import psycopg
 import structlog
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.exceptions import ConnectorException
@@ -20,6 +25,13 @@ RETURNING id
 NOT_RELEASED = "jobs that wait for an answer could not be released; each is tried again after its own pause"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+def is_outage(error: BaseException) -> bool:
+    """Say whether our database gave no answer, or could store nothing: the same statement may succeed later."""
+    return isinstance(error, ConnectorException) and isinstance(
+        error.__cause__, psycopg.OperationalError | psycopg.InterfaceError | sqlite3.OperationalError
+    )
 
 
 async def release_waiting(connector: BaseAsyncConnector) -> None:

@@ -17,7 +17,8 @@ from procrastinate.jobs import Job
 from procrastinate.types import JSONDict
 from sqlalchemy import exc as database
 
-from bot.core.errors import Away, PayloadError, Refusal, StorageError, TryAgain, UnknownName, UserError
+from bot.core.errors import OUTAGE_PATIENCE, Away, PayloadError, Refusal, StorageError, TryAgain, UnknownName, UserError
+from bot.engine.outage import is_outage
 from bot.engine.processor import ErrorKind
 from bot.engine.writes import LookAgain
 
@@ -104,7 +105,7 @@ class Tries:
 
     `stopped` are those that ended on purpose: the worker was stopped, or the job stepped behind others. `alone` counts
     the tries in a row that began while nothing else ran, and of whose end nothing is known. `away_since` is the moment,
-    in seconds since 1970, since which every try has found a service away; 0: none has.
+    in seconds since 1970, since which every try has found a service, or our own database, away; 0: none has.
     """
 
     backed_off: int = 0
@@ -131,7 +132,7 @@ class Tries:
     def after(self, error: BaseException, now: float) -> Tries:
         """Count one more try, which ended with `error` at a moment in seconds since 1970."""
         ended = replace(self, alone=0)
-        if isinstance(error, Away):
+        if is_away(error):
             return replace(ended, away=self.away + 1, away_since=self.away_since or now)
         if isinstance(error, LookAgain):  # between two tries of a write that may be without an answer
             return replace(ended, away=self.away + 1)
@@ -143,6 +144,15 @@ class Tries:
         if isinstance(error, PASSING):
             return replace(answered, backed_off=self.backed_off + 1)
         return replace(answered, faults=self.faults + 1)
+
+    def after_outlived(self, count: int) -> Tries:
+        """Count tries that ended without a note, for the database was away, while their process lived on."""
+        return replace(self, stopped=self.stopped + count, alone=0) if count else self
+
+
+def is_away(error: BaseException) -> bool:
+    """Say whether a service, or our own database, gave no answer: waiting for it uses up no tries."""
+    return isinstance(error, Away) or is_outage(error)
 
 
 def is_final(error: BaseException, kind: ErrorKind = ErrorKind.OTHER) -> bool:
@@ -163,7 +173,7 @@ def next_try(
         return _back_off(tries.faults, first_wait) if tries.faults + 1 < MAX_MISSING_TRIES else None
     if is_final(error, kind):
         return None
-    if isinstance(error, Away):
+    if is_away(error):
         return _until_answered(error, now - (tries.away_since or now), first_wait)
     if isinstance(error, LookAgain):
         return error.retry_in
@@ -175,11 +185,12 @@ def next_try(
     return _back_off(tries.faults, first_wait) if tries.faults + 1 < MAX_FAULT_TRIES else None
 
 
-def _until_answered(error: Away, elapsed: float, first_wait: float) -> float | None:
-    """Wait about as long as the service has been away, for `error.patience` seconds in all."""
-    if elapsed > error.patience:
+def _until_answered(error: BaseException, elapsed: float, first_wait: float) -> float | None:
+    """Wait about as long as the service has been away, for as long in all as the error has patience."""
+    patience, retry_in = (error.patience, error.retry_in) if isinstance(error, Away) else (OUTAGE_PATIENCE, None)
+    if elapsed > patience:
         return None
-    named = min(error.retry_in or 0.0, LONGEST_NAMED_WAIT)
+    named = min(retry_in or 0.0, LONGEST_NAMED_WAIT)
     return _jittered(max(named, min(max(elapsed, first_wait), LONGEST_AWAY_WAIT)))
 
 

@@ -116,7 +116,8 @@ class Tasks:
         """Apply one effect."""
         job, origin = context.job, Origin.read(args, context.job.lock)
         kind = str(args["effect"].get("kind", ""))
-        writes = await writes_of(self._store.connector, job, self._look_after)
+        with self._guard.outliving(id_of(job)):
+            writes = await writes_of(self._store.connector, job, self._look_after)
 
         async def work() -> Outcome:
             return await apply_and_heal(writes, lambda: self._apply(origin, args, writes), self.processor.kind_of)

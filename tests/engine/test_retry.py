@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from http import HTTPStatus
 from itertools import pairwise
 
+import psycopg
 import pytest
 from gidgethub import BadRequest, GitHubBroken, InvalidField, QueryError, RedirectionException
 from procrastinate.exceptions import ConnectorException
@@ -68,7 +70,7 @@ def test_refusals_and_answers_to_people_are_final_at_once(error: Exception) -> N
         GitHubBroken(HTTPStatus.BAD_GATEWAY),
         TimeoutError(),
         ConnectionResetError(),
-        ConnectorException("the database is away"),
+        ConnectorException("the statement has no rows to give"),
         StorageError("what an effect announces could not be stored in time"),
     ],
 )
@@ -134,6 +136,13 @@ def partial() -> Unavailable:
     return error
 
 
+def unanswered(cause: Exception) -> ConnectorException:
+    """What a statement fails with while our database is away."""
+    error = ConnectorException(str(cause))
+    error.__cause__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "patience"),
     [
@@ -141,10 +150,13 @@ def partial() -> Unavailable:
         (UnclearAnswer("POST /repos/{+repo}/issues: GitHub answered 502"), OUTAGE_PATIENCE),
         (AppRefused("GitHub answered 401"), OUTAGE_PATIENCE),
         (partial(), PARTIAL_PATIENCE),
+        (unanswered(sqlite3.OperationalError("database or disk is full")), OUTAGE_PATIENCE),
+        (unanswered(psycopg.OperationalError("the connection is lost")), OUTAGE_PATIENCE),
+        (unanswered(psycopg.InterfaceError("the connection is closed")), OUTAGE_PATIENCE),
     ],
 )
 @pytest.mark.parametrize("elapsed", [45 * 60.0, 120 * 60.0])
-def test_an_outage_uses_up_no_tries(error: Unavailable, patience: float, elapsed: float) -> None:
+def test_an_outage_uses_up_no_tries(error: Exception, patience: float, elapsed: float) -> None:
     tries, now = Tries(), NOW
     while now < NOW + elapsed:
         seconds = next_try(error, tries, now, kind=kind_of(error))
