@@ -37,6 +37,7 @@ _LIMITS: tuple[tuple[str, str, str], ...] = (
     ("nested JSON objects and lists", "MAX_JSON_DEPTH", INCOMPLETE),
     ("one JSON string", "MAX_STRING_BYTES", INCOMPLETE),
     ("unfinished tests of a pytest-reportlog", "MAX_OPEN_TESTS", INCOMPLETE),
+    ("text about unfinished tests of one file, in characters", "MAX_UNFINISHED_CHARACTERS", INCOMPLETE),
     ("one row of CSV", "MAX_ROW_BYTES", INCOMPLETE),
     ("failures, errors and logs of one test case", "MAX_PARTS", CUT),
     ("text about one test in a JSON report, in characters", "MAX_KEPT_CHARACTERS", CUT),
@@ -65,6 +66,16 @@ _FORMATS = {
     "ctrf": (
         "reporters of the [Common Test Report Format](https://ctrf.io)",
         "depends on the reporter: at best files, lines, retries and flaky tests",
+    ),
+    "go-test-json": (
+        "`go test -json`; on a device `./x.test -test.v | go tool test2json -p PACKAGE`",
+        "subtests, durations, files and lines of failures; written line by line. Before Go 1.24, redirect stderr too: "
+        "builds that fail are reported there",
+    ),
+    "libtest-json": (
+        "Rust's `cargo test -- -Z unstable-options --format json --report-time`, cargo-nextest's `libtest-json`",
+        "messages, files and lines of panics; written line by line. With `cargo test`, redirect stderr too: it names "
+        "the binary of each test. cargo-nextest also writes JUnit",
     ),
 }
 

@@ -37,6 +37,8 @@ MAX_KEPT_CHARACTERS = 4 << 20
 """Characters kept of what a JSON report says of one test, before they are made into a message and a text."""
 MAX_OPEN_TESTS = 1000
 """Tests of a pytest-reportlog that have begun and not ended: one for each worker, and those that wait for a rerun."""
+MAX_UNFINISHED_CHARACTERS = 64 << 20
+"""Characters held of all tests of one file that have not ended, or whose names follow later; each counts 500 more."""
 MAX_ROW_BYTES = 1 << 20
 """Bytes of one row of CSV."""
 MAX_CASES = 500_000

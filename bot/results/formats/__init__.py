@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO, TypeAlias
 
 from bot.core.refused import Refused, TooMuch
-from bot.results.formats import ctrf, executorch, json_report, junit, reportlog
+from bot.results.formats import ctrf, executorch, go_test, json_report, junit, libtest, reportlog
 from bot.results.formats.json_stream import UTF8_BOM, first_keys
 from bot.results.formats.opening import inflated
 from bot.results.limits import MAX_CASES
@@ -20,6 +20,8 @@ FORMATS: Mapping[str, Reader] = {
     "pytest-json-report": json_report.read,
     "executorch-csv": executorch.read,
     "ctrf": ctrf.read,
+    "go-test-json": go_test.read,
+    "libtest-json": libtest.read,
 }
 """Reader by the name that a manifest has for its format."""
 KNOWN = ", ".join(FORMATS)
@@ -71,7 +73,21 @@ def guess(head: bytes) -> str:
             return "ctrf"
         if len(_JSON_REPORT_KEYS & keys[""]) > 1:
             return "pytest-json-report"
+    if format := _of_events(text):
+        return format
     first_line = text.partition(b"\n")[0].decode("utf-8", "replace")
     if set(executorch.REQUIRED) <= {column.strip().strip('"') for column in first_line.split(",")}:
         return "executorch-csv"
     raise Refused(UNKNOWN_CONTENT.format(head=head[:40]))
+
+
+def _of_events(head: bytes) -> str:
+    """Return the format of JSON lines by the first of them that is an event: a log may stand before; "" for none."""
+    for line in head.splitlines():
+        if line.startswith(b"{"):
+            keys = first_keys(line)[""]
+            if "Action" in keys and keys <= go_test.KEYS:
+                return go_test.WHAT
+            if {"type", "event"} <= keys:
+                return libtest.WHAT
+    return ""

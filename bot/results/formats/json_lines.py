@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
-from bot.core.refused import Refused
+from bot.core.refused import Refused, TooMuch
 from bot.results.formats.json_stream import CHUNK, UTF8_BOM, EndsEarly, JsonReader, Shape
 
 SHORT_BYTES = 1 << 16
@@ -29,6 +29,41 @@ def values(stream: BinaryIO, what: str, shape: Shape) -> Iterator[tuple[int, Any
             yield number, _long(_Rest(begin, stream), f"{what}: line {number}", shape)
         elif not begin.isspace() and begin:
             yield number, _short(begin, f"{what}: line {number}")
+
+
+def mixed(stream: BinaryIO, what: str, shape: Shape) -> Iterator[Mapping[str, Any] | str]:
+    """Yield a line's object, of a long one as much as the shape names; of any other line up to SHORT_BYTES as text.
+
+    Tools whose standard output is the report share it with the processes that they start, so lines of a log stand
+    between those of the report, and may tear one. Raises TooMuch beyond a limit of JsonReader.
+    """
+    first = True
+    while begin := stream.readline(SHORT_BYTES):
+        if first:
+            begin, first = begin.removeprefix(UTF8_BOM), False
+        is_object = begin.startswith(b"{")
+        if len(begin) < SHORT_BYTES or begin.endswith(b"\n"):
+            yield object_of(begin) if is_object else begin.decode("utf-8", "replace")
+            continue
+        rest, found = _Rest(begin, stream), begin.decode("utf-8", "replace")
+        try:
+            value = _long(rest, what, shape) if is_object else found
+        except TooMuch:
+            raise
+        except Refused:
+            value = found
+        while rest.read(CHUNK):
+            pass
+        yield value
+
+
+def object_of(line: bytes) -> dict[str, Any] | str:
+    """Return the object of a line, or its text if it is none."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else line.decode("utf-8", "replace")
 
 
 def _short(line: bytes, what: str) -> Any:

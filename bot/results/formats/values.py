@@ -68,6 +68,11 @@ def line(value: object, first: int = 1) -> int | None:
     return int(found) + 1 - first
 
 
+def count(value: object) -> int:
+    """Return a number of things; 0 for what no such number can be."""
+    return line(value) or 0
+
+
 def mapping(value: object) -> Mapping[str, Any]:
     """Return an object's members; none if it is no object."""
     return value if isinstance(value, dict) else {}

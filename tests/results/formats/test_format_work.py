@@ -8,6 +8,7 @@ import json
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,36 @@ def junit(inside: str) -> bytes:
     return f'<testsuite name="pytest"><testcase name="a">{inside}</testcase></testsuite>'.encode()
 
 
+def of_go(*events: dict[str, Any]) -> bytes:
+    return b"".join(json.dumps({"Package": "a", **event}).encode() + b"\n" for event in events)
+
+
+def of_rust(*events: dict[str, Any]) -> bytes:
+    return b"".join(json.dumps({"type": "test", **event}).encode() + b"\n" for event in events)
+
+
+GO: dict[str, Callable[[int], bytes]] = {
+    "tests of Go that never end": lambda n: of_go(*({"Action": "run", "Test": f"T{i}"} for i in range(n))),
+    "a test of Go's output": lambda n: of_go(*[{"Action": "output", "Test": "T", "Output": "    a.go:1: b\n"}] * n),
+    "ends of a test of Go's": lambda n: of_go({"Action": "output", "Test": "T", "Output": "--- PASS: T (" * n}),
+    "slashes of Go": lambda n: of_go({"Action": "fail", "Test": "/" * n}),
+    "packages of Go": lambda n: of_go(*({"Action": "fail", "Package": f"p{i}"} for i in range(n))),
+    "output of a package of Go": lambda n: of_go(
+        {"Action": "output", "Output": "FAIL a [build failed]\n# \n" * n}, {"Action": "fail"}
+    ),
+    "lines before Go's": lambda n: b"{\n[\n" * n + of_go({"Action": "pass"}),
+}
+RUST: dict[str, Callable[[int], bytes]] = {
+    "tests of Rust that never end": lambda n: of_rust(*({"event": "started", "name": f"t{i}"} for i in range(n))),
+    "suites of Rust that never end": lambda n: of_rust(
+        *({"type": kind, "event": "started", "name": f"a$t{i}"} for i in range(n) for kind in ("suite", "test"))
+    ),
+    "panics": lambda n: of_rust({"event": "failed", "name": "a", "stdout": "panicked at 'a', " * n}),
+    "panics with a place": lambda n: of_rust({"event": "failed", "name": "a", "stdout": "panicked at a:1:" * n}),
+    "documentation tests": lambda n: of_rust({"event": "ok", "name": "a.rs - " + "(line 1" * n + ")"}),
+    "attempts": lambda n: of_rust({"event": "ok", "name": "a$" + "#1" * n + "@stress-" * n}),
+    "torn lines": lambda n: of_rust({"event": "ok", "name": "a"}) + b'x{ "type": "' * n,
+}
 REPORTS: dict[str, Callable[[int], bytes]] = {
     "cases": lambda n: ("<testsuite>" + "".join(map(CASE.format, range(n))) + "</testsuite>").encode(),
     "properties": lambda n: junit("<properties>" + '<property name="a" value="b"/>' * n + "</properties>"),
@@ -52,6 +83,8 @@ REPORTS: dict[str, Callable[[int], bytes]] = {
     "no numbers": lambda n: json.dumps({**REPORT, "tests": []}).encode()[:-1] + b', "a": [' + b"NaN," * n + b"1]}",
     "rows": lambda n: b"Test ID,Test Case,Flow,Result\n" + b"a,b,c,Pass\n" * n,
     "quotes": lambda n: b"Test ID,Test Case,Flow,Result\n" + b'"' * n,
+    **GO,
+    **RUST,
     "members of gzip": lambda n: (
         gzip.compress(b"<testsuite>") + gzip.compress(b" ") * n + gzip.compress(b"</testsuite>")
     ),

@@ -30,6 +30,13 @@ SAMPLES = {
     "executorch/operators.pytest-json-report.json.zst": "pytest-json-report",
     "executorch/operators.csv": "executorch-csv",
     "pytest/kinds.ctrf.json.gz": "ctrf",
+    "go/kinds-1.19.jsonl": "go-test-json",
+    "go/kinds-1.27.jsonl": "go-test-json",
+    "go/device-1.19.jsonl": "go-test-json",
+    "go/merged-1.19.jsonl": "go-test-json",
+    "rust/kinds-1.95.jsonl": "libtest-json",
+    "rust/merged-1.95.jsonl": "libtest-json",
+    "rust/nextest.jsonl": "libtest-json",
 }
 Seen = tuple[str, str, bool]
 """A test's status, trouble and whether it is flaky."""
@@ -78,7 +85,7 @@ def test_the_beginning_is_enough(head: bytes, form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "head", [b"", b"{", b"{}", b"[1]", b"TAP version 13", b'{"tests": 1}', b"Test ID,Flow\n", b"\0\xff"]
+    "head", [b"", b"{", b"{}", b"[1]", b'{"Action": 1, "b": 2}', b'{"tests": 1}', b"Test ID,Flow\n", b"\0\xff"]
 )
 def test_unknown_content_is_told_what_is_known(head: bytes) -> None:
     with pytest.raises(Refused, match="none of junit, pytest-reportlog, pytest-json-report, executorch-csv, ctrf"):
@@ -169,7 +176,8 @@ def test_executorch_s_formats_agree() -> None:
 @given(st.data())
 def test_a_damaged_report_is_read_or_refused(data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(["pytest/died.reportlog.jsonl", "pytest/kinds.pytest-json-report.json",
-                                      "executorch/operators.csv", "pytest/kinds.ctrf.json.gz"]))  # fmt: skip
+                                      "executorch/operators.csv", "pytest/kinds.ctrf.json.gz",
+                                      "go/kinds-1.27.jsonl", "rust/kinds-1.95.jsonl"]))  # fmt: skip
     content = data.draw(damaged(WHOLE[path]))
     with suppress(Refused):
         cases_of(content, SAMPLES[path])

@@ -1,0 +1,57 @@
+"""What readers hold of tests that have not ended, or whose name is not known yet: bounded for the whole file."""
+
+from __future__ import annotations
+
+from bot.core.refused import TooMuch
+from bot.results.formats.fields import SQUEEZE_AT, Clip
+from bot.results.limits import MAX_UNFINISHED_CHARACTERS
+
+TOO_MUCH = f"{{what}}: tests that have not ended have more than {MAX_UNFINISHED_CHARACTERS:,} characters{{place}}"
+ENTRY = 500
+"""Characters that one test counts besides its own, so that a million empty ones are too much as well."""
+
+
+class UnfinishedBudget:
+    """Counts the characters that a reader holds. `what` is the format, for the error text."""
+
+    __slots__ = ("_held", "_what")
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._held = 0
+
+    def hold(self, characters: int, place: str = "") -> None:
+        """Count more characters. Raises TooMuch beyond the limit."""
+        self._held += characters
+        if self._held > MAX_UNFINISHED_CHARACTERS:
+            raise TooMuch(TOO_MUCH.format(what=self._what, place=place))
+
+    def release(self, characters: int) -> None:
+        """Count less."""
+        self._held -= characters
+
+
+class UnfinishedOutput:
+    """The output of one test so far, of which head and tail are stored, however long it grows."""
+
+    __slots__ = ("_budget", "_clip", "_size")
+
+    def __init__(self, budget: UnfinishedBudget) -> None:
+        self._budget = budget
+        self._clip = Clip()
+        self._size = ENTRY
+        budget.hold(ENTRY)
+
+    def add(self, piece: str) -> None:
+        """Add the next piece. Raises TooMuch if all tests together exceed the limit."""
+        self._clip.add(piece)
+        more = min(len(piece), SQUEEZE_AT + ENTRY - self._size)
+        if more > 0:
+            self._size += more
+            self._budget.hold(more)
+
+    def finish(self) -> str:
+        """Return the output, and release what it counted."""
+        self._budget.release(self._size)
+        self._size = 0
+        return self._clip.text()

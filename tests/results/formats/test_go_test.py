@@ -1,0 +1,167 @@
+"""`go test -json`: events of tests and packages, as Go 1.19 and 1.27 write them, and how they differ."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from bot.core.refused import TooMuch
+from bot.results.formats import go_test
+from bot.results.limits import MAX_RAW_NAME
+from bot.results.model import Case, Status, Trouble
+from tests.results.formats.corpus import as_lines, reports, written_beside, written_down
+from tests.results.formats.samples import cases, cases_of, one, refusal
+
+FORMAT = "go-test-json"
+PACKAGE = "example.com/compiler/calc"
+REPORTS = reports("go")
+
+
+def event(action: str, test: str = "", **more: Any) -> str:
+    named = {"Test": test} if test else {}
+    return json.dumps({"Action": action, "Package": PACKAGE, **named, **more}) + "\n"
+
+
+def output(text: str, test: str = "TestAdd", **more: Any) -> str:
+    return event("output", test, Output=text, **more)
+
+
+def by_id(report: str) -> dict[str, Case]:
+    return {case.nodeid: case for case in cases(report)}
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_a_report_reads_as_is_written_down_beside_it(report: str) -> None:
+    assert written_down(report) == written_beside(report)
+
+
+def test_there_are_reports_of_two_versions() -> None:
+    assert {"go/kinds-1.19.jsonl", "go/kinds-1.27.jsonl"} < set(REPORTS)
+
+
+def test_both_versions_of_go_give_the_same_verdicts() -> None:
+    old, new = by_id("go/kinds-1.19.jsonl"), by_id("go/kinds-1.27.jsonl")
+    panics = "example.com/octocat/compiler/crash::TestPanics"
+    assert {test: (case.status, case.trouble) for test, case in old.items()} == {
+        test: (case.status, case.trouble) for test, case in new.items()
+    }
+    assert old[f"{panics}/inner"].message.startswith("panic: assignment to entry in nil map")
+    assert new[panics].message.startswith("panic: assignment to entry in nil map")
+
+
+def test_a_failure_has_the_message_and_the_place_that_go_printed() -> None:
+    test = event("run", "TestAdd") + output("=== RUN   TestAdd\n") + output("    calc_test.go:7: a log line\n")
+    test += output("    calc_test.go:9: no sum\n") + output("--- FAIL: TestAdd (1.25s)\n")
+    case = one(test + event("fail", "TestAdd", Elapsed=1.25) + event("fail"))
+    assert (case.status, case.message, case.seconds) == (Status.FAILED, "no sum", 1.25)
+    assert (case.path, case.line) == (f"{PACKAGE}/calc_test.go", 9)
+    assert case.text == "    calc_test.go:7: a log line\n    calc_test.go:9: no sum\n"
+
+
+def test_an_error_counts_before_a_later_log_line_where_go_says_which_is_which() -> None:
+    test = output("    a_test.go:7: no sum\n", OutputType="error") + output("    a_test.go:9: a log line\n")
+    case = one(test + event("fail", "TestAdd") + event("fail"))
+    assert (case.message, case.line) == ("no sum", 7)
+
+
+def test_a_test_that_fails_with_a_subtest_says_so() -> None:
+    report = output("    a_test.go:1: bad\n", "TestA/b/c") + event("fail", "TestA/b/c") + event("fail", "TestA/b")
+    assert [case.message for case in cases_of(report + event("fail", "TestA") + event("fail"))] == [
+        "bad",
+        "A subtest failed",
+        "A subtest failed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ended", "status"), [("PASS", Status.PASSED), ("FAIL", Status.FAILED), ("SKIP", Status.SKIPPED)]
+)
+def test_a_test_without_an_event_for_its_end_ends_as_its_output_says(ended: str, status: Status) -> None:
+    """Go before 1.20, where the output does not end with a line break."""
+    report = event("run", "TestAdd") + output(f"no line break--- {ended}: TestAdd (0.50s)\n") + event("fail")
+    case = cases_of(report)[0]
+    assert (case.status, case.seconds) == (status, 0.5)
+
+
+def test_the_end_of_another_test_in_the_output_is_output() -> None:
+    report = event("run", "TestAdd") + output("--- PASS: TestOther (0.50s)\n") + event("fail")
+    assert one(report).trouble is Trouble.CRASH
+
+
+def test_tests_that_run_when_their_package_passes_have_passed() -> None:
+    assert one(event("run", "BenchmarkAdd") + event("pass")).status is Status.PASSED
+
+
+def test_a_benchmark_has_an_end_of_its_own() -> None:
+    assert one(event("run", "BenchmarkAdd") + event("bench", "BenchmarkAdd") + event("pass")).status is Status.PASSED
+
+
+def test_a_package_that_fails_without_a_test_is_a_case() -> None:
+    report = output("panic: no device\n", "") + output("\tmain_test.go:9\n", "") + event("fail")
+    assert as_lines(cases_of(report)) == (
+        f"errored crash | {PACKAGE} |  |  | panic: no device | panic: no device … \tmain_test.go:9\n"
+    )
+    assert "none of its tests did" in one(event("fail")).message
+
+
+def test_a_package_that_cannot_be_built_precludes_its_tests() -> None:
+    """Its ID is what the IDs of its tests begin with."""
+    case = by_id("go/kinds-1.27.jsonl")["example.com/octocat/compiler/broken"]
+    assert (case.trouble, case.path, case.line) == (Trouble.COLLECTION, "broken/broken_test.go", 6)
+    assert case.message == "The package could not be built: undefined: undefined"
+
+
+def test_a_failure_of_an_older_go_s_build_is_read_from_its_output() -> None:
+    report = event("start") + output(f"FAIL\t{PACKAGE} [setup failed]\n", "") + event("fail")
+    assert one(report).trouble is Trouble.COLLECTION
+
+
+def test_a_report_that_ends_early_says_what_did_not_end() -> None:
+    running = event("start") + event("run", "TestA") + event("pass", "TestA") + event("run", "TestB")
+    assert as_lines(cases_of(running + '{"Action":"outp')) == (
+        f"passed | {PACKAGE}::TestA\nerrored crash | {PACKAGE}::TestB |  |  | The process ended while this test ran\n"
+    )
+    (case,) = cases_of(event("start"))
+    assert (case.nodeid, case.trouble, case.message) == (PACKAGE, Trouble.CRASH, go_test.NO_END)
+
+
+def test_two_runs_of_a_test_are_two_cases() -> None:
+    assert [case.nodeid for case in cases("go/count-1.19.jsonl")].count(
+        "example.com/octocat/compiler/calc::TestAdd"
+    ) == 2
+
+
+def test_lines_of_other_processes_are_left_out() -> None:
+    report = "adb: device offline\n{not JSON}\n[1]\n" + event("run", "TestA") + "\n{}\n" + event("pass", "TestA")
+    assert [case.status for case in cases_of(report + event("pass"))] == [Status.PASSED]
+    assert one("warning\n" + event("skip", "TestA", Time="2026") + event("pass")).status is Status.SKIPPED
+
+
+@pytest.mark.parametrize("value", [None, 5, [], {}, "", "nonsense", float("nan"), -1])
+def test_values_of_any_type_are_read(value: object) -> None:
+    fields: dict[str, Any] = dict.fromkeys(("Output", "Elapsed", "OutputType", "FailedBuild", "ImportPath"), value)
+    report = event("output", "TestA", **fields) + event("pass", "TestA", **fields) + event("build-output", **fields)
+    assert one(report + event("pass", **fields)).status is Status.PASSED
+
+
+def test_what_has_no_event_is_refused() -> None:
+    assert "no line is an event of `go test -json`" in refusal(b"{}\n[]\nok\n", FORMAT)
+    assert "no line is an event of `go test -json`" in refusal('{"Action": 1}', FORMAT)
+
+
+def test_a_name_and_what_is_unfinished_have_limits() -> None:
+    assert "characters" in refusal(event("run", "T" * (MAX_RAW_NAME + 1)), FORMAT, TooMuch)
+
+
+def test_unfinished_tests_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bot.results.formats.unfinished.MAX_UNFINISHED_CHARACTERS", 10_000)
+    ended = "".join(output("x" * 5_000, f"Test{n}") + event("pass", f"Test{n}") for n in range(9))
+    assert len(cases_of(ended + event("pass"))) == 9
+    assert "tests that have not ended have more than" in refusal(
+        "".join(event("run", f"Test{n}") for n in range(30)), FORMAT, TooMuch
+    )
+    assert "tests that have not ended have more than" in refusal(
+        "".join(output("x" * 5_000, f"Test{n}") for n in range(9)), FORMAT, TooMuch
+    )
