@@ -12,15 +12,17 @@ import ctypes
 import itertools
 import os
 import pwd
+import select
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psycopg
 import pytest
@@ -32,12 +34,15 @@ NOT_INSTALLED = (
 )
 OWNER = "nightjar"
 STARTING = 60.0
+READY = b"database system is ready to accept connections"
 SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
     "max_connections": "100",
     "shared_buffers": "32MB",
-    "log_min_messages": "fatal",
+    # No errors of statements, but that the server is ready.
+    "log_min_messages": "log",
+    "log_checkpoints": "off",
     # A server that crashes waits so long for whoever has connected meanwhile and says nothing; a minute by default.
     "authentication_timeout": "10s",
 }
@@ -98,28 +103,22 @@ class PostgresServer:
         self.port: int = self._held.getsockname()[1]
 
     def start(self) -> None:
-        """Start the server and wait until it answers."""
+        """Start the server and wait until it says that it answers."""
         settings = [f"--{name}={value}" for name, value in self.settings.items()]
         place = ["-h", "127.0.0.1", "-p", str(self.port), "-k", str(self.folder)]
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [program("postgres"), "-D", self.folder / "data", *place, *settings],
-                stdout=log,
-                stderr=log,
-                cwd=self.folder,
-                preexec_fn=end_with_parent,
-                **self._as,
-            )
-        deadline = time.monotonic() + STARTING
-        while True:
-            try:
-                psycopg.connect(self.url("postgres")).close()
-            except psycopg.OperationalError:
-                if self._process.poll() is not None or time.monotonic() > deadline:
-                    pytest.fail(f"PostgreSQL did not start:\n{(self.folder / 'log').read_text()}")
-                time.sleep(0.02)
-            else:
-                return
+        self._process = subprocess.Popen(
+            [program("postgres"), "-D", self.folder / "data", *place, *settings],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=self.folder,
+            preexec_fn=end_with_parent,
+            **self._as,
+        )
+        output = self._process.stdout
+        assert output is not None
+        _wait_until_ready(output)
+        # The server would stand still some time if nobody read what it says.
+        threading.Thread(target=_read_to_the_end, args=[output], daemon=True).start()
 
     @property
     def pid(self) -> int:
@@ -159,6 +158,23 @@ class PostgresServer:
         """Remove a database, whoever is still connected to it."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)".encode())
+
+
+def _wait_until_ready(output: IO[bytes]) -> None:
+    """Read what a server says until it says that it answers."""
+    said, deadline = b"", time.monotonic() + STARTING
+    while READY not in said:
+        readable, _, _ = select.select([output], [], [], max(0.0, deadline - time.monotonic()))
+        more = os.read(output.fileno(), 1 << 16) if readable else b""
+        if not more:
+            pytest.fail(f"PostgreSQL did not start:\n{said.decode()}")
+        said += more
+
+
+def _read_to_the_end(output: IO[bytes]) -> None:
+    with output:
+        while os.read(output.fileno(), 1 << 16):
+            pass
 
 
 @contextlib.contextmanager
