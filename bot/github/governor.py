@@ -62,10 +62,12 @@ class Governor:
         timing: Timing | None = None,
         allowance: Allowance | None = None,
         shared: SharedBudget | None = None,
+        booking_timeout: float = BOOKING_TIMEOUT,
     ) -> None:
         self._timing = timing or Timing()
         self._allowance = allowance or Allowance()
         self._shared = shared
+        self._booking_timeout = booking_timeout
         self._away_until = -inf
         self._booking: dict[str, asyncio.Lock] = {}
         self._ledgers: dict[str, Ledger] = {}
@@ -126,7 +128,7 @@ class Governor:
             if self._timing.clock() < self._away_until:
                 return 0.0, SHARE_ALONE
             try:
-                async with asyncio.timeout(BOOKING_TIMEOUT):
+                async with asyncio.timeout(self._booking_timeout):
                     wait = await shared.book(name, pace, SHORT_WAIT)
             except (ConnectorException, TimeoutError) as error:
                 self._away_until = self._timing.clock() + ALONE_FOR

@@ -45,13 +45,14 @@ class NewTest:
     """Renamed tests were not searched for in its suite, as so many names changed."""
 
 
-def describe_runtimes(tested: Outcomes, percent: int, least: float) -> str:
+def describe_runtimes(tested: Outcomes, percent: int, least: float, *, most_steps: int = MAX_STEPS) -> str:
     """Return the section's text, empty where nothing is worth telling.
 
     `percent`: a suite's total must differ by more. `least`: a new test must take so many seconds.
+    `most_steps` bounds the search for renamed tests in each suite.
     """
     changes = changed(tested, percent)
-    new = slow_new_tests(tested, least)
+    new = slow_new_tests(tested, least, most_steps=most_steps)
     if not (changes or new):
         # What could not be compared is told where it was all that there is, or nobody would ever learn of it.
         lines = [] if tested.suites else list(tested.troubles)
@@ -69,7 +70,7 @@ def describe_runtimes(tested: Outcomes, percent: int, least: float) -> str:
     if rows:
         parts.append(f"{texts.SLOW_TITLE}:\n{words.rows_of(rows[:MOST_NEW], len(rows))}")
     if any(one.perhaps_renamed for one in new):
-        parts.append(texts.RUNTIMES_UNSEARCHED.format(most=MAX_STEPS))
+        parts.append(texts.RUNTIMES_UNSEARCHED.format(most=most_steps))
     return "\n\n".join(parts)
 
 
@@ -88,7 +89,7 @@ def changed(tested: Outcomes, percent: int) -> list[Change]:
     return sorted(found, key=lambda one: (-abs(one.now - one.before), one.suite))
 
 
-def slow_new_tests(tested: Outcomes, least: float) -> list[NewTest]:
+def slow_new_tests(tested: Outcomes, least: float, *, most_steps: int = MAX_STEPS) -> list[NewTest]:
     """Return the tests that the base does not have and that take so many seconds at least, the slowest first.
 
     One that was renamed, or was skipped with its whole file, is not new.
@@ -99,7 +100,7 @@ def slow_new_tests(tested: Outcomes, least: float) -> list[NewTest]:
         slow = {test for test in new if here.seconds.get(test, 0.0) >= least}
         if not slow:
             continue
-        renamed = search_renames(base.suite.seen.keys() - here.seen.keys(), new)
+        renamed = search_renames(base.suite.seen.keys() - here.seen.keys(), new, most_steps=most_steps)
         slow -= set((renamed or {}).values())
         found += [NewTest(name, test, here.seconds[test], renamed is None) for test in slow]
     return sorted(found, key=lambda one: (-one.seconds, one.suite, one.test))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bot.core.errors import UserError
-from bot.results.compare.renames import search_renames
+from bot.results.compare.renames import MAX_STEPS, search_renames
 from handlers.ci_tests import texts
 from handlers.ci_tests.outcomes import Outcomes, SuiteOutcomes
 
@@ -32,7 +32,7 @@ class Skips:
         return bool(self.newly or self.again or self.gone)
 
 
-def skips(here: SuiteOutcomes, base: SuiteOutcomes) -> Skips:
+def skips(here: SuiteOutcomes, base: SuiteOutcomes, *, most_steps: int = MAX_STEPS) -> Skips:
     """Compare a suite with its base. A test that the base does not have did not run there.
 
     Of a suite of which more may come, no test is gone.
@@ -40,7 +40,7 @@ def skips(here: SuiteOutcomes, base: SuiteOutcomes) -> Skips:
     newly = [test for test in base.seen if base.ran(test) and here.skipped(test)]
     again = [test for test in here.seen if here.ran(test) and base.skipped(test)]
     gone = {test for test in base.seen if base.ran(test) and test not in here.seen and not here.skipped(test)}
-    renamed = search_renames(gone, here.seen.keys() - base.seen.keys())
+    renamed = search_renames(gone, here.seen.keys() - base.seen.keys(), most_steps=most_steps)
     gone -= (renamed or {}).keys()
     return Skips(tuple(sorted(newly)), tuple(sorted(again)), len(gone) if here.complete else 0, renamed is None)
 

@@ -12,10 +12,15 @@ from handlers.ci_tests.skips import NotRun, Required, Skips, not_run, skips
 MOST_SUITES = 20
 
 
-def describe_skips(tested: Outcomes, required: Required, path: str, branch: str) -> str:
-    """Return the section's text; `path` is the file of required tests, on the base branch."""
+def describe_skips(tested: Outcomes, required: Required, path: str, branch: str, *, most_steps: int = MAX_STEPS) -> str:
+    """Return the section's text; `path` is the file of required tests, on the base branch.
+
+    `most_steps` bounds the search for renamed tests in each suite.
+    """
     found = {
-        name: skips(here, tested.bases[name].suite) for name, here in tested.suites.items() if name in tested.bases
+        name: skips(here, tested.bases[name].suite, most_steps=most_steps)
+        for name, here in tested.suites.items()
+        if name in tested.bases
     }
     missing = not_run(required.tests, tested)
     where = {"path": code(path), "branch": code(branch)}
@@ -28,7 +33,7 @@ def describe_skips(tested: Outcomes, required: Required, path: str, branch: str)
         base = next(iter(tested.bases.values()))
         told = moment(tested.at)
         return texts.SAME.format(base=words.commit_link(base), sha=short(tested.sha), at=told)
-    lines += _suites(tested, found)
+    lines += _suites(tested, found, most_steps)
     return "\n\n".join(
         part
         for part in (
@@ -48,21 +53,21 @@ def _all_same(tested: Outcomes, found: dict[str, Skips]) -> bool:
     return whole and one_base and found.keys() == tested.suites.keys() and not any(found.values())
 
 
-def _suites(tested: Outcomes, found: dict[str, Skips]) -> list[str]:
+def _suites(tested: Outcomes, found: dict[str, Skips], most_steps: int) -> list[str]:
     """Return a line for each suite, those first of which there is most to be told."""
     lines = [texts.SUITE_MISSING.format(suite=words.suite_name(suite)) for suite in tested.vanished]
     names = sorted(tested.suites, key=lambda name: (not found.get(name), name))
-    lines += [line for name in names for line in _suite(tested, name, found.get(name))]
+    lines += [line for name in names for line in _suite(tested, name, found.get(name), most_steps)]
     if len(lines) <= MOST_SUITES:
         return lines
     return [*lines[:MOST_SUITES], texts.MORE_SUITES.format(count=len(lines) - MOST_SUITES)]
 
 
-def _suite(tested: Outcomes, name: str, found: Skips | None) -> list[str]:
+def _suite(tested: Outcomes, name: str, found: Skips | None, most_steps: int) -> list[str]:
     shown = words.suite_name(name)
     note = [] if tested.suites[name].complete else [texts.INCOMPLETE.format(suite=shown)]
     if found is not None and found.unsearched and found.gone:
-        note.append(texts.SKIPS_UNSEARCHED.format(suite=shown, most=MAX_STEPS))
+        note.append(texts.SKIPS_UNSEARCHED.format(suite=shown, most=most_steps))
     if found is None:
         return [*note, texts.NO_BASE_OF_SUITE.format(suite=shown)]
     base = words.commit_link(tested.bases[name])

@@ -115,10 +115,9 @@ async def test_without_the_database_a_process_writes_a_quarter_by_its_own_count(
 
 
 async def test_a_database_that_hangs_holds_a_write_up_for_two_seconds_once(
-    budget: Budget, jumping: JumpingTime, monkeypatch: pytest.MonkeyPatch
+    budget: Budget, jumping: JumpingTime
 ) -> None:
-    monkeypatch.setattr("bot.github.governor.BOOKING_TIMEOUT", BOOKING_TIMEOUT / 100)
     away = Away(budget, hangs=True)
-    governor = Governor(jumping.timing(), shared=away)
+    governor = Governor(jumping.timing(), shared=away, booking_timeout=BOOKING_TIMEOUT / 100)
     assert [await send(governor) for _ in range(3)].count(None) == 0
     assert away.asked == 1

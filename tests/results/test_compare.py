@@ -195,11 +195,10 @@ def test_a_renamed_test_is_compared_with_its_old_self() -> None:
     assert (comparison.new, comparison.gone) == ((f"{B}::test_y",), ())
 
 
-def test_a_search_for_renamed_tests_that_gives_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_for_renamed_tests_that_gives_up_is_told() -> None:
     before, now = (run(*(f"{file}::test_{number}" for number in range(12))) for file in (A, B))
     assert told(now, before).unsearched is False
-    monkeypatch.setattr("bot.results.compare.renames.MAX_STEPS", 10)
-    comparison = told(now, before)
+    comparison = compare(now, before, exit_status=1, most_steps=10)
     assert comparison.unsearched
     assert (comparison.renamed, len(comparison.new), len(comparison.gone)) == ((), 12, 12)
 

@@ -36,7 +36,8 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class Pool:
     """Runs functions in processes of their own. They start with the first job and end with `close`, or the server.
 
-    They import the modules of `preload`, which hold what jobs run, when they start.
+    They import the modules of `preload`, which hold what jobs run, when they start. The arguments of one job may have
+    `most_bytes`.
     """
 
     def __init__(
@@ -45,9 +46,11 @@ class Pool:
         limits: AllLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
         preload: Sequence[str] = (),
+        most_bytes: int = MAX_QUESTION_BYTES,
     ) -> None:
         places = places or min(max(os.cpu_count() or FEWEST, FEWEST), MOST)
         self.limits = limits or AllLimits()
+        self._most_bytes = most_bytes
         self._turns = Turns(places)
         self._idle = [Slot(preload) for _ in range(places)]
         self._slots = tuple(self._idle)
@@ -90,8 +93,8 @@ class Pool:
         try:
             # Not before: each of those that wait would hold its arguments twice.
             question = await asyncio.to_thread(pickle.dumps, (function, arguments), pickle.HIGHEST_PROTOCOL)
-            if len(question) > MAX_QUESTION_BYTES:
-                raise OverLimit(QUESTION.format(act=limits.act, mib=MAX_QUESTION_BYTES // MIB))
+            if len(question) > self._most_bytes:
+                raise OverLimit(QUESTION.format(act=limits.act, mib=self._most_bytes // MIB))
             for file in files:
                 file.flush()
             answer = await self._ask(slot, limits, question, files)

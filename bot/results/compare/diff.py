@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from bot.core.patterns import SPACE, Pattern
 from bot.results.compare import texts
 from bot.results.compare.places import Places
-from bot.results.compare.renames import search_renames
+from bot.results.compare.renames import MAX_STEPS, search_renames
 from bot.results.model import BAD, Seen, Status, Trouble
 
 FINISHED = (None, 0, 5)
@@ -86,19 +86,26 @@ class Comparison:
     """So much failed at once that one cause is likelier than many: nothing of it is confirmed."""
 
 
-def compare(now: Mapping[str, Seen], baseline: Mapping[str, Seen] | None, *, exit_status: int | None) -> Comparison:
+def compare(
+    now: Mapping[str, Seen],
+    baseline: Mapping[str, Seen] | None,
+    *,
+    exit_status: int | None,
+    most_steps: int = MAX_STEPS,
+) -> Comparison:
     """Compare one suite's merged results with those of its baseline, which must not be infra itself.
 
     `exit_status` is that of the lab's test command, as far as it is known: one that no finished run of tests has makes
     tests that are missing precluded. A file's own ID, for a collection error or a skip of all of it, speaks for its
     tests: they are precluded or newly skipped, not gone, and it is fixed, not gone, when they are there again.
+    `most_steps` bounds the search for renamed tests.
     """
     failing = _sorted(test for test, seen in now.items() if seen.status in BAD)
     flaky = _sorted(test for test, seen in now.items() if seen.flaky)
     told = Comparison(_counts(now), baseline is not None, failing=failing, flaky=flaky)
     if why := infra(now, baseline, exit_status=exit_status):
         return replace(told, infra=why)
-    return told if baseline is None else _compared(told, now, baseline, exit_status)
+    return told if baseline is None else _compared(told, now, baseline, exit_status, most_steps)
 
 
 def infra(now: Mapping[str, Seen], baseline: Mapping[str, Seen] | None, *, exit_status: int | None) -> str:
@@ -158,10 +165,14 @@ def _confirmed(history: Sequence[Seen | None]) -> bool:
 
 
 def _compared(
-    told: Comparison, now: Mapping[str, Seen], baseline: Mapping[str, Seen], exit_status: int | None
+    told: Comparison,
+    now: Mapping[str, Seen],
+    baseline: Mapping[str, Seen],
+    exit_status: int | None,
+    most_steps: int,
 ) -> Comparison:
     precluded, skipped, returned, gone = _unseen(now, baseline, exit_status)
-    found = search_renames(gone, now.keys() - baseline.keys())
+    found = search_renames(gone, now.keys() - baseline.keys(), most_steps=most_steps)
     renamed = found or {}
     before = {renamed.get(test, test): seen.status for test, seen in baseline.items()}
     new_failures = _sorted(test for test in told.failing if before.get(test) not in BAD)

@@ -48,21 +48,21 @@ class _Steps:
             raise _GaveUpError
 
 
-def renames(gone: Iterable[str], new: Iterable[str], *, most_steps: int | None = None) -> dict[str, str]:
+def renames(gone: Iterable[str], new: Iterable[str], *, most_steps: int = MAX_STEPS) -> dict[str, str]:
     """Return what `search_renames` finds; nothing, and a line of the log, where it gives up."""
     gone, new = set(gone), set(new)
     found = search_renames(gone, new, most_steps=most_steps)
     if found is None:
         log.warning(
             texts.SEARCH_SKIPPED,
-            reason=texts.SEARCH_TOO_LONG.format(most=most_steps or MAX_STEPS),
+            reason=texts.SEARCH_TOO_LONG.format(most=most_steps),
             removed=len(gone - new),
             added=len(new - gone),
         )
     return found or {}
 
 
-def search_renames(gone: Iterable[str], new: Iterable[str], *, most_steps: int | None = None) -> dict[str, str] | None:
+def search_renames(gone: Iterable[str], new: Iterable[str], *, most_steps: int = MAX_STEPS) -> dict[str, str] | None:
     """Pair tests that vanished with those that appeared, where one rule renamed many at once: old ID to new ID.
 
     Two kinds of rule are known. A move: the beginning of the location (folders, file, classes) is another, and the rest
@@ -71,14 +71,14 @@ def search_renames(gone: Iterable[str], new: Iterable[str], *, most_steps: int |
     if it pairs RENAMED_TOGETHER tests and RENAMED_SHARE of what it could concern, and a pair counts if no other rule
     has another partner for one of the two.
 
-    Returns None where the search takes more than `most_steps`, as a rule MAX_STEPS.
+    Returns None where the search takes more than `most_steps`.
     """
     gone, new = set(gone), set(new)
     if min(len(gone - new), len(new - gone)) < RENAMED_TOGETHER:
         return {}
     old = {test: split for test in sorted(gone - new) if (split := _split(test))}
     fresh = {test: split for test in sorted(new - gone) if (split := _split(test))}
-    steps = _Steps(most_steps or MAX_STEPS)
+    steps = _Steps(most_steps)
     try:
         moved = _moved(old, fresh, steps)
         taken = set(moved.values())

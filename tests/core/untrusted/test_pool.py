@@ -183,9 +183,8 @@ async def test_a_question_is_turned_into_bytes_only_when_it_has_a_place() -> Non
     pool.close()
 
 
-async def test_a_question_that_is_too_large_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bot.core.untrusted.pool.MAX_QUESTION_BYTES", 1000)
-    pool = Pool(1)
+async def test_a_question_that_is_too_large_gives_its_place_back() -> None:
+    pool = Pool(1, most_bytes=1000)
     for _ in range(2):
         with pytest.raises(OverLimit, match="MiB"):
             await pool.run(ME, ENOUGH, hostile.lengths, bytes(1000))

@@ -153,9 +153,8 @@ def test_names_of_tests_and_suites_do_nothing() -> None:
     assert len(text) < SIZE_LIMIT / 3
 
 
-def test_where_renamed_tests_were_not_searched_for_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_renamed_tests_were_not_searched_for_that_is_said() -> None:
     old, new = ({f"{name}_{number}": "passed 5" for number in range(12)} for name in ("old", "new"))
     found = ops(suite_of(new), suite_of(old))
     assert describe_runtimes(found, 30, 1.0) == ""
-    monkeypatch.setattr("bot.results.compare.renames.MAX_STEPS", 10)
-    assert describe_runtimes(found, 30, 1.0).endswith(RUNTIMES_UNSEARCHED.format(most=40_000_000))
+    assert describe_runtimes(found, 30, 1.0, most_steps=10).endswith(RUNTIMES_UNSEARCHED.format(most=10))

@@ -170,11 +170,11 @@ def test_anything_else_is_said_and_never_an_empty_list(raw: bytes, complaint: st
         read_required(raw)
 
 
-def test_a_search_for_renamed_tests_that_gives_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_for_renamed_tests_that_gives_up_is_told() -> None:
     tests = [{f"{FILE}::test_{name}_{number}": Seen(Status.PASSED) for number in range(12)} for name in ("old", "new")]
     base, here = map(SuiteOutcomes, tests)
     assert skips(here, base) == Skips()
-    monkeypatch.setattr("bot.results.compare.renames.MAX_STEPS", 10)
-    assert skips(here, base) == Skips(gone=12, unsearched=True)
+    assert skips(here, base, most_steps=10) == Skips(gone=12, unsearched=True)
     tested = Outcomes("a" * 40, 0.0, {"ops": here}, {"ops": BaseSuite("b" * 40, "", base)})
-    assert "`ops`: the search for renamed tests was skipped because " in describe_skips(tested, Required(), "", "main")
+    text = describe_skips(tested, Required(), "", "main", most_steps=10)
+    assert "`ops`: the search for renamed tests was skipped because " in text
