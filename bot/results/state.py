@@ -54,6 +54,7 @@ class Admission:
 class Run:
     """One run. `version` is the manifest's ETag or version in the bucket, `reason` what the lab can read about it.
 
+    Of a stored run, `reason` says what was repaired in its files.
     `received_at`: when we first heard of it, in seconds since 1970. `claims` is None where the manifest could not be
     read, `admission` where the run was not admitted. `bytes`: of its files, as the manifest says.
     """

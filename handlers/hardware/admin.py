@@ -65,7 +65,7 @@ class IngestOutcome:
     @property
     def good(self) -> bool:
         """Whether its results are in the store as they lie in the bucket."""
-        return self.state in GOOD and not self.reason
+        return self.state == STORED or (self.state == KNOWN and not self.reason)
 
 
 class MovedSource:

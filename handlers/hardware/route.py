@@ -78,7 +78,7 @@ class ListedRun(BaseModel):
     attempt: int | None
     shard: Shard | None
     state: RunState
-    reason: str = Field(description="Why the run is not stored, for people; empty if it is.")
+    reason: str = Field(description="Why the run is not stored, or what was repaired in its files, for people.")
     received_at: datetime = Field(description="When the bot first heard of it.")
 
 

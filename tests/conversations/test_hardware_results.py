@@ -266,3 +266,15 @@ async def test_a_comparison_that_costs_too_much_is_told_in_the_check(place: LabT
         "Lab setup problem, no usable results: it could not be compared: comparing one suite may"
     )
     assert await place.town.failures() == []
+
+
+async def test_a_control_character_in_a_report_loses_no_run_and_is_named(place: LabTown) -> None:
+    sha = place.night()
+    content = junit(**BAD).replace(b"3 != 4", b"3 != \x1b[31m4\x07") + b"\n2 tests in 1 s\n"
+    place.upload(sha, {"ops.xml": content})
+    await place.settle()
+    summary = str(place.check(sha).summary)
+    assert "AssertionError: 3 != 4�" in summary
+    assert "needed repairs" in summary
+    assert "ops.xml was repaired: characters that a report must not hold, such as control characters, were" in summary
+    assert "; text after the end of the report was ignored" in summary

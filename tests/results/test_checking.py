@@ -190,3 +190,13 @@ def test_the_exit_status_tells_a_crash_before_the_first_test(tmp_path: Path) -> 
     (folder / "ops.xml").unlink()
     [warning] = check_run(folder).warnings
     assert "ended with exit status 139 before its first test" in warning
+
+
+def test_what_the_bot_would_repair_is_said_before_the_upload(tmp_path: Path) -> None:
+    content = "\n" + JUNIT.replace("assert 1 == 2", "assert \x1b[31m1\x00 == 2")
+    report = check_files([write(tmp_path, "ops.xml", '<?xml version="1.0"?>' + content)])
+    assert report.good
+    [file] = report.files
+    assert (file.cases, file.counts.failed) == (5, 1)
+    [warning] = file.warnings
+    assert warning.startswith("characters that a report must not hold, such as control characters, were replaced (4, ")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bot.results.compare.diff import Counts
 from bot.results.model import Detail
 from bot.results.report.check_run import report
 from bot.results.report.texts import ADVISORY
+from bot.results.state import RunState
 from tests.results.reported import BASE, a_run, a_suite, compared, findings
 
 TILE, MATMUL = "tests/test_tile.py::test_tile[llvm]", "tests/test_matmul.py::test_matmul"
@@ -44,3 +47,14 @@ def test_the_summary_shows_what_fails_before_the_reason_and_ends_with_what_every
     assert summary.startswith("### New failures: 2\n\n| test |")
     assert places == sorted(places)
     assert summary.endswith(ADVISORY)
+
+
+def test_what_was_repaired_in_the_files_of_a_run_is_listed() -> None:
+    run = a_run("night-2", reason="te.xml was repaired: white space before <?xml was ignored")
+    refused = replace(a_run("night-1", reason="unusable"), state=RunState.INCOMPLETE)
+    summary = report(findings((replace(a_suite(), runs=(run, refused)), compared()))).summary
+    assert (
+        "Files of this lab needed repairs before they could be read:\n\n"
+        "- `operators`: run `night-2`: te.xml was repaired: white space before &lt;?xml was ignored\n\n"
+    ) in summary
+    assert "needed repairs" not in report(findings()).summary

@@ -9,10 +9,20 @@ from bot.core.refused import Refused, TooMuch
 from bot.results.formats import ctrf, executorch, go_test, json_report, junit, libtest, reportlog
 from bot.results.formats.json_stream import UTF8_BOM, first_keys
 from bot.results.formats.opening import inflated
+from bot.results.formats.repairs import Repairs
+from bot.results.formats.utf_8 import repaired
+from bot.results.formats.xml_text import begins_xml
 from bot.results.limits import MAX_CASES
 from bot.results.model import Case
 
-Reader: TypeAlias = Callable[[BinaryIO], Iterator[Case]]
+Reader: TypeAlias = Callable[[BinaryIO, Repairs], Iterator[Case]]
+"""Gives the cases of a file, and adds what it had to repair in it to the repairs."""
+
+
+def _of_bytes(reader: Callable[[BinaryIO], Iterator[Case]]) -> Reader:
+    """Return a reader that is given the bytes of a file repaired, and repairs nothing itself."""
+    return lambda stream, repairs: reader(repaired(stream, repairs))
+
 
 FORMATS: Mapping[str, Reader] = {
     "junit": junit.read,
@@ -20,8 +30,8 @@ FORMATS: Mapping[str, Reader] = {
     "pytest-json-report": json_report.read,
     "executorch-csv": executorch.read,
     "ctrf": ctrf.read,
-    "go-test-json": go_test.read,
-    "libtest-json": libtest.read,
+    "go-test-json": _of_bytes(go_test.read),
+    "libtest-json": _of_bytes(libtest.read),
 }
 """Reader by the name that a manifest has for its format."""
 KNOWN = ", ".join(FORMATS)
@@ -36,18 +46,18 @@ _XML = (b"<", "\ufeff<".encode("utf-16-le"), "\ufeff<".encode("utf-16-be"))
 _JSON_REPORT_KEYS = frozenset({"created", "exitcode", "root", "collectors", "tests"})
 
 
-def read(stream: BinaryIO, name: str, format: str | None = None) -> Iterator[Case]:
+def read(stream: BinaryIO, name: str, format: str | None = None, repairs: Repairs | None = None) -> Iterator[Case]:
     """Read the cases of a file, inflated if it is gzip or zstd; `format` None: guess it by the content.
 
-    Raises Refused, with `name` in the text, for what cannot be taken; TooMuch beyond a limit; nothing else that comes
-    of the content.
+    What had to be repaired is added to `repairs`. Raises Refused, with `name` in the text, for what cannot be
+    understood; TooMuch beyond a limit; nothing else that comes of the content.
     """
     if format is not None and format not in FORMATS:
         raise Refused(UNKNOWN_FORMAT.format(name=name, format=format))
     opened = inflated(stream, name)
     try:
         reader = FORMATS[format or guess(opened.peek(HEAD_BYTES)[:HEAD_BYTES])]
-        for count, case in enumerate(reader(opened), 1):
+        for count, case in enumerate(reader(opened, repairs or Repairs()), 1):
             if count > MAX_CASES:
                 raise TooMuch(TOO_MANY.format(name=name))
             yield case
@@ -78,6 +88,8 @@ def guess(head: bytes) -> str:
     first_line = text.partition(b"\n")[0].decode("utf-8", "replace")
     if set(executorch.REQUIRED) <= {column.strip().strip('"') for column in first_line.split(",")}:
         return "executorch-csv"
+    if begins_xml(head):
+        return "junit"
     raise Refused(UNKNOWN_CONTENT.format(head=head[:40]))
 
 

@@ -13,11 +13,12 @@ from bot.core.refused import Refused
 from bot.results.formats import values
 from bot.results.formats.json_stream import ITEMS, SCALAR, JsonReader, Shape
 from bot.results.formats.pytest_phases import GOOD, split
+from bot.results.formats.repairs import UNNAMED, Repair, Repairs
+from bot.results.formats.utf_8 import repaired
 from bot.results.model import Case, Status, Trouble
 
 WHAT = "ctrf"
 NO_TESTS = f"{WHAT}: there is no list `results.tests`"
-NO_NAME = f"{WHAT}: a test without a name {{place}}"
 NO_STATUS = f"{WHAT}: {{name}} has the status {{status!r}}; known are passed, failed, skipped, pending and other"
 SHOWN = 80
 MILLISECOND = 0.001
@@ -55,12 +56,13 @@ RAW = {
 """Words of pytest-json-ctrf and playwright-ctrf-json-reporter that say more than the status, in lower case."""
 
 
-def read(stream: BinaryIO) -> Iterator[Case]:
+def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
     """Read the cases of a report, one for each entry; attempts at a test are within it.
 
     Raises Refused for what is no CTRF, TooMuch beyond a limit.
     """
-    json = JsonReader(stream, WHAT)
+    repairs = repairs or Repairs()
+    json = JsonReader(repaired(stream, repairs), WHAT)
     has_tests = False
     for key in json.members():
         if key != "results":
@@ -72,16 +74,17 @@ def read(stream: BinaryIO) -> Iterator[Case]:
                 continue
             has_tests = True
             for test in json.items(TEST):
-                yield _case(values.mapping(test), json)
+                yield _case(values.mapping(test), repairs)
     json.end()
     if not has_tests:
         raise Refused(NO_TESTS)
 
 
-def _case(test: Mapping[str, Any], json: JsonReader) -> Case:
+def _case(test: Mapping[str, Any], repairs: Repairs) -> Case:
     name = values.name(test.get("name"))
     if not name:
-        raise Refused(NO_NAME.format(place=json.place()))
+        name = UNNAMED
+        repairs.add(Repair.NAMELESS_ENTRIES)
     status, trouble = _status(test, name)
     bad = status in (Status.FAILED, Status.ERRORED)
     path, classname, nodeid = _identity(name, test)

@@ -14,6 +14,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from bot.core.refused import Refused, TooMuch
 from bot.results.formats import values
+from bot.results.formats.repairs import UNNAMED, Repair, Repairs
+from bot.results.formats.utf_8 import repaired
 from bot.results.limits import MAX_ROW_BYTES
 from bot.results.model import BAD, Case, Status, Trouble
 
@@ -30,7 +32,6 @@ LONG_FIELD = f"{WHAT}: a field in the row of line {{line}} has more than {csv.fi
 SURPLUS = f"{WHAT}: the row of line {{line}} has {{fields}} fields, and the first line names {{columns}} columns"
 NO_CSV = f"{WHAT}: line {{line}} is no CSV: {{error}}"
 NO_TEXT = f"{WHAT}: line {{line}} has bytes that are no UTF-8"
-NO_TEST = f"{WHAT}: the row of line {{line}} names no test"
 MANY_SUBTESTS = f"{WHAT}: {{test}} has more than {MAX_SUBTESTS} rows"
 NO_RESULT = f"{WHAT}: the row of line {{line}} has the result {{result!r}}; known are Pass, Fail and Skip"
 
@@ -91,14 +92,15 @@ ROW_COLUMNS = (TEST, SUBTEST, RESULT, DETAIL, ERROR, FLOW, *(measure.column for 
 Row = Mapping[str, Any]
 
 
-def read(stream: BinaryIO) -> Iterator[Case]:
+def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
     """Read the cases of a CSV report, one for each test, its rows and reruns folded. It has no paths, only names.
 
     Raises Refused for what is no such report, or has a row that is cut off; TooMuch beyond a limit.
     """
     rows: list[Row] = []
     failed_before = False
-    for row in _rows(stream):
+    repairs = repairs or Repairs()
+    for row in _rows(repaired(stream, repairs), repairs):
         if rows and rows[0][TEST] != row[TEST]:
             yield _case(rows, failed_before)
             rows, failed_before = [], False
@@ -181,7 +183,7 @@ def _plain(number: float) -> float | int | str:
     return int(rounded) if rounded == int(rounded) else rounded
 
 
-def _rows(stream: BinaryIO) -> Iterator[dict[str, str]]:
+def _rows(stream: BinaryIO, repairs: Repairs) -> Iterator[dict[str, str]]:
     """Give each row's columns that are looked at, checked."""
     lines = _Lines(stream)
     reader = csv.reader(lines, strict=True)
@@ -196,7 +198,8 @@ def _rows(stream: BinaryIO) -> Iterator[dict[str, str]]:
             raise Refused(SURPLUS.format(line=lines.row, fields=len(fields), columns=len(header)))
         row = {column: fields[place] for place, column in places}
         if not values.name(row[TEST]):
-            raise Refused(NO_TEST.format(line=lines.row))
+            row[TEST] = UNNAMED
+            repairs.add(Repair.NAMELESS, lines.row)
         if status_of(row) is None:
             raise Refused(NO_RESULT.format(line=lines.row, result=row[RESULT][:80]))
         yield row

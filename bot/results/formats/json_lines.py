@@ -9,26 +9,43 @@ from typing import Any, BinaryIO
 
 from bot.core.refused import Refused, TooMuch
 from bot.results.formats.json_stream import CHUNK, UTF8_BOM, EndsEarly, JsonReader, Shape
+from bot.results.formats.repairs import Repair, Repairs
 
 SHORT_BYTES = 1 << 16
 """Bytes of a line that may be read at once: at worst they become two megabytes of empty objects."""
 
 
-def values(stream: BinaryIO, what: str, shape: Shape) -> Iterator[tuple[int, Any]]:
+def values(stream: BinaryIO, what: str, shape: Shape, repairs: Repairs) -> Iterator[tuple[int, Any]]:
     """Give each line's number and its value: of a long line as much as the shape names, of a short one all.
 
-    Raises Refused with the line for what is no JSON, TooMuch beyond a limit of JsonReader, EndsEarly where the last
-    line is torn.
+    Short lines that are no JSON are passed over. Raises Refused with the line for a long one, and where no line is
+    JSON; TooMuch beyond a limit of JsonReader; EndsEarly where the last line is torn.
     """
     number = 0
+    fault: Refused | None = None
+    has_json = False
     while begin := stream.readline(SHORT_BYTES):
         number += 1
         if number == 1:
             begin = begin.removeprefix(UTF8_BOM)
         if len(begin) == SHORT_BYTES and not begin.endswith(b"\n"):
+            has_json = True
             yield number, _long(_Rest(begin, stream), f"{what}: line {number}", shape)
         elif not begin.isspace() and begin:
-            yield number, _short(begin, f"{what}: line {number}")
+            try:
+                value = _short(begin, f"{what}: line {number}")
+            except EndsEarly:
+                if fault and not has_json:
+                    raise fault from None
+                raise
+            except Refused as refused:
+                fault = fault or refused
+                repairs.add(Repair.NOT_JSON, number)
+                continue
+            has_json = True
+            yield number, value
+    if fault and not has_json:
+        raise fault
 
 
 def mixed(stream: BinaryIO, what: str, shape: Shape) -> Iterator[Mapping[str, Any] | str]:

@@ -26,6 +26,8 @@ from bot.results.formats.pytest_phases import (
     reason,
     verdict_of,
 )
+from bot.results.formats.repairs import UNNAMED, Repair, Repairs
+from bot.results.formats.utf_8 import repaired
 from bot.results.model import BAD, Case, Status, Trouble
 
 WHAT = "pytest-json-report"
@@ -57,18 +59,19 @@ OUTCOMES = {
 """Where the phases say less than the outcome: `xfailed` and `xpassed` stand nowhere else."""
 
 
-def read(stream: BinaryIO) -> Iterator[Case]:
+def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
     """Read the cases of a report: one for each test, and one for each file that could not be collected.
 
     Raises Refused for what is no pytest-json-report, TooMuch beyond a limit.
     """
-    json = JsonReader(stream, WHAT)
+    repairs = repairs or Repairs()
+    json = JsonReader(repaired(stream, repairs), WHAT)
     has_tests, exitcode = False, None
     for key in json.members():
         if key == "tests":
             has_tests = True
             for test in json.items(TEST):
-                yield _case(test, json)
+                yield _case(test, repairs)
         elif key == "collectors":
             for collector in json.items(COLLECTOR):
                 yield from _collected(collector)
@@ -90,11 +93,12 @@ def _collected(collector: Any) -> Iterator[Case]:
         yield case
 
 
-def _case(test: Any, json: JsonReader) -> Case:
+def _case(test: Any, repairs: Repairs) -> Case:
     found = values.mapping(test)
     nodeid = values.name(found.get("nodeid"))
     if not nodeid:
-        raise Refused(f"{WHAT}: a test without a nodeid {json.place()}")
+        nodeid = UNNAMED
+        repairs.add(Repair.NAMELESS_ENTRIES)
     phases = {when: _phase(found[when]) for when in PHASES if isinstance(found.get(when), dict)}
     reran = found.get("outcome") == "rerun" or any(phase.outcome == "rerun" for phase in phases.values())
     line = values.line(found.get("lineno"), first=0)

@@ -6,16 +6,17 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from bot.results.formats import ctest, googletest, plain, pytest, surefire
+from bot.results.formats.repairs import Repairs
 from bot.results.formats.xml import Make, Part, Suite, cases
 from bot.results.model import Case
 
 
-def read(stream: BinaryIO) -> Iterator[Case]:
+def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
     """Read a report case by case, in constant memory. Counts that it gives of itself are not looked at.
 
     Raises `NotXml`, also where the report ends too early and cases were given already; `TooMuch`; `Refused`.
     """
-    return cases(stream, _dialect)
+    return cases(stream, _dialect, repairs)
 
 
 def _dialect(attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> Make:

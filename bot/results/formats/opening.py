@@ -6,11 +6,12 @@ import io
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Any, BinaryIO, Protocol, cast
+from typing import BinaryIO, Protocol, cast
 
 import zstandard
 
 from bot.core.refused import Refused, TooMuch
+from bot.results.formats.utf_8 import readable
 from bot.results.limits import MAX_INFLATED_BYTES, MAX_MEMBERS, MAX_RATIO, RATIO_FREE_BYTES
 
 GZIP = b"\x1f\x8b"
@@ -58,8 +59,8 @@ def inflated(stream: BinaryIO, name: str) -> io.BufferedReader:
     chunks = chain([head], iter(lambda: stream.read(CHUNK), b""))
     made = _decompressor(head)
     if made is None:
-        return _readable(_counted(chunks, name))
-    opened = _readable(_inflated(chunks, *made, name))
+        return readable(_counted(chunks, name))
+    opened = readable(_inflated(chunks, *made, name))
     inner = opened.peek(HEAD_BYTES)
     if _decompressor(inner) is not None:
         raise Refused(f"{name} is compressed twice. {TAKEN}, once")
@@ -150,33 +151,3 @@ def _refuse_archive(head: bytes, name: str) -> None:
     for at, magic, what in _ARCHIVES:
         if head.startswith(magic, at):
             raise Refused(f"{name} is {what}, or holds such, which is not taken. {TAKEN}")
-
-
-class _Chunks(io.RawIOBase):
-    """A stream of what an iterator gives."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks = chunks
-        self._left = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Fill the buffer to its end if there is enough, so that a peek sees as much as it may."""
-        room, filled = memoryview(buffer).cast("B"), 0
-        while filled < len(room):
-            if not self._left:
-                chunk = next(self._chunks, None)
-                if chunk is None:
-                    break
-                self._left = memoryview(chunk)
-            count = min(len(room) - filled, len(self._left))
-            room[filled : filled + count] = self._left[:count]
-            self._left = self._left[count:]
-            filled += count
-        return filled
-
-
-def _readable(chunks: Iterator[bytes]) -> io.BufferedReader:
-    return io.BufferedReader(_Chunks(chunks), CHUNK)

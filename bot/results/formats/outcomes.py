@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from bot.core.refused import Refused, TooMuch
+from bot.core.refused import TooMuch
 from bot.results.formats import values
 from bot.results.formats.fields import cut, one_line
+from bot.results.formats.repairs import UNNAMED
 from bot.results.formats.xml import LOGS, Part
 from bot.results.limits import MAX_MESSAGE, MAX_RAW_NAME, MAX_SECONDS
 from bot.results.model import Case, Status, Trouble
 
 MORE = " (and {count} more)"
-NAMELESS = "a <testcase> without a name: give each test one"
 LONG_NAME = "a test's name and class have {count:,} characters, and {limit:,} are taken (pytest: ids=); it is {head!r}…"
 SHOWN = 80
 
@@ -51,10 +51,8 @@ def build(
     line: int | None = None,
     attempt: bool = False,  # by position, for speed
 ) -> Case:
-    """Make a case. Raises `Refused` if it has no name, `TooMuch` if that is too long."""
-    name = attributes.get("name")
-    if not name:
-        raise Refused(NAMELESS)
+    """Make a case. One without a name is UNNAMED. Raises `TooMuch` if the name is too long."""
+    name = attributes.get("name") or UNNAMED
     if len(name) + len(classname) > MAX_RAW_NAME:
         long = f"{classname}.{name}"
         raise TooMuch(LONG_NAME.format(count=len(long) - 1, limit=MAX_RAW_NAME, head=long[:SHOWN]))

@@ -30,7 +30,7 @@ def case(attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> Cas
         return pytest.case(attributes, parts, suite)
     get = attributes.get
     classname = get("classname")
-    if classname is None:
+    if not classname:
         # Bazel writes a suite and a case of one name for a test that wrote no report of its own.
         classname = "" if suite.path == get("name") else suite.path
     ended = outcome(parts) if parts else PASSED

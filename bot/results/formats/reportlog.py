@@ -2,7 +2,7 @@
 
 A file without its last line, SessionFinish, is of a process that died; what it held until then counts. The tests that
 were running are errored with Trouble.CRASH, and where none is known, `pytest::internal` is. A torn last line is part of
-that; one that is no JSON anywhere before is refused.
+that; one that is no JSON anywhere before is passed over, for what a test prints may get into the file.
 
 Facts that the code rests on, of pytest-reportlog 1.0, pytest 9.2, pytest-rerunfailures 16.7 and pytest-xdist 3.8:
 an attempt ends with its teardown; all lines of an attempt that is to be rerun come before those of the next; a line
@@ -32,6 +32,8 @@ from bot.results.formats.pytest_phases import (
     last_line,
     verdict_of,
 )
+from bot.results.formats.repairs import UNNAMED, Repair, Repairs
+from bot.results.formats.utf_8 import repaired
 from bot.results.limits import MAX_OPEN_TESTS
 from bot.results.model import BAD, Case, Trouble
 
@@ -57,16 +59,17 @@ LINE: Shape = {
 }
 
 
-def read(stream: BinaryIO) -> Iterator[Case]:
+def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
     """Read the cases of a report, one for each test, attempts folded, in the order in which the tests ended.
 
     Raises Refused for what is no pytest-reportlog, TooMuch beyond a limit.
     """
-    tests = _Tests()
+    repairs = repairs or Repairs()
+    tests = _Tests(repairs)
     number = 0
     finished = None
     try:
-        for number, line in json_lines.values(stream, WHAT, LINE):
+        for number, line in json_lines.values(repaired(stream, repairs), WHAT, LINE, repairs):
             kind = _kind(line, number)
             if kind == "CollectReport":
                 yield from _collected(line)
@@ -125,7 +128,8 @@ class _Attempts:
 class _Tests:
     """The tests that have begun and not ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, repairs: Repairs) -> None:
+        self._repairs = repairs
         self.open: dict[str, _Attempts] = {}
 
     def report(self, line: Mapping[str, Any], number: int) -> Iterator[Case]:
@@ -164,7 +168,8 @@ class _Tests:
     def _test(self, line: Mapping[str, Any], number: int) -> tuple[str, _Attempts]:
         nodeid = values.name(line.get("nodeid"))
         if not nodeid:
-            raise Refused(f"{WHAT}: a test without a nodeid in line {number}")
+            nodeid = UNNAMED
+            self._repairs.add(Repair.NAMELESS, number)
         test = self.open.setdefault(nodeid, _Attempts())
         if len(self.open) > MAX_OPEN_TESTS:
             raise TooMuch(TOO_MANY_OPEN.format(line=number))

@@ -14,7 +14,7 @@ from bot.results.limits import MAX_RAW_NAME
 MAX_LINE = 10_000_000
 LONG_NAME = "A test's name has {length:,} characters; {limit:,} are taken (pytest: ids=). It begins with {start!r}"
 
-_COLOUR = Pattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+COLOUR = Pattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _LINE_END = Pattern(r"\r+\n?")
 """Windows' has grown by a CR where text was written twice as text."""
 _UNREADABLE = dict.fromkeys(
@@ -87,5 +87,5 @@ def _readable(value: str) -> str:
     if "\r" in value:
         value = _LINE_END.sub("\n", value)
     if "\x1b" in value:
-        value = _COLOUR.sub("", value)
+        value = COLOUR.sub("", value)
     return value.translate(_UNREADABLE)

@@ -4,6 +4,8 @@ It stands on expat rather than on lxml, both measured: for the same work expat's
 line of what is wrong, and leave it to us how long a token may be. And lxml keeps every name that it has ever seen in a
 dictionary of the thread, so that one hostile file would cost the memory of all that come after.
 
+Faults that need not lose a run are repaired before expat sees them (`XmlText`), and text after the document is ignored.
+
 What expat does not do for us: a DOCTYPE is refused at once, and with it every entity and every file that it could
 name. A token (a tag, an attribute, a comment) is not waited for beyond `MAX_TOKEN_BYTES`, which also keeps expat before
 2.6 from scanning it again and again (CVE-2023-52425). Depth, attributes, names and elements are counted.
@@ -11,12 +13,15 @@ name. A token (a tag, an attribute, a comment) is not waited for beyond `MAX_TOK
 
 from __future__ import annotations
 
+import re  # noqa: TID251  # bytes
 from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, NamedTuple, NoReturn
 from xml.parsers import expat
 
 from bot.core.refused import Refused, TooMuch
 from bot.results.formats.fields import Clip
+from bot.results.formats.repairs import UNNAMED, Repair, Repairs
+from bot.results.formats.xml_text import XmlText
 from bot.results.limits import (
     MAX_ATTRIBUTES,
     MAX_DEPTH,
@@ -31,6 +36,8 @@ from bot.results.model import Case
 
 CHUNK_BYTES = 1 << 16
 MAX_TAG_SHOWN = 40
+DOCTYPE_SHOWN = 32
+"""Bytes that tell a lower-case doctype, which HTML has and XML does not, from another fault."""
 SUITES = frozenset({"testsuites", "testsuite"})
 OUTCOMES = frozenset(
     {"failure", "error", "skipped", "flakyFailure", "flakyError", "rerunFailure", "rerunError"},
@@ -44,7 +51,6 @@ JSON = "this is JSON and no XML: name its format in the manifest, or leave the f
 CUT_OFF = "the file ends in the middle, in line {line} ({reason}): upload the whole of it"
 SECOND = "a second document begins in line {line}: send one report a file"
 BROKEN = "line {line}, column {column}: {reason}; is there a raw control character, or a bare & or < in a text?"
-ENCODING = "the XML declaration names an encoding that cannot be read: write the report in UTF-8"
 DOCTYPE = "line {line}: a DOCTYPE is not taken: a JUnit report needs none"
 HTML = (
     "line {line}: this is an HTML page, and no JUnit report: see what wrote it, perhaps a server in place of the file"
@@ -83,31 +89,24 @@ Choose = Callable[[dict[str, str], Sequence[Part], Suite], Make]
 """Looks at the first test case of a suite, and tells what makes cases of it and those after it."""
 
 
-def cases(stream: BinaryIO, choose: Choose) -> Iterator[Case]:
-    """Read a JUnit report piece by piece, case by case.
+SECOND_DOCUMENT = re.compile(rb"<(?:\?xml|testsuites?)[\s/>]")  # noqa: TID251
+LONGEST_TAG = 16
+"""Bytes of such a beginning, which may be cut in two between chunks."""
+
+
+def cases(stream: BinaryIO, choose: Choose, repairs: Repairs | None = None) -> Iterator[Case]:
+    """Read a JUnit report piece by piece, case by case; what had to be repaired is added to `repairs`.
 
     Raises `NotXml` for what is no XML, or ends too early, also after cases were given; `TooMuch` beyond a limit;
     `Refused` for other XML, and what `choose` and the makers raise.
     """
-    reader = _Reader(choose)
-    while chunk := _read(stream, max(CHUNK_BYTES, reader.unfinished)):
+    repairs = repairs or Repairs()
+    text = XmlText(stream, repairs)
+    reader = _Reader(choose, repairs)
+    # Each chunk costs a scan of the unfinished token before it, so chunks are large, and grow with the token.
+    while chunk := text.read(max(CHUNK_BYTES, reader.unfinished)):
         yield from reader.feed(chunk)
     reader.close()
-
-
-def _read(stream: BinaryIO, size: int) -> bytes:
-    """Read as many bytes as that, however few the stream gives at a time.
-
-    Each chunk costs a scan of the unfinished token before it, so chunks are large, and grow with the token.
-    """
-    chunk = stream.read(size)
-    if 0 < len(chunk) < size:
-        pieces, length = [chunk], len(chunk)
-        while length < size and (piece := stream.read(size - length)):
-            pieces.append(piece)
-            length += len(piece)
-        chunk = b"".join(pieces)
-    return chunk
 
 
 NO_PARTS: tuple[Part, ...] = ()
@@ -117,11 +116,14 @@ class _Reader:
     """The callbacks of one document: where it stands in it, and the cases that are complete."""
 
     __slots__ = (
-        "_case", "_case_depth", "_choose", "_clip", "_depth", "_done", "_elements", "_fed", "_make", "_parser", "_part",
-        "_parts", "_root", "_suite", "_suites",
+        "_after", "_case", "_case_depth", "_choose", "_clip", "_depth", "_done", "_elements", "_end_of_chunk", "_fed",
+        "_make", "_parser", "_part", "_parts", "_repairs", "_root", "_suite", "_suites",
     )  # fmt: skip
 
-    def __init__(self, choose: Choose) -> None:
+    def __init__(self, choose: Choose, repairs: Repairs) -> None:
+        self._repairs = repairs
+        self._after = 0  # the line that has been read of the text after the document, once there is such text
+        self._end_of_chunk = b""
         self._depth = self._elements = self._fed = self._case_depth = 0
         self._root: dict[str, str] = {}
         self._suite = Suite({}, self._root, "")
@@ -133,7 +135,7 @@ class _Reader:
         self._done: list[Case] = []
         self._choose = choose
         self._make: Make | None = None
-        self._parser = parser = expat.ParserCreate()
+        self._parser = parser = expat.ParserCreate("utf-8")
         parser.buffer_text = True
         parser.buffer_size = CHUNK_BYTES
         parser.StartElementHandler = self._start
@@ -143,7 +145,7 @@ class _Reader:
     @property
     def unfinished(self) -> int:
         """Bytes of the token that has begun and not ended."""
-        return self._fed - self._parser.CurrentByteIndex if self._fed else 0
+        return self._fed - self._parser.CurrentByteIndex if self._fed and not self._after else 0
 
     def feed(self, chunk: bytes) -> list[Case]:
         """Parse a chunk, and give the cases that ended in it."""
@@ -151,8 +153,12 @@ class _Reader:
             raise NotXml(JSON)
         parser = self._parser
         self._done.clear()
-        self._parse(chunk)
+        if self._after:
+            self._ignore(self._end_of_chunk + chunk, len(self._end_of_chunk))
+        else:
+            self._parse(chunk)
         self._fed += len(chunk)
+        self._end_of_chunk = chunk[-LONGEST_TAG:]
         if self.unfinished > MAX_TOKEN_BYTES:
             self._too_much(LONG_TOKEN, MAX_TOKEN_BYTES)
         if len(parser.intern) > MAX_XML_NAMES:
@@ -169,17 +175,24 @@ class _Reader:
         try:
             self._parser.Parse(chunk, final)
         except expat.ExpatError as error:
+            at = self._parser.ErrorByteIndex - self._fed
+            if self._elements and not self._depth:
+                self._after = error.lineno
+                self._repairs.add(Repair.TEXT_AFTER, error.lineno)
+                self._ignore(chunk[at:] if at >= 0 else self._end_of_chunk[at:] + chunk)
+                return
             reason = expat.ErrorString(error.code) or "not well-formed"
-            if reason == expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT:
-                text = SECOND
-            elif reason in (expat.errors.XML_ERROR_UNKNOWN_ENCODING, expat.errors.XML_ERROR_INCORRECT_ENCODING):
-                text = ENCODING
-            else:
-                text = CUT_OFF if final else BROKEN
+            begins = chunk[max(0, at - len(b"<!doctype")) :][:DOCTYPE_SHOWN].lower()
+            if not final and b"<!doctype" in begins:
+                self._refuse(HTML if b"html" in begins else DOCTYPE)
+            text = CUT_OFF if final else BROKEN
             raise NotXml(text.format(line=error.lineno, column=error.offset + 1, reason=reason)) from None
-        except (ValueError, LookupError):
-            # pyexpat asks Python's codecs for encodings that expat does not know, and takes those of one byte only.
-            raise NotXml(ENCODING) from None
+
+    def _ignore(self, text: bytes, known: int = 0) -> None:
+        """Pass over text after the document, of which so many bytes are counted; but it may not be another document."""
+        if second := SECOND_DOCUMENT.search(text):
+            raise NotXml(SECOND.format(line=self._after + text.count(b"\n", known, second.start())))
+        self._after += text.count(b"\n", known)
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth = depth = self._depth + 1
@@ -213,6 +226,8 @@ class _Reader:
                     raise type(refused)(f"line {self._parser.CurrentLineNumber}: {refused}") from None
                 if made is not None:
                     self._done.append(made)
+                    if made.name is UNNAMED:
+                        self._repairs.add(Repair.NAMELESS, self._parser.CurrentLineNumber)
             elif depth == self._case_depth and self._part is not None:
                 self._end_part()
         elif tag == "testsuite":

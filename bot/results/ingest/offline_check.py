@@ -20,6 +20,7 @@ from bot.results import formats
 from bot.results.compare.diff import Counts, infra
 from bot.results.compare.texts import NO_TESTS
 from bot.results.formats.opening import inflated
+from bot.results.formats.repairs import Repairs
 from bot.results.ingest import texts
 from bot.results.ingest.advice import Onlooker
 from bot.results.ingest.manifest import MANIFEST, FileEntry, Manifest, read_manifest, run_key
@@ -144,7 +145,7 @@ def sha256_of(path: Path) -> str:
 def _check(path: Path, name: str, format: str | None) -> Checked:
     if path.is_dir():
         return _refused(name, texts.IS_FOLDER.format(path=path))
-    onlooker = Onlooker()
+    onlooker, repairs = Onlooker(), Repairs()
     guessed = format or ""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
@@ -152,7 +153,7 @@ def _check(path: Path, name: str, format: str | None) -> Checked:
         with path.open("rb") as file:
             guessed = guessed or formats.guess(inflated(file, name).peek(formats.HEAD_BYTES)[: formats.HEAD_BYTES])
         with path.open("rb") as file:
-            columns = collect(formats.read(file, name, guessed), onlooker.resolve)
+            columns = collect(formats.read(file, name, guessed, repairs), onlooker.resolve)
     except Refused as refused:
         said = str(refused)
         return _refused(name, said if name in said else f"{name}: {said}", guessed)
@@ -166,7 +167,7 @@ def _check(path: Path, name: str, format: str | None) -> Checked:
         _counts(columns),
         troubles[Trouble.COLLECTION],
         troubles[Trouble.CRASH],
-        warnings=tuple(onlooker.warnings(guessed)),
+        warnings=(*repairs.sentences(), *onlooker.warnings(guessed)),
     )
     return report, columns
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from bot.core.refused import Refused
 from bot.results import formats
+from bot.results.formats.repairs import Repairs
 from bot.results.ingest import texts
 from bot.results.ingest.identity import Resolver
 from bot.results.store.collect import Columns, collect, merge
@@ -15,16 +16,27 @@ Named = tuple[str, str | None]
 """A file's name, and its format as far as the manifest names one."""
 
 
-def parse_run(files: Sequence[BinaryIO], names: Sequence[Named], listed: frozenset[str]) -> Columns:
+class ParsedRun(NamedTuple):
+    """The tests of a run's files, and what was repaired in the files, as their lab reads about it, or ""."""
+
+    columns: Columns
+    repaired: str
+
+
+def parse_run(files: Sequence[BinaryIO], names: Sequence[Named], listed: frozenset[str]) -> ParsedRun:
     """Return the tests of a run's files; `listed` are the files of the repository at the commit. Raises `Refused`."""
-    return merge(_each_parsed(files, names, listed))
+    repairs = [Repairs() for _ in names]
+    columns = merge(_each_parsed(files, names, repairs, listed))
+    return ParsedRun(columns, texts.repaired([name for name, _ in names], repairs))
 
 
-def _each_parsed(files: Sequence[BinaryIO], names: Sequence[Named], listed: frozenset[str]) -> Iterator[Columns]:
+def _each_parsed(
+    files: Sequence[BinaryIO], names: Sequence[Named], repairs: Sequence[Repairs], listed: frozenset[str]
+) -> Iterator[Columns]:
     resolve = Resolver(listed).resolve
-    for file, (name, format_) in zip(files, names, strict=True):
+    for file, (name, format_), repaired in zip(files, names, repairs, strict=True):
         try:
-            yield collect(formats.read(file, name, format_), resolve)
+            yield collect(formats.read(file, name, format_, repaired), resolve)
         except Refused as error:
             said = str(error)
             raise Refused(said if name in said else texts.FILE_UNREADABLE.format(name=name, why=said)) from error

@@ -159,7 +159,7 @@ class RunIngester:
                 files = await self._fetch_all(taking, manifest.files, folder)
                 listed = await self._files.of(taking.github, taking.key.repository, taking.key.sha)
                 limits = self._pool.limits.run
-                columns = await self._pool.run(owner, limits, parse_run, names, listed, files=files)
+                columns, repaired = await self._pool.run(owner, limits, parse_run, names, listed, files=files)
         except Incomplete as error:
             return await self._wait(run, str(error), seconds(taking.config.deadline))
         except OverLimit as error:
@@ -168,7 +168,7 @@ class RunIngester:
         except Refused as error:
             # The lab's results exist, and nobody can read them: that is to be seen, not passed over.
             return await self._note(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
-        run = replace(run, state=RunState.STORED)
+        run = replace(run, state=RunState.STORED, reason=repaired)
         try:
             await written_apart(partial(self._store.put, run, columns, replace=again), self._pool, owner)
         except TooMuch as error:

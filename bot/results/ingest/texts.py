@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
+from bot.results.formats.repairs import Repairs
 from bot.results.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES
 
 UNKNOWN_LAB = "app.yaml has no lab {lab} for {repository}; ask its maintainers to add it below results.labs"
@@ -87,3 +90,15 @@ MANIFEST_THERE = (
     "{key} is already in the bucket, and these credentials cannot read it: a run with this ID was uploaded before. If "
     "it was this run, nothing is left to do; if it was another one, use another run ID"
 )
+REPAIRED = "{name} was repaired: {repairs}"
+MORE_REPAIRED = "and {count:,} more files were repaired"
+MOST_REPAIRED = 5
+"""Files of a run of which it is said what was repaired in them."""
+
+
+def repaired(names: Sequence[str], repairs: Iterable[Repairs]) -> str:
+    """Say what was repaired in the files of a run, "" if nothing was."""
+    found = [(name, "; ".join(of.sentences())) for name, of in zip(names, repairs, strict=True)]
+    lines = [REPAIRED.format(name=name, repairs=text) for name, text in found if text]
+    more = len(lines) - MOST_REPAIRED
+    return ". ".join(lines[:MOST_REPAIRED] + ([MORE_REPAIRED.format(count=more)] if more > 0 else []))

@@ -47,6 +47,7 @@ def _summary(findings: Findings, why: str) -> Iterator[Block]:
     yield Block("what was ignored", _ignored(findings))
     yield Block("what it is compared with", _compared(findings))
     yield Block("counts", tables.counts(findings))
+    yield Block("what was repaired", sentences.repaired(findings))
     yield Block("the lab's contacts", _contacts(findings))
     yield Block("what advisory means", texts.ADVISORY)
 

@@ -10,9 +10,11 @@ from bot.results.model import Status
 from bot.results.report import texts
 from bot.results.report.findings import Findings, NewFailure
 from bot.results.report.texts import counted, listed
-from bot.results.state import Run, SuiteState
+from bot.results.state import Run, RunState, SuiteState
 
 MOST_LINES = 10
+MOST_REPAIRED = 1_000
+"""Characters of what was repaired in the files of one run."""
 MOST_REASON = 300
 """Characters of the reason why a run waits or is unusable."""
 
@@ -148,6 +150,17 @@ def _incomplete_lines(suite: SuiteState) -> Iterator[str]:
         yield missing if first is None else f"{missing} {texts.FIRST_RUN_AT.format(since=texts.since(first))}"
     yield from (_run_line(texts.WAITING, name, run) for run in suite.waiting)
     yield from (_run_line(texts.BROKEN, name, run) for run in suite.broken)
+
+
+def repaired(findings: Findings) -> str:
+    """List what was repaired in the files of the lab."""
+    runs = [(code(suite.suite), run) for suite, _ in findings.suites for run in suite.runs]
+    lines = [
+        texts.REPAIRED.format(suite=name, run=code(run.key.run_id), reason=escape(truncate(run.reason, MOST_REPAIRED)))
+        for name, run in runs
+        if run.state is RunState.STORED and run.reason
+    ]
+    return f"{texts.REPAIRED_FILES}\n\n{_lines(lines)}" if lines else ""
 
 
 def _run_line(template: str, suite: str, run: Run) -> str:

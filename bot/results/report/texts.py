@@ -64,6 +64,8 @@ MISSING_SHARDS = "{suite}: {shards} of {total:,} {are} missing."
 FIRST_RUN_AT = "The first run arrived on {since}."
 WAITING = "{suite}: run {run} has been waiting for its files since {since}: {reason}"
 BROKEN = "{suite}: run {run}, which arrived on {since}, is unusable: {reason}"
+REPAIRED = "{suite}: run {run}: {reason}"
+REPAIRED_FILES = "Files of this lab needed repairs before they could be read:"
 NO_REASON = "no reason is known"
 OVER = "The deadline has passed. Results that arrive later still count."
 

@@ -100,7 +100,6 @@ def test_a_test_without_a_file_has_its_suites_as_classname() -> None:
 
 def test_what_is_missing_is_named() -> None:
     assert "there is no list `results.tests`" in refusal('{"reportFormat": "CTRF", "results": {"tool": {}}}')
-    assert "a test without a name" in refusal(report(a_test(name="")))
     assert "'user can log in' has the status" in refusal(report(a_test("fine"))).replace("user", "'user").replace(
         "in has", "in' has"
     )

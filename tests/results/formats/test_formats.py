@@ -251,6 +251,10 @@ HOSTILE = {
 }
 
 
+READ = {"a deep line", "wide lines"}
+"""A line that is no JSON is passed over, and then the session has no end."""
+
+
 @pytest.mark.alone
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_hostile_file_costs_neither_time_nor_memory(what: str, tmp_path: Path) -> None:
@@ -261,7 +265,7 @@ def test_a_hostile_file_costs_neither_time_nor_memory(what: str, tmp_path: Path)
             file.write(piece % index if b"%d" in piece else piece)
         file.write(end)
     cost = cost_of(tmp_path / "hostile")
-    assert cost.said.startswith(("TooMuch", "Refused", "EndsEarly"))
+    assert cost.said.startswith("taken: 1" if what in READ else ("TooMuch", "Refused", "EndsEarly"))
     assert cost.seconds < 1
     assert cost.megabytes < 100
 

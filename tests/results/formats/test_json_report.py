@@ -199,12 +199,10 @@ def test_of_members_with_one_name_the_last_counts() -> None:
 
 def test_what_is_missing_is_named() -> None:
     assert "there is no list `tests`" in refusal('{"created": 1, "exitcode": 0, "root": "/"}')
-    assert "a test without a nodeid" in refusal(report({"outcome": "passed"}))
     assert "an array is expected" in refusal(report(tests={}))
     assert "the file ends too early" in refusal(report(a_test())[:-20])
     assert "this is no JSON" in refusal(report(a_test()) + "{")
     assert "UTF-16" in refusal(report(a_test()).encode("utf-16"), "pytest-json-report")
-    assert "no UTF-8" in refusal(report(a_test()).encode().replace(b"test_a", b"\xed\xa0\x80"))
 
 
 def test_numbers_that_are_none_do_no_harm() -> None:

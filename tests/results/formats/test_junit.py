@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.core.refused import Refused, TooMuch
+from bot.core.refused import TooMuch
 from bot.results.formats import junit
 from bot.results.limits import MAX_MESSAGE, MAX_RAW_NAME, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from bot.results.model import Case, Status, Trouble
@@ -132,11 +132,6 @@ def test_a_name_that_no_test_can_have_is_refused() -> None:
         read(f'<testsuite><testcase classname="c" name="{just}n"/></testsuite>')
 
 
-def test_a_test_without_a_name_is_refused_with_its_line() -> None:
-    with pytest.raises(Refused, match=r"^line 3: a <testcase> without a name"):
-        read('<testsuite>\n<testcase name="a"/>\n<testcase classname="c"/>\n</testsuite>')
-
-
 def test_only_so_many_failures_of_one_test_are_looked_at() -> None:
     failures = "".join(f'<failure message="{number}">{number}</failure>' for number in range(1000))
     (case,) = read(f'<testsuite><testcase classname="c" name="t">{failures}</testcase></testsuite>')
@@ -185,3 +180,9 @@ class Dripping:
 
     def read(self, size: int) -> bytes:
         return self._stream.read(min(size, self._piece))
+
+
+def test_an_empty_classname_is_none_and_the_suites_tell_the_tests_apart() -> None:
+    suites = "".join(f'<testsuite name="s{n}"><testcase classname="" name="works"/></testsuite>' for n in range(5))
+    cases = read(f'<testsuites name="all">{suites}</testsuites>')
+    assert [case.classname for case in cases] == ["s0", "s1", "s2", "s3", "s4"]
