@@ -49,7 +49,8 @@ class Case(NamedTuple):
     A format fills what it has: `nodeid` (pytest), or `classname` and `name` (JUnit), `path` relative to the lab's own
     root. `line` counts from 1, `seconds` is None where the file does not say or says nonsense. `flaky`: the file itself
     tells that the test failed before it passed. `attempt`: another case of this name is another attempt at the test, as
-    in pytest's JUnit; elsewhere it may be any other test. A tuple, for there may be a million.
+    in pytest's JUnit; elsewhere it may be any other test. `failure_path`: the file to which `line` belongs, where the
+    failure names one besides the test's own. A tuple, for there may be a million.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Case(NamedTuple):
     text: str = ""
     measures: Mapping[str, Any] | None = None
     attempt: bool = False
+    failure_path: str = ""
 
 
 class Seen(NamedTuple):

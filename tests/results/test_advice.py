@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from bot.results.formats import read
+from bot.results.formats.repairs import UNNAMED
 from bot.results.ingest.advice import Onlooker
 from bot.results.ingest.texts import NO_FILE, NO_MODULE, NO_TEST
 from bot.results.model import Case, Status, Trouble
+from tests.results.formats.samples import DATA
 
 
 def advice(*cases: Case, format: str = "junit") -> list[str]:
@@ -69,6 +74,25 @@ def test_names_that_occur_twice_are_shown_and_counted() -> None:
     [warning] = advice(case("test_add"), case("test_add"), case("test_add"), case("test_sub"))
     assert warning.startswith("2 of its cases share a name with another one")
     assert "tests.test_ops::test_add" in warning or "tests/test_ops.py::test_add" in warning
+
+
+def test_attempts_at_one_test_need_no_other_names() -> None:
+    again = case("test_add")._replace(attempt=True)
+    teardown = again._replace(status=Status.ERRORED, trouble=Trouble.TEARDOWN)
+    assert advice(again, again, teardown) == []
+
+
+def test_tests_without_a_name_are_no_repeated_name() -> None:
+    assert advice(case(UNNAMED), case(UNNAMED)) == []
+
+
+@pytest.mark.parametrize("report", sorted((DATA / "pytest").glob("kinds.*.*[!t]")), ids=lambda path: path.name)
+def test_reruns_and_errors_of_teardown_in_real_reports_are_no_repeated_names(report: Path) -> None:
+    onlooker = Onlooker()
+    with report.open("rb") as file:
+        for one in read(file, report.name):
+            onlooker.resolve(one)
+    assert not [warning for warning in onlooker.warnings("junit") if "share a name" in warning]
 
 
 def test_missing_durations_are_counted() -> None:

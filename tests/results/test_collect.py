@@ -197,3 +197,15 @@ def test_a_run_has_so_many_tests_at_most_however_many_files_it_has() -> None:
 @pytest.mark.parametrize("count", [0, 1, 4_096, 8_192])
 def test_any_number_of_cases_ends(count: int) -> None:
     assert len(collect((Case("t", PASSED, nodeid=f"t.py::{n}") for n in range(count)), resolve)) == count
+
+
+def test_a_failure_stands_in_the_file_that_it_names_and_its_test_stays_the_same() -> None:
+    files = ["tests/test_ops.py", "tests/helper.py"]
+    line = '<testcase classname="tests.test_ops" name="test_add">{}</testcase>'
+    places = {}
+    for failure in ("", '<failure file="/home/lab/tests/helper.py" line="7"/>', '<failure file="/usr/x.py" line="8"/>'):
+        content = f"<testsuite>{line.format(failure)}</testsuite>"
+        columns = collect(junit.read(BytesIO(content.encode())), Resolver(files).resolve)
+        assert list(read_names(columns.names)) == ["tests/test_ops.py::test_add"]
+        places[failure] = [(why.path, why.line) for why in columns.whys]
+    assert list(places.values()) == [[], [("tests/helper.py", 7)], [("", None)]]

@@ -2,7 +2,8 @@
 
 The file has one entry a test, in which each attempt has overwritten the phases of the one before. `rerun` as a test's
 outcome means that an attempt failed and none failed for good: how it ended, the phases tell. `subtests passed` means
-nothing: it stands there too when another subtest failed.
+nothing: it stands there too when another subtest failed. That a subtest failed before the last one only pytest's exit
+status says, so it counts where no other failure explains that.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ from bot.results.model import BAD, Case, Status, Trouble
 WHAT = "pytest-json-report"
 NO_TESTS = f"{WHAT}: there is no list `tests`. Was it made with --json-report-summary? The tests are needed"
 NO_OUTCOME = f"{WHAT}: {{nodeid}} has neither phases nor an outcome that is known, but {{outcome!r}}"
+SUBTEST_FAILED = "A subtest failed; pytest-json-report does not say why (pytest-reportlog does)"
+HIDDEN = (
+    "pytest failed, and none of these tests did: a subtest of one of the {count:,} tests with subtests failed, and "
+    "pytest-json-report does not say which (pytest-reportlog does)"
+)
 SHOWN = 200
 
 _PHASE: Shape = {"outcome": SCALAR, "duration": SCALAR, "longrepr": SCALAR, "crash": {"message": SCALAR}}
@@ -47,6 +53,9 @@ TEST: Shape = {
 }
 COLLECTOR: Shape = {"nodeid": SCALAR, "outcome": SCALAR, "longrepr": SCALAR}
 
+SUBTESTS_PASSED = "subtests passed"
+TESTS_FAILED = 1
+"""pytest's exit status for it."""
 OUTCOMES = {
     "passed": Verdict(Status.PASSED),
     "failed": Verdict(Status.FAILED),
@@ -66,15 +75,20 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
     """
     repairs = repairs or Repairs()
     json = JsonReader(repaired(stream, repairs), WHAT)
-    has_tests, exitcode = False, None
+    has_tests, exitcode, with_subtests, has_failed = False, None, 0, False
     for key in json.members():
         if key == "tests":
             has_tests = True
             for test in json.items(TEST):
-                yield _case(test, repairs)
+                case = _case(test, repairs)
+                has_failed = has_failed or case.status in BAD
+                with_subtests += values.mapping(test).get("outcome") == SUBTESTS_PASSED
+                yield case
         elif key == "collectors":
             for collector in json.items(COLLECTOR):
-                yield from _collected(collector)
+                for case in _collected(collector):
+                    has_failed = has_failed or case.status in BAD
+                    yield case
         elif key == "exitcode":
             exitcode = values.number(json.value(SCALAR))
         else:
@@ -84,6 +98,8 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
         raise Refused(NO_TESTS)
     if exitcode == INTERNAL_ERROR:
         yield itself(Trouble.INTERNAL, INTERNAL)
+    elif exitcode == TESTS_FAILED and with_subtests and not has_failed:
+        yield Case("subtests", Status.FAILED, nodeid="pytest::subtests", message=HIDDEN.format(count=with_subtests))
 
 
 def _collected(collector: Any) -> Iterator[Case]:
@@ -117,6 +133,8 @@ def _verdict(nodeid: str, outcome: Any, phases: Mapping[str, Phase]) -> Verdict:
     verdict = verdict_of(phases)
     if verdict.status in BAD or stated is None:
         return verdict
+    if stated.status is Status.FAILED and not verdict.phase.message:
+        return Verdict(Status.FAILED, phase=verdict.phase._replace(message=SUBTEST_FAILED))
     if stated.status in BAD or stated.status in (Status.XFAILED, Status.XPASSED):
         return verdict._replace(status=stated.status)
     return verdict

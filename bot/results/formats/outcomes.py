@@ -30,6 +30,9 @@ class Outcome(NamedTuple):
     trouble: Trouble = Trouble.NONE
     message: str = ""
     text: str = ""
+    path: str = ""
+    line: int | None = None
+    """Where it failed, if the failure itself says so."""
 
 
 PASSED = Outcome(Status.PASSED)
@@ -56,7 +59,9 @@ def build(
     if len(name) + len(classname) > MAX_RAW_NAME:
         long = f"{classname}.{name}"
         raise TooMuch(LONG_NAME.format(count=len(long) - 1, limit=MAX_RAW_NAME, head=long[:SHOWN]))
-    status, flaky, trouble, message, text = outcome
+    status, flaky, trouble, message, text, failure_path, failure_line = outcome
+    if failure_path or failure_line is not None:
+        failure_path, line = "" if failure_path == path else failure_path, failure_line
     time: float | None
     try:
         time = float(attributes["time"])
@@ -64,7 +69,8 @@ def build(
             time = None
     except (KeyError, ValueError):
         time = None
-    return _new(Case, (name, status, classname, path, "", line, time, flaky, trouble, message, text, None, attempt))
+    fields = (name, status, classname, path, "", line, time, flaky, trouble, message, text, None, attempt, failure_path)
+    return _new(Case, fields)
 
 
 def place(attributes: dict[str, str], first: int = 1) -> tuple[str, int | None]:
@@ -126,4 +132,5 @@ def bad(status: Status, parts: Sequence[Part], others: Sequence[Part] = ()) -> O
     if parts[0].tag not in STATUSES:  # there is white space around the <stackTrace> of an attempt
         texts = [text.strip() for text in texts]
     text = cut("\n\n".join(texts))
-    return Outcome(status, message=message, text=text if text.isascii() else values.text(text))
+    path, line = next((where for part in parts if any(where := place(part.attributes))), ("", None))
+    return Outcome(status, False, Trouble.NONE, message, text if text.isascii() else values.text(text), path, line)

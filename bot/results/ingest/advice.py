@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bot.core.patterns import Pattern
+from bot.results.formats.repairs import UNNAMED
 from bot.results.ingest import texts
 from bot.results.ingest.identity import Resolver
 from bot.results.model import Case, Trouble
@@ -48,14 +49,14 @@ class Onlooker:
             self._modules += 1
         if case.seconds is None and case.trouble not in TIMELESS:
             self._undated += 1
-        if test in self._ids:
-            self._repeats += 1
-            if len(self._repeated) < EXAMPLES and test not in self._repeated:
-                self._repeated.append(test)
-        else:
+        if test not in self._ids:
             self._ids.add(test)
             if _changes(test):
                 self._changing[test] = None
+        elif not case.attempt and case.name != UNNAMED:
+            self._repeats += 1
+            if len(self._repeated) < EXAMPLES and test not in self._repeated:
+                self._repeated.append(test)
         return test, path
 
     def warnings(self, format: str) -> Iterator[str]:

@@ -68,6 +68,8 @@ class Resolver:
             known = self._classes.get(classname)
             head, path = known or _remembered(self._classes, classname, self._class(classname))
             test = head + (name if name.isprintable() else _visible(name))
+        if case.failure_path:
+            path = self._files.get(self._file(case.failure_path), "")
         if len(test) > MAX_NAME:
             test = _shortened(test)
         return test, path

@@ -129,7 +129,7 @@ def _fold(
     names: list[str] = []
     known: dict[str, int] = {}  # thousands of tests may be skipped for one reason
     for count, case in enumerate(cases, 1):  # noqa: B007  # it is told
-        _, status, _, _, _, _, seconds, flaky, trouble, message, text, measures, attempt = case
+        _, status, _, _, _, _, seconds, flaky, trouble, message, text, measures, attempt, _ = case
         test_id, path = resolve(case)
         code = packed = code_of[status]
         if flaky:
@@ -246,7 +246,8 @@ def _explain(
             columns.reasons.pop(key, None)
             return
     else:
-        line = case.line
+        # A line means nothing without its file, which is not the repository's.
+        line = case.line if path or not case.failure_path else None
     number = 0
     if text:
         cut = _cut(text).encode("utf-8", "surrogatepass")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bot.core.refused import Refused, TooMuch
+from bot.results.formats.json_report import SUBTEST_FAILED
 from bot.results.limits import MAX_JSON_DEPTH, MAX_RAW_NAME, MAX_STRING_BYTES
 from bot.results.model import Case, Status, Trouble
 from tests.results.formats.samples import cases, cases_of, one, plain, refusal
@@ -111,6 +112,31 @@ def test_of_subtests_only_the_last_is_known_before_pytest_9() -> None:
     told = {case.name: case.status for case in cases("pytest/parts.pytest-json-report.json")}
     assert told["test_last_part_fails"] is Status.FAILED
     assert told["test_parts_pass"] is Status.PASSED
+
+
+def test_a_failed_subtest_of_unittest_fails_its_test() -> None:
+    by_name = {case.name: case for case in cases("pytest/unit.pytest-json-report.json")}
+    last = by_name["test_last_part_fails"]
+    assert (last.status, last.message) == (Status.FAILED, SUBTEST_FAILED)
+    assert by_name["test_parts_pass"].status is Status.PASSED
+    assert "subtests" not in by_name
+
+
+def test_a_failed_subtest_that_the_report_hides_is_no_green_run() -> None:
+    *tests, hidden = cases("pytest/unit-hidden.pytest-json-report.json")
+    assert [case.status for case in tests] == [Status.PASSED] * 2
+    assert (hidden.nodeid, hidden.status) == ("pytest::subtests", Status.FAILED)
+    assert "a subtest of one of the 2 tests with subtests failed" in hidden.message
+
+
+def test_an_exit_status_that_a_failure_explains_hides_nothing() -> None:
+    passed = a_test("subtests passed", setup="passed", call="passed", teardown="passed")
+    failed = a_test("failed", setup="passed", call="failed")
+    broken = {"nodeid": "tests/test_b.py", "outcome": "failed", "longrepr": "E   ImportError"}
+    for content in (
+        report(passed, failed, exitcode=1), report(passed, exitcode=1, collectors=[broken]), report(passed, exitcode=0),
+    ):  # fmt: skip
+        assert "pytest::subtests" not in {case.nodeid for case in cases_of(content)}
 
 
 def test_an_internal_error_of_pytest_is_told() -> None:

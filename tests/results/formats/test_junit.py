@@ -186,3 +186,23 @@ def test_an_empty_classname_is_none_and_the_suites_tell_the_tests_apart() -> Non
     suites = "".join(f'<testsuite name="s{n}"><testcase classname="" name="works"/></testsuite>' for n in range(5))
     cases = read(f'<testsuites name="all">{suites}</testsuites>')
     assert [case.classname for case in cases] == ["s0", "s1", "s2", "s3", "s4"]
+
+
+@pytest.mark.parametrize(
+    ("case", "failure", "told"),
+    [
+        ('file="t/test_a.py"', 'line="7"', ("t/test_a.py", 7, "")),
+        ('file="t/test_a.py" line="3"', 'file="t/test_a.py" line="7"', ("t/test_a.py", 7, "")),
+        ('file="t/test_a.py" line="3"', 'file="t/helper.py" line="7"', ("t/test_a.py", 7, "t/helper.py")),
+        ('file="t/test_a.py" line="3"', 'file="t/helper.py"', ("t/test_a.py", None, "t/helper.py")),
+        ('file="t/test_a.py" line="3"', 'line="x"', ("t/test_a.py", 3, "")),
+        ("", 'file="t/test_a.py" line="7"', ("", 7, "t/test_a.py")),
+    ],
+)
+def test_the_place_that_a_failure_names_is_where_it_failed(
+    case: str, failure: str, told: tuple[str, int | None, str]
+) -> None:
+    document = (
+        f'<testsuite><testcase classname="c" name="a" {case}><failure {failure}>x</failure></testcase></testsuite>'
+    )
+    assert [(one.path, one.line, one.failure_path) for one in read(document)] == [told]
