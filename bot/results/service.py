@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bot.config.results import Results
     from bot.core.untrusted.pool import Pool
     from bot.github.client import GitHub
+    from bot.results.compare.ancestors import Candidate, Relation
     from bot.results.ingest.files import FileLists
     from bot.results.store.store import ResultsStore
 
@@ -59,9 +60,17 @@ class ResultsService:
         """Return what is known of a commit on a target."""
         return await asyncio.to_thread(self.store.state, about, sha)
 
-    async def baseline_candidates(self, about: TargetKey, suite: str, sha: str) -> list[str]:
-        """Return the commits that another one may be compared with if they are ancestors of it."""
+    async def baseline_candidates(self, about: TargetKey, suite: str, sha: str) -> list[Candidate]:
+        """Return the commits that another one may be compared with if they are ancestors of it, the newest first."""
         return await asyncio.to_thread(self.store.baselines, about, suite, sha)
+
+    async def relations(self, repository: str, shas: Collection[str]) -> list[Relation]:
+        """Return what is known of how some commits lie to others."""
+        return await asyncio.to_thread(self.store.relations, repository, shas)
+
+    async def learn(self, repository: str, relations: Sequence[Relation]) -> None:
+        """Store how commits lie to one another."""
+        await asyncio.to_thread(self.store.learn, repository, relations)
 
     async def seen(self, about: TargetKey, suite: str, sha: str) -> Mapping[str, Seen]:
         """Return the verdict of every test of a suite at a commit."""

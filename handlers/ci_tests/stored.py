@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.results.model import TargetKey
-from bot.results.report.baseline import nearest
+from bot.results.report.baseline import nearest_ancestors
 from bot.results.report.findings import Baseline
 from bot.results.service import RESULTS
 from bot.results.state import SuiteState
@@ -27,11 +27,9 @@ async def stored(context: Context, about: TargetKey, sha: str, *, over: bool) ->
     state = await context.part(RESULTS).state(about, sha)
     if not state.suites:
         return None
-    candidates = {s: set(await context.part(RESULTS).baseline_candidates(about, s, sha)) for s in state.suites}
-    ancestors = {
-        suite: found[0]
-        for suite, found in (await nearest(context.github, context.repository.full_name, sha, candidates)).items()
-    }
+    results, repository = context.part(RESULTS), context.repository.full_name
+    found = await nearest_ancestors(results, context.github, repository, about, sha, state.suites, wanted=1)
+    ancestors = {suite: nearest for suite, (nearest,) in found.items()}
     suites = {name: await _suite(context, about, sha, suite) for name, suite in state.suites.items()}
     runs = [run for suite in state.suites.values() for run in suite.runs]
     return Outcomes(

@@ -6,26 +6,30 @@ https://docs.github.com/rest/actions/workflow-runs
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.core.payload import Payload
 from bot.github.markdown import code, truncate
 from bot.github.pages import PER_PAGE
-from bot.results.report.baseline import nearest
 from handlers.ci_tests import texts
 from handlers.ci_tests.artifacts import ARTIFACTS_READER, WorkflowRun
 from handlers.ci_tests.outcomes import BaseSuite, Outcomes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
+    from bot.github.client import GitHub
     from bot.plan.handler import Context
 
 RUNS = "/repos/{+repo}/actions/workflows/{workflow}/runs{?branch,head_sha,status,per_page}"
 COMPARE = "/repos/{+repo}/compare/{base}...{sha}?per_page=1&page=2"
 """The second page, for the first holds the difference file by file, which nobody here reads."""
+COMMITS = "/repos/{+repo}/commits{?sha}"
+MOST_COMMITS = 1_000
+"""Commits that are looked through for one with a run: ten requests, where one is the rule."""
 OF_PULL_REQUESTS = ("pull_request", "pull_request_target")
 """Events whose runs say nothing of the base branch: a fork's own branch may have its name."""
 TELLING = ("success", "failure", "timed_out", "neutral")
@@ -105,11 +109,29 @@ async def _base(context: Context, ended: EndedRun, branch: str) -> tuple[str, Wo
     if merge_base not in runs:
         runs = await _good_runs(context, ended.workflow, asked)
         # The first one that is looked at is the merge base itself, of which there is no run.
-        ancestors = await nearest(context.github, where["repo"], merge_base, {"": runs})
-        if not ancestors:
-            return merge_base, None
-        return merge_base, runs[ancestors[""][0].sha]
+        ancestor = await nearest_listed(context.github, where["repo"], merge_base, runs)
+        return merge_base, runs[ancestor] if ancestor else None
     return merge_base, runs[merge_base]
+
+
+async def nearest_listed(github: GitHub, repository: str, sha: str, commits: Collection[str]) -> str | None:
+    """Return the newest of some commits that is an ancestor of another one, None where none is among the newest.
+
+    The ancestors come newest first, a hundred a request
+    (https://docs.github.com/en/rest/commits/commits#list-commits).
+    """
+    if not commits:
+        return None
+    async with aclosing(github.getiter(COMMITS, url_vars={"repo": repository, "sha": sha})) as listed:
+        seen = 0
+        async for item in listed:
+            ancestor = Payload(item, "commit").string("sha")
+            seen += 1
+            if ancestor in commits and ancestor != sha:
+                return ancestor
+            if seen == MOST_COMMITS:
+                break
+    return None
 
 
 async def _good_runs(context: Context, workflow: int, asked: Mapping[str, str]) -> dict[str, WorkflowRun]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.results.compare.ancestors import Relation
 from bot.results.state import RunState
 from bot.results.store.store import Infra, ResultsStore
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
@@ -120,8 +121,33 @@ def test_a_commit_that_comes_late_is_the_baseline_of_whatever_has_none_nearer(st
     for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
         store.announced(due)
     put(store, Upload(1, {ADD: "passed"}))
-    assert store.baselines(ABOUT, SUITE, sha(6)) == [sha(1)]
+    assert [one.sha for one in store.baselines(ABOUT, SUITE, sha(6))] == [sha(1)]
     assert {due.sha for due in store.due(REPOSITORY, 1e12, 0.0, DAY)} == {sha(number) for number in range(1, 7)}
+
+
+def test_a_commit_that_comes_late_has_only_those_checks_written_again_whose_baselines_change(
+    store: ResultsStore,
+) -> None:
+    numbers = [1, 2, *range(4, 14)]
+    put(store, *(Upload(number, {ADD: "passed"}) for number in numbers))
+    put(store, Upload(20, {ADD: "passed"}, mainline=False, pull_request=8))
+    for place, number in enumerate(numbers):
+        ancestors = numbers[:place][-2:]
+        store.learn(REPOSITORY, [Relation(sha(number), sha(one), is_ancestor=True) for one in ancestors])
+    store.learn(REPOSITORY, [Relation(sha(20), sha(13), is_ancestor=True)])
+    for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(due)
+    put(store, Upload(3, {ADD: "failed"}))
+    # The second of these two has it as the one before its baseline.
+    assert {due.sha for due in store.due(REPOSITORY, 1e12, 0.0, DAY)} == {sha(3), sha(4), sha(5)}
+
+
+def test_a_suite_that_comes_late_is_missing_at_the_next_commit_alone(store: ResultsStore) -> None:
+    put(store, *(Upload(number, {ADD: "passed"}) for number in (1, 2, 3, 4)))
+    for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(due)
+    put(store, Upload(1, {ADD: "passed"}, "other", suite="other"))
+    assert {due.sha for due in store.due(REPOSITORY, 1e12, 0.0, 1e13)} == {sha(1), sha(2)}
 
 
 def test_a_suite_that_the_night_before_had_is_missing_until_it_comes_whichever_night_comes_first(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from bot.core.payload import Payload
 from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.queue import Owner
-from bot.github.pages import PER_PAGE
+from bot.github.errors import is_not_found
 from bot.results.compare import texts
+from bot.results.compare.ancestors import AncestorSearch, Relation
 from bot.results.compare.diff import CONFIRMED_RUNS, Comparison, Counts
-from bot.results.model import Seen
+from bot.results.model import Seen, TargetKey
 from bot.results.report.compared import compared_with, with_confirmed
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState, TargetState
@@ -22,21 +23,22 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
     from bot.results.service import ResultsService
 
-COMMITS = "/repos/{+repo}/commits{?sha}"
-MOST_COMMITS = 1_000
-"""Commits that are looked through for one to compare with: ten requests, where one is the rule."""
+# From the second page on, GitHub leaves out the files, which are most of the answer.
+COMPARE = "/repos/{+repo}/compare/{base}...{head}?per_page=1&page=2"
+AHEAD = "ahead"
 
 
 async def compared_suites(
     results: ResultsService, github: GitHub, repository: str, state: TargetState
 ) -> dict[str, ComparedSuite]:
-    """Compare every suite of a commit, by name: GitHub tells its ancestors, and the store their results.
+    """Compare every suite of a commit, by name: GitHub says which commits are its ancestors, the store has the results.
 
     `repository` is `owner/name` as GitHub knows it now.
     """
     about, sha = state.about, state.sha
-    candidates = {s: set(await results.baseline_candidates(about, s, sha)) for s in state.suites}
-    ancestors = await nearest(github, repository, sha, candidates)
+    # What fails at a pull request's head is not confirmed, so one ancestor is enough.
+    wanted = CONFIRMED_RUNS if state.mainline else 1
+    ancestors = await nearest_ancestors(results, github, repository, about, sha, state.suites, wanted=wanted)
     return {s: await _compared(results, state, found, ancestors.get(s, [])) for s, found in state.suites.items()}
 
 
@@ -69,31 +71,48 @@ async def _compared(
         return ComparedSuite(Comparison(Counts(), bool(ancestors), infra=texts.COMPARISON_COST.format(why=error)))
 
 
-async def nearest(
-    github: GitHub, repository: str, sha: str, candidates: Mapping[str, Collection[str]]
+async def nearest_ancestors(
+    results: ResultsService,
+    github: GitHub,
+    repository: str,
+    about: TargetKey,
+    sha: str,
+    suites: Iterable[str],
+    *,
+    wanted: int,
 ) -> dict[str, list[Baseline]]:
-    """Return for each suite the nearest ancestors among its candidates, the nearest first; suites without are missing.
+    """Return for each suite the nearest ancestors of a commit with results, the nearest first, at most `wanted`.
 
-    The commits come newest first (https://docs.github.com/en/rest/commits/commits#list-commits), a hundred a request.
-    As many requests are made as it takes to find one ancestor of each suite; more ancestors are taken out of those.
+    Suites without are missing. However far away an ancestor is, one request tells whether a commit is one, and the
+    answer is stored (https://docs.github.com/en/rest/commits/commits#compare-two-commits).
     """
-    wanted = {suite: found for suite, found in candidates.items() if found}
-    ancestors: dict[str, list[Baseline]] = {}
-    if not wanted:
-        return ancestors
-    url_vars = {"repo": repository, "sha": sha}
-    async with aclosing(github.getiter(COMMITS, url_vars=url_vars)) as commits:
-        looked_at = 0
-        async for item in commits:
-            commit = Payload(item, "commit")
-            ancestor = commit.string("sha")
-            for suite in [s for s, found in wanted.items() if ancestor in found and ancestor != sha]:
-                found = ancestors.setdefault(suite, [])
-                found.append(Baseline(ancestor, commit.string("html_url")))
-                if len(found) == min(CONFIRMED_RUNS, len(wanted[suite])):
-                    del wanted[suite]
-            looked_at += 1
-            page_ends = looked_at % PER_PAGE == 0
-            if not wanted or looked_at == MOST_COMMITS or (page_ends and wanted.keys() <= ancestors.keys()):
-                break
-    return ancestors
+    candidates = {suite: await results.baseline_candidates(about, suite, sha) for suite in suites}
+    if not any(candidates.values()):
+        return {}
+    shas = {one.sha for every in candidates.values() for one in every}
+    known = await results.relations(about.repository, {sha, *shas})
+    search = AncestorSearch(sha, candidates, known, wanted)
+    while (other := search.next()) is not None:
+        await _ask(github, repository, sha, other, search)
+    if learned := [*search.learned, *search.derived()]:
+        await results.learn(about.repository, learned)
+    return {suite: [Baseline(one.other, one.url) for one in found] for suite, found in search.found().items()}
+
+
+async def _ask(github: GitHub, repository: str, sha: str, other: str, search: AncestorSearch) -> None:
+    try:
+        answer = await github.getitem(COMPARE, url_vars={"repo": repository, "base": other, "head": sha})
+    except Exception as error:
+        if not is_not_found(error):
+            raise
+        # The commit was removed, as after a force-push, or the two have nothing in common.
+        search.fail(other)
+        return
+    comparison = Payload(answer, "comparison")
+    url = comparison.string("base_commit", "html_url")
+    if comparison.string("status") == AHEAD:
+        search.learn(Relation(sha, other, is_ancestor=True, url=url))
+        return
+    met = comparison.at("merge_base_commit")
+    met_at = datetime.fromisoformat(met.string("commit", "committer", "date")).timestamp()
+    search.learn(Relation(sha, other, is_ancestor=False, url=url, met_at=met_at), met.string("sha"))

@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bot.results.compare.ancestors import Candidate
 from bot.results.model import Seen, TargetKey
 from bot.results.store import names, runs, schema
 from bot.results.store.columns import SEEN, STATUS_BYTES, at, differences, is_flip
@@ -28,8 +29,8 @@ class Flaky:
     flips: int
 
 
-def baselines(connection: sa.Connection, about: TargetKey, suite: str, sha: str, limit: int) -> list[str]:
-    """Return commits of the nightly branch that are no younger than another one, complete and no infra.
+def baselines(connection: sa.Connection, about: TargetKey, suite: str, sha: str, limit: int) -> list[Candidate]:
+    """Return commits of the nightly branch that are no younger than another one, complete and no infra, newest first.
 
     Heads of pull requests are none of them: what one commit of a pull request broke, the next one has not found broken.
     """
@@ -38,13 +39,13 @@ def baselines(connection: sa.Connection, about: TargetKey, suite: str, sha: str,
     of_suite = _of_suite(sa.select(points.c.series_id), about.repository, suite).where(*of_target).scalar_subquery()
     moment = sa.select(sa.func.min(own.c.committed_at)).where(own.c.series_id.in_(of_suite), own.c.sha == sha)
     statement = (
-        sa.select(points.c.sha)
+        sa.select(points.c.sha, points.c.committed_at)
         .where(points.c.series_id.in_(of_suite), points.c.sha != sha)
         .where(points.c.linked, points.c.committed_at <= moment.scalar_subquery())
         .order_by(points.c.committed_at.desc(), points.c.sha.desc())
         .limit(limit)
     )
-    return list(connection.execute(statement).scalars())
+    return [Candidate(row.sha, row.committed_at) for row in connection.execute(statement)]
 
 
 def _of_suite(statement: sa.Select[Any], repository: str, suite: str) -> sa.Select[Any]:

@@ -161,6 +161,18 @@ renames = sa.Table(
     sqlite_with_rowid=False,
 )
 
+ancestry = sa.Table(
+    "nightjar_ancestry",
+    metadata,
+    sa.Column("repository", sa.Text, primary_key=True),
+    sa.Column("sha", sa.Text, primary_key=True),
+    sa.Column("other", sa.Text, primary_key=True),
+    sa.Column("is_ancestor", sa.Boolean, nullable=False),  # of `sha`
+    sa.Column("url", sa.Text, nullable=False),  # the page of `other`
+    sa.Column("met_at", sa.Double, nullable=False),  # when the newest commit that both contain was committed, or 0
+    sqlite_with_rowid=False,
+)
+
 checks = sa.Table(
     "nightjar_checks",
     metadata,

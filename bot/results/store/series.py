@@ -87,24 +87,6 @@ def place(connection: sa.Connection, series: Series, facts: Facts, find_renames:
     return changed
 
 
-def followers(connection: sa.Connection, series: Series, facts: Facts) -> set[str]:
-    """Return the commits whose check runs may have to say something else because of this one.
-
-    Every later one on the target, if this one is on the nightly branch: it may be their baseline, or the commit that
-    had a suite which they lack. Which of them it really is an ancestor of, GitHub alone knows.
-    """
-    if not facts.mainline:
-        return set()
-    points, every = schema.points, schema.series
-    later = (
-        sa.select(points.c.sha)
-        .join(every)
-        .where(every.c.target_id == series.target_id)
-        .where(points.c.committed_at >= facts.committed_at, points.c.sha != facts.sha)
-    )
-    return set(connection.execute(later).scalars())
-
-
 def neighbour(connection: sa.Connection, row: sa.RowMapping, *, before: bool) -> sa.RowMapping | None:
     """Return the linked point before or after one."""
     table = schema.points

@@ -8,16 +8,19 @@ nothing. Nothing is ever removed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import sqlalchemy as sa
 
 from bot.results.compare import diff as compare
+from bot.results.compare.ancestors import Candidate, Relation
 from bot.results.compare.renames import renames as find_renames
 from bot.results.compare.searching import Renames, written
 from bot.results.model import RunKey, Seen, TargetKey
 from bot.results.state import Admission, Due, Run, RunState, SuiteState, TargetState
 from bot.results.store import (
+    affected,
+    ancestry,
     blobs,
     durations,
     history,
@@ -230,7 +233,7 @@ class ResultsStore:
             of = series.find(connection, suite, suite_name, target)
             facts = self._facts(connection, of, run.key.sha)
             if facts is not None and (series.place(connection, of, facts, search) or news):
-                touched |= {run.key.sha, *series.followers(connection, of, facts)}
+                touched |= {run.key.sha, *affected.by(connection, run.key.repository, of, facts)}
         checks.touch(connection, target, touched, self._now())
 
     def _facts(self, connection: sa.Connection, of: series.Series, sha: str) -> Facts | None:
@@ -321,10 +324,20 @@ class ResultsStore:
             found = connection.execute(sa.select(schema.texts.c.text).filter_by(id=number)).scalar_one()
         return blobs.raw(found).decode("utf-8", "surrogatepass")
 
-    def baselines(self, about: TargetKey, suite: str, sha: str, *, limit: int = NEWEST) -> list[str]:
+    def baselines(self, about: TargetKey, suite: str, sha: str, *, limit: int = NEWEST) -> list[Candidate]:
         """Return the commits that another may be compared with if they are ancestors of it, the newest first."""
         with self._database.reading() as connection:
             return history.baselines(connection, about, suite, sha, limit)
+
+    def relations(self, repository: str, shas: Collection[str]) -> list[Relation]:
+        """Return what is known of how some commits lie to others."""
+        with self._database.reading() as connection:
+            return ancestry.relations(connection, repository, shas)
+
+    def learn(self, repository: str, relations: Sequence[Relation]) -> None:
+        """Store how commits lie to one another."""
+        with self._database.writing() as connection:
+            ancestry.learn(connection, repository, relations)
 
     # Check runs
 

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from bot.app.features import CODEC
-from bot.github.pages import PER_PAGE
-from bot.results.report.baseline import MOST_COMMITS
+from bot.results.compare.ancestors import MOST_ASKED
 from handlers.hardware.check_runs import ALL_NAME
 from handlers.hardware.effects import RequestCheckRun
 from tests.handlers.driver import FULL_NAME
 from tests.handlers.labs import CHECK, MATMUL, TILE, Labs, configured
 from tests.results.reported import ABOUT
+
+COMPARE = "/repos/{owner}/{repo}/compare/{basehead}"
 
 
 async def test_the_first_run_of_a_lab_has_nothing_to_be_compared_with(labs: Labs) -> None:
@@ -72,14 +73,46 @@ async def test_a_pull_request_confirms_no_failure_of_the_nightly_branch(labs: La
     assert check.title == "Nothing changed, 1 still failing · 2 passed"
 
 
-async def test_no_second_page_of_commits_is_asked_for_only_to_confirm(labs: Labs) -> None:
+@pytest.mark.parametrize("gap", [1, 49, 50, 400, 1_001, 2_000])
+async def test_a_failure_is_confirmed_whatever_number_of_commits_lies_between_the_runs(labs: Labs, gap: int) -> None:
     labs.upload(labs.commit())
-    labs.commit(PER_PAGE)
-    labs.upload(labs.commit(), TILE)
-    now = labs.commit()
+    for asked in (1, 1):
+        now = labs.commit(gap)
+        labs.world.github.requests.clear()
+        check = await labs.checked(now, TILE)
+        assert labs.world.github.requests.count("GET", COMPARE) == asked
+    assert check.title == "1 failure confirmed, 1 still failing · 2 passed"
+
+
+async def test_a_branch_that_was_reset_is_compared_with_what_it_still_contains(labs: Labs) -> None:
+    """The removed commits cost one request, as the check runs of their time stored which of them contains which."""
+    kept = labs.commit()
+    await labs.checked(kept)
+    for _ in range(12):
+        await labs.checked(labs.commit(), TILE, MATMUL)
+    reset = labs.commit(onto=kept)
     labs.world.github.requests.clear()
-    assert (await labs.checked(now, TILE)).title == "Nothing changed, 1 still failing · 2 passed"
-    assert labs.world.github.requests.count("GET", "/repos/{owner}/{repo}/commits") == 1
+    assert (await labs.checked(reset, TILE)).title == "1 new failure · 2 passed"
+    assert labs.world.github.requests.count("GET", COMPARE) == 1
+
+
+@pytest.mark.parametrize("removed", [3, 30])
+async def test_what_a_commit_does_not_contain_takes_so_many_requests_at_most(labs: Labs, removed: int) -> None:
+    older, kept = labs.commit(), labs.commit()
+    labs.upload(older)
+    labs.upload(kept)
+    for _ in range(removed):
+        labs.upload(labs.commit(), TILE, MATMUL)
+    reset = labs.commit(onto=kept)
+    labs.world.github.requests.clear()
+    assert (await labs.checked(reset, TILE)).title == "1 new failure · 2 passed"
+    assert labs.world.github.requests.count("GET", COMPARE) <= MOST_ASKED
+
+
+async def test_a_commit_that_github_has_no_more_is_no_ancestor(labs: Labs) -> None:
+    labs.upload(labs.commit())
+    labs.upload("a" * 40, TILE)
+    assert (await labs.checked(labs.commit(), TILE)).title == "1 new failure · 2 passed"
 
 
 async def test_each_suite_has_its_own_baseline(labs: Labs) -> None:
@@ -109,7 +142,7 @@ async def test_the_files_of_a_commit_are_asked_for_only_where_something_is_annot
     await labs.checked(labs.commit(), TILE)
     repo = "/repos/{owner}/{repo}"
     assert labs.world.github.requests.counts() == {
-        f"GET {repo}/commits": 1,
+        f"GET {repo}/compare/{{basehead}}": 1,
         f"GET {repo}/commits/{{ref}}/check-runs": 1,
         f"POST {repo}/check-runs": 1,
     }
@@ -121,19 +154,11 @@ async def test_a_check_takes_three_reads_and_one_write(labs: Labs) -> None:
     await labs.checked(labs.commit(), TILE)
     repo = "/repos/{owner}/{repo}"
     assert labs.world.github.requests.counts() == {
-        f"GET {repo}/commits": 1,
+        f"GET {repo}/compare/{{basehead}}": 1,
         f"GET {repo}/git/trees/{{tree_sha}}": 1,
         f"GET {repo}/commits/{{ref}}/check-runs": 1,
         f"POST {repo}/check-runs": 1,
     }
-
-
-async def test_nothing_is_looked_for_without_end(labs: Labs) -> None:
-    old = labs.commit()
-    labs.upload(old)
-    now = labs.commit(MOST_COMMITS)
-    assert (await labs.checked(now)).title == "First run, nothing to compare with · 3 passed"
-    assert labs.world.github.requests.count("GET", "/repos/{owner}/{repo}/commits") == 10
 
 
 async def test_results_that_nobody_knows_make_no_check(labs: Labs) -> None:

@@ -28,7 +28,7 @@ from tests.handlers.driver import FULL_NAME
 from tests.handlers.labs import TILE, Labs, a_lab
 from tests.results.reported import ABOUT, AT, BASE, SHA, a_suite, compared, findings
 
-COMMITS = "GET /repos/{owner}/{repo}/commits"
+COMPARE = "GET /repos/{owner}/{repo}/compare/{basehead}"
 BROKEN = (Regression("operators", BASE.sha, "a" * 40, "", (TILE,)),)
 KEY = REGRESSIONS.of(5, "example-lab", "hexagon-v73")
 
@@ -69,7 +69,7 @@ async def confirmed(labs: Labs) -> str:
     return sha
 
 
-async def test_what_is_confirmed_is_told_by_one_request_whatever_came_before(labs: Labs) -> None:
+async def test_a_regression_takes_one_request_for_each_ancestor_and_none_when_they_are_known(labs: Labs) -> None:
     for _ in range(5):
         labs.upload(labs.commit(), suite="other")
     sha = await confirmed(labs)
@@ -77,7 +77,10 @@ async def test_what_is_confirmed_is_told_by_one_request_whatever_came_before(lab
     plan = await planned(labs, sha)
     assert [effect.effect["kind"] for effect in plan.effects] == ["StoreRecord", "EnsureIssue"]
     assert plan.why == f"1 test began to fail on example-lab/hexagon-v73 at nightly commit {sha[:7]}"
-    assert asked(labs) == [COMMITS]
+    assert asked(labs) == [COMPARE] * 2
+    labs.world.github.requests.clear()
+    assert await planned(labs, sha) == plan
+    assert asked(labs) == []
 
 
 async def test_where_nothing_fails_and_nothing_failed_nobody_is_asked(labs: Labs) -> None:

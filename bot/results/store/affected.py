@@ -1,0 +1,54 @@
+"""Which check runs say something else because of a commit: those that may be compared with it, or lack its suite."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from bot.results.compare.diff import CONFIRMED_RUNS
+from bot.results.store import schema
+from bot.results.store.series import Facts, Series
+
+
+def by(connection: sa.Connection, repository: str, series: Series, facts: Facts) -> set[str]:
+    """Return the later commits whose check runs may have to say something else because of this one.
+
+    There are none if this one is not on the nightly branch. Otherwise it may be one of their nearest ancestors, unless
+    enough nearer ones are known; or it is the one whose suites the next commit is expected to have.
+    """
+    if not facts.mainline:
+        return set()
+    return _compared(connection, repository, series, facts) | _next(connection, series, facts)
+
+
+def _compared(connection: sa.Connection, repository: str, series: Series, facts: Facts) -> set[str]:
+    """Return the later commits of the series of which fewer nearer ancestors are known than are compared with."""
+    later, nearer, known = schema.points, schema.points.alias(), schema.ancestry
+    number = (
+        sa.select(sa.func.count())
+        .select_from(known.join(nearer, sa.and_(nearer.c.series_id == series.id, nearer.c.sha == known.c.other)))
+        .where(known.c.repository == repository, known.c.sha == later.c.sha, known.c.is_ancestor)
+        .where(nearer.c.linked, nearer.c.committed_at > facts.committed_at)
+        .correlate(later)
+        .scalar_subquery()
+    )
+    statement = sa.select(later.c.sha).where(
+        later.c.series_id == series.id,
+        later.c.committed_at >= facts.committed_at,
+        later.c.sha != facts.sha,
+        number < sa.case((later.c.mainline, CONFIRMED_RUNS), else_=1),
+    )
+    return set(connection.execute(statement).scalars())
+
+
+def _next(connection: sa.Connection, series: Series, facts: Facts) -> set[str]:
+    """Return the next commits on the nightly branch that the target has, which were committed in the same moment."""
+    points, every = schema.points, schema.series
+    of_target = (every.c.target_id == series.target_id, points.c.mainline, points.c.sha != facts.sha)
+    moment = connection.execute(
+        sa.select(sa.func.min(points.c.committed_at))
+        .select_from(points.join(every))
+        .where(*of_target, points.c.committed_at > facts.committed_at)
+    ).scalar()
+    statement = sa.select(points.c.sha).select_from(points.join(every))
+    statement = statement.where(*of_target, points.c.committed_at.in_([facts.committed_at, moment]))
+    return set(connection.execute(statement).scalars())

@@ -1,0 +1,45 @@
+"""How commits lie to one another, as GitHub said: stored once for all targets, for it never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from bot.results.compare.ancestors import Relation
+from bot.results.store import schema
+
+
+def relations(connection: sa.Connection, repository: str, shas: Collection[str]) -> list[Relation]:
+    """Return what is known of how these commits lie to others."""
+    table = schema.ancestry
+    found = []
+    wanted = sorted(shas)
+    for start in range(0, len(wanted), schema.AT_ONCE):
+        statement = sa.select(table).where(
+            table.c.repository == repository, table.c.sha.in_(wanted[start : start + schema.AT_ONCE])
+        )
+        found += [
+            Relation(row.sha, row.other, row.is_ancestor, row.url, row.met_at) for row in connection.execute(statement)
+        ]
+    return found
+
+
+def learn(connection: sa.Connection, repository: str, learned: Sequence[Relation]) -> None:
+    """Store relations; those that are known stay."""
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    statement = insert(schema.ancestry).on_conflict_do_nothing()
+    rows = [
+        {
+            "repository": repository,
+            "sha": one.sha,
+            "other": one.other,
+            "is_ancestor": one.is_ancestor,
+            "url": one.url,
+            "met_at": one.met_at,
+        }
+        for one in learned
+    ]
+    if rows:
+        connection.execute(statement, rows)
